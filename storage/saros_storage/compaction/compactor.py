@@ -1,16 +1,16 @@
 """The compaction thread of one store, or of all regions of a node: when, how fast, and how failures are handled.
 
     flushed, deleted, expired, opened ─▶ due ─┐
-    MERGE ─▶ requests, which go first ────────┴▶ pick ─▶ merge ─▶ swap ─▶ pick again ... until nothing is worth it
+    MERGE ─▶ requests, which go first ────────┴▶ pick ─▶ merge ─▶ swap ─▶ pick again ... until nothing is worthwhile
 
-    cancelled (close, drop of the database, KILL)     nothing is left of the job
-    a damaged source                                  reported, so set aside; the rest is picked anew
-    a source that does not go with others             left alone until the next start
-    a full disk, another failure                      named in `problem`; tried again after a while
+    cancelled (close, drop of the database, KILL)     the job leaves nothing on disk
+    a damaged source                                  reported, and so set aside; the rest is picked again
+    a source that cannot be merged with others        skipped until the next start
+    a full disk, another failure                      named in `problem`; retried after a delay
 
-The thread exists while there is work. At every step a job checks whether it was cancelled, and rests as `time_gaps`
-says; it holds no lock that others wait for while it rests. `schedule` may be called with any lock held; the compactor's
-own lock is held only for brief reads and updates of its state.
+The thread exists while there is work. At every step a job checks whether it was cancelled, and pauses as `throttle`
+says; it holds no lock that others wait for while it pauses. `schedule` may be called with any lock held; the
+compactor's own lock is held only for brief reads and updates of its state.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from saros_storage.scan.snapshot import FileSource, Tombstone
 logger = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
 _RETRY_NS = 30 * _SECOND_NS
-#: A job that rests, and a caller that waits, look so often whether they are still wanted.
+#: Interval at which a pausing job, and a waiting caller, check for cancellation.
 _LOOK_SECONDS = 0.05
 
 
 class Cancelled(Exception):
-    """The job is not wanted any more."""
+    """The job was cancelled."""
 
 
 @dataclass(slots=True)
 class CompactionCounters:
-    """Sums since the start."""
+    """Totals since the start."""
 
     jobs: int = 0
     bytes_read: int = 0
@@ -60,14 +60,14 @@ class CompactionCounters:
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A MERGE that somebody waits for."""
+    """A MERGE statement that waits for completion."""
 
     ground: CompactionContext
-    #: Those that are not done yet.
+    #: The partitions that are not done yet.
     partitions: list[Partition]
-    #: Rewrite single files that tombstones reach, too.
+    #: Also rewrite single files that tombstones affect.
     full: bool
-    #: Files that need no rewriting: this request made them.
+    #: Files that need no rewriting, because this request created them.
     settled: set[str] = field(default_factory=set)
     cancelled: bool = False
     done: bool = False
@@ -76,7 +76,7 @@ class _Request:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """A partition to look at."""
+    """A partition to examine, and the request that asked for it, if any."""
 
     ground: CompactionContext
     partition: Partition
@@ -84,7 +84,7 @@ class _Task:
 
 
 class Compactor:
-    """See the module. Thread-safe."""
+    """The compaction thread, its queue of partitions and its requests. Thread-safe."""
 
     def __init__(self, options: StoreOptions, clock: Clock) -> None:
         self._options = options
@@ -93,31 +93,31 @@ class Compactor:
         self._pace = Throttle(options.compaction_bytes_per_second)
         self._lock = threading.Condition()
         self._grounds: set[CompactionContext] = set()
-        #: Partitions to look at; a dict for its order.
+        #: Partitions to examine; a dict for its order.
         self._due: dict[int, _Task] = {}
         self._requests: list[_Request] = []
         self._running: _Task | None = None
         self._stopping = False
-        #: Nothing is begun unasked before.
+        #: After a failure, scheduled work does not start before this time.
         self._not_before_ns = 0
-        #: Paths of files that stay as they are.
+        #: Paths of files that are not compacted until the next start.
         self._refused: set[str] = set()
         self._dead = GarbageEstimates()
-        #: Milliseconds in the name of the last file.
+        #: Milliseconds in the name of the newest file.
         self._name_ms = 0
         self._counters = CompactionCounters()
-        #: Why the last job failed, if none has come to its end since.
+        #: Reason of the last failure, until a job succeeds.
         self.problem: str | None = None
         self._thread: threading.Thread | None = None
 
     @property
     def counters(self) -> CompactionCounters:
-        """What was done so far."""
+        """The totals since the start."""
         with self._lock:
             return replace(self._counters)
 
     def add(self, ground: CompactionContext) -> None:
-        """A region whose files are to be compacted, until `remove`."""
+        """Add a region whose files are to be compacted, until `remove`."""
         with ground.lock:
             partitions = list(ground.partitions)
         with self._lock:
@@ -126,7 +126,7 @@ class Compactor:
             self.schedule(ground, partition)
 
     def remove(self, ground: CompactionContext) -> None:
-        """Leave a region alone; returns when nothing of a job is left. Nobody holds its locks."""
+        """Stop compacting a region; returns once no job for it runs. The caller must not hold the region's locks."""
         with self._lock:
             self._grounds.discard(ground)
             self._due = {key: task for key, task in self._due.items() if task.ground is not ground}
@@ -137,7 +137,7 @@ class Compactor:
                 self._lock.wait()
 
     def stop(self) -> None:
-        """End the thread; the regions are removed."""
+        """End the thread; all regions have been removed before."""
         with self._lock:
             self._stopping = True
             thread = self._thread
@@ -154,7 +154,7 @@ class Compactor:
                     self._begin()
 
     def _begin(self) -> None:
-        """There is something to do."""
+        """Start the thread, or wake it: there is work. Called under the lock."""
         if self._thread is None and not self._stopping:
             self._thread = threading.Thread(target=self._run, name="saros-compact", daemon=True)
             self._thread.start()
@@ -163,7 +163,7 @@ class Compactor:
     def merge(
         self, ground: CompactionContext, partitions: Sequence[Partition], *, full: bool, stopped: Callable[[], bool]
     ) -> None:
-        """Merge into as few files as the limits allow, and wait for it, or until `stopped`.
+        """Merge into as few files as the limits allow; wait for completion, or until `stopped` returns true.
 
         `full`: also rewrite files that contain deleted points. Raises DiskFull, StoreClosed, StorageError.
         """
@@ -206,7 +206,7 @@ class Compactor:
                 self._lock.notify_all()
 
     def _next(self) -> _Task | None:
-        """The next task; waits after a failure. None: no task is left, or the thread must end."""
+        """Return the next task; wait after a failure. None: no task is left, or the thread must end."""
         with self._lock:
             while not self._stopping and (self._requests or self._due):
                 wait_ns = self._not_before_ns - self._clock.monotonic_ns()
@@ -222,18 +222,18 @@ class Compactor:
             return None
 
     def _advance_request(self, request: _Request, *, again: bool) -> None:
-        """A request's partition was looked at: the same once more, the next one, or that was all."""
+        """Proceed to the request's next partition, unless the last one is to be examined again; finish after all."""
         if not again and not request.done:
             del request.partitions[0]
             if not request.partitions:
                 self._finish(request, None)
 
     def _do(self, task: _Task) -> bool:
-        """Look at a partition once. Whether to look again."""
+        """Examine a partition once; return whether to examine it again."""
         found: Pick | None = None
         try:
             with task.ground.lock:
-                if task.partition.underlay is not None:  # what arrives may need each tombstone
+                if task.partition.underlay is not None:  # data that arrives later may need each tombstone
                     return False
                 files, tombstones = task.partition.files, task.partition.tombstones
             found = self._pick(task, files, tombstones)
@@ -261,7 +261,7 @@ class Compactor:
         return True
 
     def _record_failure(self, task: _Task, error: Exception) -> bool:
-        """Report a failure to those who wait, and try nothing for a while."""
+        """Report a failure to the waiting caller, if any, and delay further attempts. Return whether to try again."""
         full = isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL_ERRNOS)
         logger.warning("compaction was postponed", extra={"partition": task.partition.folder, "why": str(error)})
         with self._lock:
@@ -275,7 +275,7 @@ class Compactor:
         return True
 
     def _is_cancelled(self, task: _Task) -> bool:
-        """Whether a task is not wanted any more."""
+        """Return whether a task is obsolete."""
         cancelled = task.request is not None and task.request.cancelled
         return self._stopping or cancelled or task.partition.dropped or task.ground not in self._grounds
 
@@ -349,7 +349,7 @@ class Compactor:
         return [known[key] for key in keys]
 
     def _checkpoint(self, task: _Task, size: int) -> None:
-        """Between two steps of a job: rest if it is time. Raises Cancelled."""
+        """Pause between two steps of a job if the throttle says so. Raises Cancelled."""
         rest_ns = self._pace.pause_ns(size, self._clock.monotonic_ns())
         if rest_ns:
             until_ns = self._clock.monotonic_ns() + rest_ns
@@ -361,7 +361,7 @@ class Compactor:
             raise Cancelled
 
     def _new_path(self, partition: Partition, found: Pick) -> str:
-        """A name that no file of this process has ever had: caches know files by their names."""
+        """Return a name that no file of this process has ever had: caches identify files by name."""
         sources = [FileName.parse(os.path.basename(file.path)) for file in found.files]
         live = [FileName.parse(os.path.basename(file.path)) for file in partition.files]  # none, if all expired by now
         newest = max(name.time for name in (*live, *sources) if name is not None)

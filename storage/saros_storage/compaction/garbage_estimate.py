@@ -1,8 +1,8 @@
-"""How much of a file is dead (expired, or hidden by tombstones): the space that a rewrite of it would reclaim.
+"""Estimate the dead part of a file (expired, or hidden by tombstones): the space that rewriting it would reclaim.
 
     chunk of 100 points   |--------------------|
     dead times          ~~~~~~~~     ~~~     ~~~~~
-    counts as live              |----------|              as many dead points as times before and behind it
+    counts as live              |----------|              dead points: in proportion to the times before and after it
 
 Only dead times at the ends of a chunk count. A freshly rewritten chunk has none there, whatever holes it has, so no
 file is rewritten twice for the same dead points, and no state is needed to prevent that. Points are assumed to be
@@ -28,14 +28,14 @@ from saros_storage.scan.tsfile_access import DeviceIndex, TsFileAccess
 from saros_storage.schema import TtlRules
 from saros_storage.schema.ttl import Expiry
 
-#: While time moves on by this part of what a file spans, its share grows by about as much.
+#: An estimate is valid for this part of the file's time span, in which the dead share grows by about as much.
 _SPAN_PARTS = 16
 _NS_PER_SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A file's share, and what it depends on."""
+    """The dead share of a file, and what it depends on."""
 
     dead_fraction: float
     tombstones: tuple[Tombstone, ...]
@@ -43,23 +43,23 @@ class _Found:
     until_ns: int
 
     def holds(self, tombstones: tuple[Tombstone, ...], expiry: Expiry) -> bool:
-        """Whether it is still about so much."""
+        """Return whether the estimate is still valid."""
         same = self.tombstones is tombstones and self.rules is expiry.rules
         return same and (not expiry.rules or expiry.now_ns < self.until_ns)
 
 
 class GarbageEstimates:
-    """See the module."""
+    """Cached estimates by file."""
 
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[TsFileAccess, _Found] = WeakKeyDictionary()
 
     def dead_fraction(self, file: FileSource, tombstones: tuple[Tombstone, ...], expiry: Expiry, disk: Disk) -> float:
-        """From 0 to 1. Raises CorruptFile, UnsupportedFile if the file's index cannot be read."""
+        """Return the dead share, 0 to 1. Raises CorruptFile, UnsupportedFile if the file's index cannot be read."""
         known = self._found.get(file.access)
         if known is not None and known.holds(tombstones, expiry):
             return known.dead_fraction
-        # Not what readers have opened: of a file that nobody reads, no index is to be kept.
+        # Opens the file separately from readers, so that the index of a file that is not queried is not kept.
         dead_fraction = estimate_dead_fraction(file, LazyFile(file.path, disk, _ignore_damage), tombstones, expiry)
         ticks = max((s.end for s in file.devices.values()), default=0)
         ticks -= min((s.start for s in file.devices.values()), default=0)
@@ -69,13 +69,16 @@ class GarbageEstimates:
 
 
 def _ignore_damage(_path: str, _error: CorruptFile) -> None:
-    """The compactor tells of damage itself."""
+    """Do nothing: the compactor reports damage itself."""
 
 
 def estimate_dead_fraction(
     file: FileSource, access: TsFileAccess, tombstones: tuple[Tombstone, ...], expiry: Expiry
 ) -> float:
-    """Which share of a file's points is dead, about; `access` reads its index. Raises CorruptFile, UnsupportedFile."""
+    """Return the approximate dead share of a file's points. Raises CorruptFile, UnsupportedFile.
+
+    `access` reads the index of the file.
+    """
     above = [t for t in tombstones if t.rank >= file.rank]
     touched: dict[str, tuple[list[Tombstone], list[TimeRange]]] = {}
     for device, span in file.devices.items():
@@ -97,7 +100,7 @@ def estimate_dead_fraction(
 
 
 def _dead_points(index: DeviceIndex, near: list[Tombstone], gone: list[TimeRange]) -> tuple[float, int]:
-    """Dead points of a device, and all."""
+    """Return the number of dead points of a device, and of all its points."""
     dead, points = 0.0, 0
     for name, series in index.series.items():
         if series.statistics is None:

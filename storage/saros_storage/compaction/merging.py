@@ -1,4 +1,4 @@
-"""One merge job: the chosen files become one file, or a few.
+"""One merge job: merge the chosen files into one file, or a few.
 
     per device, and per series unless it is aligned:
 
@@ -7,18 +7,18 @@
     out      copied            decoded, merged, written     decoded, written with its neighbours
 
 The job reads through the series reader, over the sources and the tombstones alone, so a query finds the same rows in
-the merged file as in the sources. A chunk is copied without decoding if nothing overlaps it, no tombstone touches it,
-it is not expired and it is large enough. Since a copy would carry damage along, every source is first verified against
-its checksum.
+the merged file as in the sources. A chunk is copied without decoding if nothing overlaps it, no tombstone affects it,
+it is (almost) not expired and it is large enough. Since a copy would carry damage along, every source is first verified
+against its checksum.
 
-Two sources may hold a series with different types if its type was changed. Everything is then written with the type
-that the other types can be read as (`type_conversion`), and chunks of other types are not copied. Two sources may hold
-a device in incompatible ways (aligned and not, or with types that cannot be read as one another) if it was dropped and
+Two sources may have different types for a series if its type was changed. Everything is then written with the type that
+the other types can be read as (`type_conversion`), and chunks of other types are not copied. Two sources may store a
+device in incompatible ways (aligned and not, or with types that cannot be read as one another) if it was dropped and
 created again; the part that tombstones hide is left out here. If more than one form remains, the files cannot be
 merged: `Unmergeable`.
 
 Memory: for an aligned device, all columns of a run of pages of each source; otherwise one column; the rows of the chunk
-that is being gathered; the index of the file that is being written. Belongs to one thread.
+being gathered; the index of the file being written. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -45,31 +45,31 @@ from saros_storage.tsfile.chunk import RawChunk
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 from saros_storage.tsfile.writer import AlignedColumn, TsFileSummary, TsFileWriter
 
-#: Pages of a chunk that is written, or its bytes in memory, whichever comes first.
+#: Limits of a written chunk, in pages and in bytes in memory, whichever is reached first.
 _CHUNK_PAGES = 10
 _CHUNK_BYTES = 32 << 20
-#: A chunk of which less than one of so many parts is expired may be copied. (A file is rewritten for more, see
+#: A chunk may be copied if less than one part in this many is expired. (More makes a file worth rewriting, see
 #: `garbage_estimate`.)
 _EXPIRED_PARTS = 8
-#: What the pages that are loaded at a time may take, as far as pages are small enough.
+#: Memory for the pages that are loaded at a time, provided that pages are small enough.
 _LOADED_BYTES = 64 << 20
 #: A value with its share of a mask.
 _VALUE_BYTES = 9
-#: Bytes that are synced at a time: one sync of a large file could not be interrupted, and would hold up the log's.
+#: Bytes per sync: a single sync of a large file could not be interrupted, and would delay the log's.
 _SYNCED_BYTES = 8 << 20
-#: A checksum is computed in steps, between which a job may be stopped.
+#: Bytes per step of computing a checksum; a job can be cancelled between steps.
 _VERIFIED_BYTES = 1 << 20
 
-#: Called often, with the bytes that were read or written since the last call; it may wait, and raise to end the job.
+#: Called often, with the bytes read or written since the last call; it may block, and raise to end the job.
 Checkpoint = Callable[[int], None]
-#: Where the next temporary file is to lie.
+#: Returns the path for the next temporary file.
 NewPath = Callable[[], str]
-#: (device) -> the first time that is not expired, None: nothing is.
+#: (device) -> the earliest time that is not expired, None: nothing expires.
 ExpiredBefore = Callable[[str], int | None]
 
 
 class Unmergeable(StorageError):
-    """`file` holds a device in a way that does not go into one file with the others."""
+    """The form in which `file` stores a device cannot be combined with that of the other files."""
 
     def __init__(self, file: str, device: str) -> None:
         super().__init__(f"{file} holds {device} with other types or another alignment than other files")
@@ -86,7 +86,7 @@ class MergedFile:
 
 @dataclass(slots=True)
 class MergeCounters:
-    """What a job did."""
+    """The work done by a job."""
 
     points_copied: int = 0
     points_merged: int = 0
@@ -96,7 +96,7 @@ class MergeCounters:
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """How a job writes. `split_bytes`: from there on the next device begins a new file; 0: never."""
+    """Options for writing. `split_bytes`: from this size on, the next device starts a new file; 0: never."""
 
     #: A chunk that would not fill a page is decoded, so that it is written together with its neighbours.
     page_rows: int
@@ -104,7 +104,7 @@ class MergeOptions:
 
 
 class Merge:
-    """See the module. Made for one use."""
+    """One merge job, for one use."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Merge:
         checkpoint: Checkpoint,
         expired_before: ExpiredBefore = lambda _: None,
     ) -> None:
-        """`files` in the order of ranks. What `expired_before` says of a device is left out, but for a small part."""
+        """`files` in order of rank. Points that expired per `expired_before` are left out, except for a small part."""
         self._disk = disk
         self._files = files
         self._tombstones = tombstones
@@ -130,16 +130,16 @@ class Merge:
         self._finished: list[MergedFile] = []
         #: The file being written.
         self._open: tuple[str, File, TsFileWriter] | None = None
-        #: Its bytes that the checkpoint knows of, and those that are durable.
+        #: Bytes of it that were reported to the checkpoint, and bytes that are durable.
         self._reported = self._synced = 0
         self.counters = MergeCounters()
 
     def verify(self, checksums: Sequence[int]) -> None:
-        """Compare the sources with the checksums of their manifest. Raises CorruptFile."""
+        """Compare the sources with the checksums in their manifest. Raises CorruptFile."""
         for file, expected in zip(self._files, checksums, strict=True):
             try:
                 data = self._disk.map(file.path)
-                _opened(file).open()  # the file is about to go: views go on reading what is open
+                _opened(file).open()  # the file will be removed: open it, so that views can go on reading it
             except OSError as error:
                 raise CorruptFile(file.path, 0, f"the file cannot be read: {error}") from error
             found = 0
@@ -152,7 +152,7 @@ class Merge:
                 raise CorruptFile(file.path, 0, f"the checksum is {found:08x}, not {expected:08x} as written")
 
     def run(self) -> list[MergedFile]:
-        """Write what the sources hold; no file if that is nothing. If it raises, nothing is left."""
+        """Write the merged content; no file if it is empty. If it raises, no file is left."""
         try:
             for device in sorted({device for file in self._files for device in file.devices}):
                 self._merge_device(device)
@@ -166,7 +166,7 @@ class Merge:
         return self._finished
 
     def remove(self) -> None:
-        """Take away what was written, as far as possible."""
+        """Remove the written files, as far as possible."""
         if self._open is not None:
             path, file, _ = self._open
             self._open = None
@@ -206,7 +206,7 @@ class Merge:
             self._merge_series(request, files)
 
     def _columns_left(self, file: FileSource, index: DeviceIndex) -> dict[str, DataType]:
-        """The columns of which tombstones do not hide all."""
+        """Return the columns that tombstones do not hide entirely, with their types."""
         near = relevant(self._tombstones, index.device, tuple(index.series), TimeRange()) if self._tombstones else ()
         found = {}
         for name, series in index.series.items():
@@ -280,7 +280,7 @@ class Merge:
         return self._open[2]
 
     def _report_written(self) -> None:
-        """What was written since the last time."""
+        """Count and report the bytes written since the last call, and sync from time to time."""
         assert self._open is not None
         _, file, writer = self._open
         size = writer.position - self._reported
@@ -308,7 +308,7 @@ def _opened(file: FileSource) -> LazyFile:
 
 
 def _lone_chunk(cluster: Sequence[Piece], rows_min: int) -> Piece | None:
-    """The chunk, if it can be copied."""
+    """Return the chunk of a cluster if it can be copied as it is, or None."""
     chunk = cluster[0]
     source = chunk.source
     if len(cluster) > 1 or chunk.count < rows_min or not isinstance(source, FilePieces) or source.converts:
@@ -317,19 +317,19 @@ def _lone_chunk(cluster: Sequence[Piece], rows_min: int) -> Piece | None:
 
 
 def _is_mostly_within(chunk: Piece, time: TimeRange) -> bool:
-    """Whether so little of the chunk is expired that it is copied with it."""
+    """Return whether the expired part of the chunk is small enough to be copied along."""
     return (time.start - chunk.start) * _EXPIRED_PARTS <= chunk.end - chunk.start
 
 
 class _Copies:
-    """Chunks of one device as they are, with the statistics that its files store of them."""
+    """Raw chunks of one device, with their statistics as stored in the files."""
 
     def __init__(self, device: str) -> None:
         self._device = device
         self._stored: dict[str, dict[str, list[StoredStatistics]]] = {}
 
     def chunks(self, source: FilePieces, number: int) -> tuple[RawChunk | None, list[tuple[str, RawChunk]]]:
-        """Chunk `number` of the time column, if there is one, and of the columns that are read."""
+        """Return chunk `number` of the time column, if any, and of the columns that are read."""
         reader, index = _opened(source.file).open(), source.index
         stored = self._stored.get(source.file.path)
         if stored is None:
@@ -339,7 +339,7 @@ class _Copies:
 
 
 class _Gathered:
-    """Rows that wait until they make a chunk."""
+    """Rows gathered until they fill a chunk."""
 
     def __init__(self, request: ScanRequest, page_rows: int) -> None:
         self._aligned = request.aligned
@@ -348,7 +348,7 @@ class _Gathered:
         self._rows = self._bytes = 0
 
     def add(self, block: Block) -> None:
-        """Rows behind all others."""
+        """Append rows, which are later than all others."""
         valid = block.columns[0].valid
         if not self._aligned and valid is not None:
             block = block.compress(valid)
@@ -360,7 +360,7 @@ class _Gathered:
             self._bytes += block.nbytes
 
     def full(self) -> Iterator[Block]:
-        """A chunk of whole pages, if there are rows enough."""
+        """Yield a chunk of whole pages if there are enough rows."""
         if self._rows >= _CHUNK_PAGES * self._page_rows or self._bytes >= _CHUNK_BYTES:
             whole = self._take()
             rows = whole.rows - whole.rows % self._page_rows or whole.rows
@@ -369,7 +369,7 @@ class _Gathered:
             yield whole.slice(0, rows)
 
     def rest(self) -> Iterator[Block]:
-        """All that is left."""
+        """Yield all remaining rows."""
         if self._rows:
             yield self._take()
 

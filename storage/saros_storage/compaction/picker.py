@@ -1,25 +1,25 @@
-"""Which files of a partition are merged next.
+"""Pick the files of a partition to merge next.
 
 Files are ordered as readers rank them: (rank, unsequence above sequence). A merged file takes one place in that order,
 the highest of its sources. A set of sources must therefore be *closed*. First, no overlapping file outside the set may
-lie between them in rank:
+be between them in rank:
 
     rank      1        2        3        4
-    times     a---e    .        c-d      .          {1, 4} would lift a---e over c-d: 3 comes along, or nothing goes
+    times     a---e    .        c-d      .          {1, 4} would lift a---e over c-d: add 3, or merge nothing
                                          k---m
 
-Second, if one of the sources is a sequence file, no sequence file outside the set may lie within their times, device by
+Second, if one of the sources is a sequence file, no sequence file outside the set may be within their times, device by
 device, so that the result is a sequence file as well. Every pick is closed.
 
-    cross               late rows and what they overlap: when the late rows are many, or in many files
+    cross               late rows and the files that they overlap: if there are many late rows, or many files of them
     inner unsequence    neighbours by rank
     inner sequence      neighbours in time
 
 Inner merges take at least `files_min` files, none of them larger than all others together, so that a point is rewritten
-at most once per doubling of its file. `everything` asks for every merge that reduces the number of files, or of
+at most once per doubling of its file. `everything` requests every merge that reduces the number of files, or of
 unsequence files, at any cost.
 
-    rewriting           one file, when half of it is dead (`garbage_estimate`): it gives back what it costs at least
+    rewriting           one file, if half of it is dead (`garbage_estimate`): it frees at least as much as it costs
 
 Pure.
 """
@@ -32,21 +32,21 @@ from enum import Enum
 
 from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
 
-#: Late bytes times this must reach the bytes of the job, so that a late byte costs no more than so many ...
+#: A cross merge is worthwhile if its late bytes times this reach the bytes of the job, which bounds the cost per byte.
 _LATE_SHARE = 4
-#: ... or, if they lie in `files_min` files, times this: readers then have that many overlaps less.
+#: The same if there are at least `files_min` late files: readers then have that many overlaps fewer.
 _LATE_SHARE_OF_MANY = 128
-#: A file is rewritten if so much of it is dead, and that is worth a job beside the size that files are to have.
+#: A file is rewritten if at least this share of it is dead, and the dead part is at least this part of `file_bytes`.
 _DEAD_SHARE = 0.5
 _DEAD_PART = 1 / 1_024
-#: A job reads at most so many times the size that files are to have, ...
+#: A job reads at most this multiple of `file_bytes` ...
 _JOB_FILES_BYTES = 4
-#: ... of so many files: each has pages in memory at the same time.
+#: ... and at most this many files, since each has pages in memory at the same time.
 FILES_MAX = 64
 
 
 class Kind(Enum):
-    """What is merged with what."""
+    """The kind of a merge."""
 
     INNER_SEQUENCE = "inner sequence"
     INNER_UNSEQUENCE = "inner unsequence"
@@ -55,27 +55,27 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many files are worth a merge, and how large a file may become by inner merges."""
+    """The minimum number of files of a merge, and the maximum size of a file made by inner merges."""
 
     files_min: int = 8
     file_bytes: int = 1 << 30
 
     @property
     def job_bytes_max(self) -> int:
-        """What one job may read."""
+        """Maximum number of bytes that one job may read."""
         return _JOB_FILES_BYTES * self.file_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Files to be merged, in the order of ranks."""
+    """Files to be merged, in order of rank."""
 
     kind: Kind
     files: tuple[FileSource, ...]
 
     @staticmethod
     def of(files: Iterable[FileSource]) -> Pick:
-        """These files, whatever they are."""
+        """Build a pick of these files; the kind follows from them."""
         ordered = tuple(sorted(files, key=_place))
         kinds = {file.sequence for file in ordered}
         if len(kinds) == 2:
@@ -84,19 +84,19 @@ class Pick:
 
     @property
     def rank(self) -> Rank:
-        """The rank of what they become."""
+        """The rank of the merged file."""
         return self.files[-1].rank
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """Size of all files."""
         return _bytes(self.files)
 
 
 def pick(
     files: Sequence[FileSource], limits: Limits, *, everything: bool = False, refused: Collection[str] = ()
 ) -> Pick | None:
-    """What to merge next, or None. Files whose paths are `refused` stay as they are, and none is lifted over them."""
+    """Return the next merge, or None. Files whose paths are `refused` are not merged, and none is lifted over them."""
     if len(files) < 2:
         return None
     if everything and not refused and _bytes(files) <= limits.file_bytes and len(files) <= FILES_MAX:
@@ -109,7 +109,7 @@ def pick(
 def pick_dead(
     files: Sequence[FileSource], limits: Limits, share: Callable[[FileSource], float], *, refused: Collection[str] = ()
 ) -> Pick | None:
-    """The file to rewrite next, or None: the one with most dead bytes. `share` tells how much of a file is dead."""
+    """Return the file to rewrite next, or None: the one with most dead bytes. `share` returns a file's dead share."""
     least = _DEAD_PART * limits.file_bytes
     found: tuple[float, FileSource] | None = None
     for file in files:
@@ -123,13 +123,13 @@ def pick_dead(
 
 
 def is_closed(members: Sequence[FileSource], files: Iterable[FileSource]) -> bool:
-    """Whether the members may be merged among all files of the partition; see the module."""
+    """Return whether the members are closed, and so may be merged, among all files of the partition."""
     chosen = {file.path for file in members}
     return not _joining(members, [file for file in files if file.path not in chosen])
 
 
 def hull(files: Iterable[FileSource]) -> dict[str, DeviceSpan]:
-    """From the first to the last time of each device."""
+    """Return the span from the first to the last time of each device."""
     found: dict[str, DeviceSpan] = {}
     for file in files:
         for device, span in file.devices.items():
@@ -150,14 +150,14 @@ def _bytes(files: Iterable[FileSource]) -> int:
 
 
 def _joining(members: Sequence[FileSource], others: Sequence[FileSource]) -> list[FileSource]:
-    """Those others without which the members are not closed."""
+    """Return those others without which the members are not closed."""
     top = max(map(_place, members))
     spans = hull(members) if any(file.sequence for file in members) else {}
     return [file for file in others if _passed(file, members, top) or (file.sequence and _within(file, spans))]
 
 
 def _passed(file: FileSource, members: Sequence[FileSource], top: tuple[Rank, bool]) -> bool:
-    """Whether a member that the file outranks would outrank it, if the members took the place `top`."""
+    """Return whether a member that ranks below an overlapping file would rank above it at the place `top`."""
     place = _place(file)
     return place < top and any(_place(member) < place and overlap(member, file) for member in members)
 
@@ -171,7 +171,7 @@ def _within(file: FileSource, spans: dict[str, DeviceSpan]) -> bool:
 
 
 class _Picker:
-    """One choice among the files of a partition."""
+    """The choice of one merge among the files of a partition."""
 
     def __init__(
         self, files: Sequence[FileSource], limits: Limits, refused: Collection[str], *, everything: bool
@@ -182,7 +182,7 @@ class _Picker:
         self._everything = everything
 
     def cross(self) -> list[FileSource] | None:
-        """An unsequence file with all that it overlaps, and others that are then worth it."""
+        """Return an unsequence file with all files that it overlaps, and with others if that is worthwhile; or None."""
         late = [file for file in self._files if not file.sequence and file.path not in self._refused]
         for first in late:
             found = self._closed(self._with_overlaps([first]))
@@ -208,7 +208,7 @@ class _Picker:
         return _bytes(late) * share >= _bytes(files)
 
     def inner(self, *, sequence: bool) -> list[FileSource] | None:
-        """The longest run of neighbours that is worth it."""
+        """Return the longest worthwhile run of neighbours, or None."""
         group = [file for file in self._files if file.sequence == sequence]
         if sequence:
             group.sort(key=_first_time)
@@ -219,7 +219,7 @@ class _Picker:
         return None
 
     def _runs(self, group: Sequence[FileSource]) -> list[Sequence[FileSource]]:
-        """For each file the longest run that it begins; longest first."""
+        """Return for each file the longest run that starts with it; longest first."""
         runs = []
         for first in range(len(group)):
             total = stop = 0
@@ -234,14 +234,14 @@ class _Picker:
         return sorted(runs, key=len, reverse=True)
 
     def _worth(self, files: Sequence[FileSource]) -> bool:
-        """Whether an inner merge pays: fewer files, and none of them much for the sake of little."""
+        """Return whether an inner merge is worthwhile: fewer files, and no file rewritten for much smaller ones."""
         if self._everything:
             mixed = len({file.sequence for file in files}) == 2
             return len(files) >= 2 and (mixed or _bytes(files) <= self._limits.file_bytes)
         return len(files) >= self._limits.files_min and 2 * max(file.size for file in files) <= _bytes(files)
 
     def _closed(self, seed: Sequence[FileSource]) -> list[FileSource] | None:
-        """The least closed set that holds the seed; None if a job cannot have it."""
+        """Return the smallest closed set that contains the seed; None if it is too large or contains refused files."""
         members = list(seed)
         while True:
             if len(members) > FILES_MAX or _bytes(members) > self._limits.job_bytes_max:

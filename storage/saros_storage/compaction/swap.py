@@ -1,12 +1,12 @@
 """Replace the sources of a job by its output files.
 
     temporary files, durable     written by `merging`, without any lock
-    folders held                 nobody flushes, drops or takes snapshots meanwhile
-        still so?                the partition is there, the sources are live, and they may still be merged
-        names, resources         as a flush does it; a crash up to here leaves files that the next start removes
-        manifest                 old out, new in: this is the moment
+    folders held                 no flush, drop or snapshot in the meantime
+        unchanged?               the partition exists, the sources are live, and they may still be merged
+        names, resources         as in a flush; a crash up to here leaves files that the next start removes
+        manifest                 old files out, new files in: the commit point
         partition                under the region's lock: later views see the new files
-        sources are removed      views that are open have opened them
+        sources are removed      open views have opened them and can read on
 
 Called by the compactor's thread.
 """
@@ -41,30 +41,30 @@ from saros_storage.schema.ttl import Expiry
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompactionContext:
-    """What compaction needs of a region."""
+    """The parts of a region that compaction uses."""
 
     options: StoreOptions
     disk: Disk
     clock: Clock
     partitions: Partitions
-    #: The region's.
+    #: The region's lock.
     lock: threading.Condition
-    #: Held by whoever changes a partition's folder; taken before `lock`.
+    #: Held while a partition's folder is changed; taken before `lock`.
     folders: ContendedLock
     storing: Storing
-    #: Makes durable what was applied so far.
+    #: Makes everything durable that has been applied.
     sync_log: Callable[[], None]
     report: Report
-    #: What is expired as of now.
+    #: Returns the TTL rules at the current time.
     expiry: Callable[[], Expiry]
 
 
 class PartitionChanged(Exception):
-    """The partition is not what it was when the job began: its files are of no use."""
+    """The partition has changed since the job began in a way that makes its files useless."""
 
 
 class Swap:
-    """See the module. Made for one use."""
+    """The replacement of one job's sources, for one use."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Swap:
         merged: Sequence[MergedFile],
         rules: TtlRules,
     ) -> None:
-        """`applied`, `rules`: the tombstones, and what is expired, as the job saw them."""
+        """Create a swap; `applied` and `rules` are the tombstones and TTL rules that the job has applied."""
         self._ground = ground
         self._partition = partition
         self._pick = pick
@@ -83,11 +83,11 @@ class Swap:
         self._merged = merged
         self._rules = rules
         self._gone = {file.path for file in pick.files}
-        #: Named, with their entries.
+        #: Files that have their final names, with their entries.
         self._new: list[tuple[FileEntry, FileSource]] = []
 
     def run(self) -> list[FileSource]:
-        """The new files. Raises Overtaken, OSError, StorageError; then nothing has changed, and no file is left."""
+        """Return the new files. Raises PartitionChanged, OSError, StorageError; then nothing has changed on disk."""
         with self._ground.folders:
             try:
                 left = self._others()
@@ -102,18 +102,18 @@ class Swap:
             return [file for _, file in self._new]
 
     def _others(self) -> list[FileSource]:
-        """The partition's files besides the sources."""
+        """Return the partition's files besides the sources. Raises PartitionChanged."""
         with self._ground.lock:
             files, dropped = self._partition.files, self._partition.dropped
         left = [file for file in files if file.path not in self._gone]
         if self._ground.partitions.schema.ttl is not self._rules:
-            raise PartitionChanged  # what was left out may live now
+            raise PartitionChanged  # points that the job left out may no longer be expired
         if dropped or len(left) + len(self._gone) != len(files) or not is_closed(self._pick.files, left):
             raise PartitionChanged
         return left
 
     def _name(self, merged: MergedFile, others: Sequence[FileSource]) -> None:
-        """Give a file its name, beside its resource, in the folder that fits."""
+        """Move a file, with its resource, to its final name in the folder of its kind."""
         disk, summary, folder = self._ground.disk, merged.summary, self._partition.folder
         name = os.path.basename(merged.path).removesuffix(TEMPORARY)
         source = FileSource(
@@ -145,7 +145,7 @@ class Swap:
             disk.remove(file.path)
 
     def _save(self, others: Sequence[FileSource]) -> set[Tombstone]:
-        """Replace the manifest; answers the tombstones that it has no longer."""
+        """Replace the manifest; return the tombstones that it no longer contains."""
         ground, partition = self._ground, self._partition
         with ground.lock:
             old, dropped = partition.manifest, self._removable(others)
@@ -153,13 +153,13 @@ class Swap:
             save_manifest(ground.disk, partition.folder, self._manifest(old, dropped))
         except BaseException:
             if not self._is_saved(old):
-                # It may be the new one, or become so: which files a crash leaves live is open, so all must be there.
+                # The new manifest may be on disk, or get there. Keep all files, since a crash may leave either live.
                 self._merged, self._new = (), []
             raise
         return dropped
 
     def _removable(self, others: Sequence[FileSource]) -> set[Tombstone]:
-        """The partition's tombstones that hide nothing beside the new files. Under the lock."""
+        """Return the partition's tombstones that hide nothing once the new files are in. Call under the lock."""
         merged, frozen = [file for _, file in self._new], tuple(self._partition.immutable)
         return set(removable_tombstones(self._partition.tombstones, others, merged, set(self._applied), frozen))
 
@@ -179,9 +179,9 @@ class Swap:
         ground, partition = self._ground, self._partition
         with ground.lock:
             live = [file for file in partition.files if file.path in self._gone]
-            # Of what it is now: a file may have been found damaged meanwhile.
+            # Based on the current manifest: a file may have been found damaged in the meantime.
             manifest = self._manifest(partition.manifest, dropped)
-            # A deletion may have come since the manifest was saved, which reached the sources only.
+            # A deletion after the manifest was saved may have added a tombstone that affects only the sources.
             needless_ones = dropped | self._removable(others)
             partition.compacted(manifest, self._gone, [file for _, file in self._new], needless_ones)
             ground.partitions.changed()

@@ -1,38 +1,38 @@
 """The pace of a job: a limit of bytes per second, and at most a quarter of a thread's time.
 
-    work |###|         |###|         |##|            after each slice a pause: three times as long as it took, or
-    rest     |.........|   |.........|  |..........  as long as its bytes should have taken, if that is longer
+    work |###|         |###|         |##|            after each slice a pause: three times as long as the slice, or
+    rest     |.........|   |.........|  |..........  until its bytes are within the rate, if that takes longer
 
-The pauses let writers and queries have the interpreter lock. A rate of 0 means no limit and no pauses. Pure; belongs to
-one thread.
+During the pauses, writers and queries get the interpreter lock. A rate of 0 means no limit and no pauses. Pure; belongs
+to one thread.
 """
 
 from __future__ import annotations
 
 _SECOND_NS = 1_000_000_000
-#: Work between two pauses: less than the interpreter lets a thread run when others wait.
+#: Work between two pauses: less than the interpreter's switch interval, after which a waiting thread gets its turn.
 _SLICE_NS = 4_000_000
-#: A pause is so many times as long as the work before it: beside it a writer keeps more than 70 % of its rate.
+#: Length of a pause, as a multiple of the work before it; a concurrent writer keeps more than 70 % of its rate.
 _REST = 3
 
 
 class Throttle:
-    """See the module."""
+    """The accounting of work and pauses of a job."""
 
     def __init__(self, bytes_per_second: int) -> None:
         self._rate = bytes_per_second
-        #: When the last pause ended.
+        #: Time at which the last pause ended.
         self._resumed_ns: int | None = None
-        #: Of this slice.
+        #: Bytes of the current slice.
         self._bytes = 0
 
     def resume(self, now_ns: int) -> None:
-        """Work goes on, or begins."""
+        """Begin a slice of work, at the start or after a pause."""
         self._resumed_ns = now_ns
         self._bytes = 0
 
     def pause_ns(self, size: int, now_ns: int) -> int:
-        """After `size` more bytes: how long to rest before `resume`; 0: go on."""
+        """Account for `size` more bytes; return the length of the pause to make before `resume`; 0: go on."""
         assert self._resumed_ns is not None
         if self._rate == 0:
             return 0

@@ -1,8 +1,8 @@
-"""Which tombstones can be dropped, because no file has points left that they hide.
+"""Find tombstones that can be dropped, because no file has points left that they hide.
 
-    tombstone rank 5      files   3  merged by this job, which left out what it hides
-                                  6  outranks it                                            -> goes
-                                  4  another that it may hide something of                  -> stays
+    tombstone rank 5      files   3  merged by this job, which left out the hidden points
+                                  6  outranks the tombstone                                 -> dropped
+                                  4  another file that may have hidden points               -> kept
 
 MemTables that are not in files yet count like files. If a tombstone is dropped while its deletion is still in the log,
 a replay may bring it back; it then hides nothing. Pure.
@@ -18,7 +18,7 @@ from saros_storage.scan.snapshot import FileSource, Rank, Tombstone
 
 
 class Waiting(Protocol):
-    """What is to become a file, like a frozen MemTable."""
+    """A source that will become a file, such as a frozen MemTable."""
 
     @property
     def rank(self) -> Rank:
@@ -26,7 +26,7 @@ class Waiting(Protocol):
         ...
 
     def device_names(self) -> Iterable[str]:
-        """Devices that it holds something of."""
+        """Return the devices that it contains."""
         ...
 
 
@@ -37,7 +37,7 @@ def removable_tombstones(
     applied: Collection[Tombstone],
     waiting: Sequence[Waiting],
 ) -> list[Tombstone]:
-    """Those that hide nothing: of what is in files or waiting, and of `merged` files, which lack what was `applied`."""
+    """Return tombstones that hide nothing in `files`, `waiting` or `merged`, in which `applied` ones hide nothing."""
 
     def is_needed(tombstone: Tombstone) -> bool:
         below = [file for file in files if file.rank <= tombstone.rank]

@@ -1,9 +1,9 @@
-"""Segments that left the log, kept for backups: the oldest are removed when they exceed their limit.
+"""Segments cut from the log, kept for backups: the oldest are removed when the archive exceeds its size limit.
 
     log/      7.log  9.log  12.log   -- the log is to be cut at 10 --   9.log 12.log
     archive/                            7.log                           linked, durably, before it leaves the log
 
-Called by the flusher's thread, or by a thread that holds the lock which keeps the flusher from cutting the log.
+Called by the flusher's thread, or by a thread with the lock that keeps the flusher from cutting the log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SUFFIX = ".log"
 
 
 class LogArchive:
-    """See the module; `bytes_max` 0: nothing is kept."""
+    """The archive folder and its size limit; `bytes_max` 0: nothing is kept."""
 
     def __init__(self, folder: str, disk: Disk, bytes_max: int) -> None:
         self._folder = folder
@@ -25,7 +25,7 @@ class LogArchive:
         self._bytes_max = bytes_max
 
     def keep(self, segments: Sequence[tuple[str, int]], index: int) -> None:
-        """Keep the segments (path, first record) of the log that hold only records below `index`. Raises OSError."""
+        """Keep the log's segments (path, first record) that contain only records below `index`. Raises OSError."""
         if not self._bytes_max:
             return
         behind = [first for _, first in segments[1:]]
@@ -35,7 +35,7 @@ class LogArchive:
         self._disk.make_folder(self._folder)
         for path in gone:
             target = os.path.join(self._folder, os.path.basename(path))
-            if not self._disk.exists(target):  # else it was kept, and could not be removed from the log
+            if not self._disk.exists(target):  # otherwise it was kept before, but not removed from the log
                 self._disk.link(path, target)
         self._disk.sync_folder(self._folder)
         self._trim()
@@ -51,6 +51,6 @@ class LogArchive:
             left -= size
 
     def segments(self) -> list[tuple[str, int]]:
-        """(path, index of its first record) of what is kept, oldest first."""
+        """Return (path, index of its first record) of each kept segment, oldest first."""
         names = [name for name in self._disk.list(self._folder) if name.endswith(_SUFFIX)]
         return [(os.path.join(self._folder, name), int(name.removesuffix(_SUFFIX))) for name in names]

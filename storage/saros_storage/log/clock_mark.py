@@ -12,20 +12,20 @@ import struct
 
 from saros_storage.log.record import Record
 
-#: The kind of these records.
+#: The log's kind number for these records.
 CLOCK_MARK = 2
-#: So old is a mark when the next one comes.
+#: Age of the last mark at which the next one is logged.
 MARK_NS = 1_000_000_000
 _TIME = struct.Struct("<q")
 
 
 def encode_mark(now_ns: int) -> bytes:
-    """A mark's payload; `now_ns` since the epoch."""
+    """Encode a mark's payload; `now_ns` since the epoch."""
     return _TIME.pack(now_ns)
 
 
 def time_of(record: Record) -> int | None:
-    """Nanoseconds since the epoch that a record says; None: it is no mark."""
+    """Return the time of a mark in nanoseconds since the epoch; None if the record is not a mark."""
     if record.kind != CLOCK_MARK or len(record.payload) != _TIME.size:
         return None
     return int(_TIME.unpack(record.payload)[0])

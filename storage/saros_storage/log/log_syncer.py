@@ -9,7 +9,7 @@ from saros_storage.base.errors import StorageError
 
 
 class LogSyncer:
-    """Calls `sync_due` from its making to `stop`, or until the log has failed, which it then says to every writer."""
+    """Calls `sync_due` until `stop`, or until the log fails; writers then get the failure from the log."""
 
     def __init__(self, sync_due: Callable[[], None], interval_ms: int) -> None:
         self._sync_due = sync_due

@@ -1,34 +1,33 @@
-"""Records of the log as bytes, and finding where a segment's good records end.
+"""Records of the log as bytes, and the search for the end of a segment's good records.
 
     u32 payload bytes | u32 crc32 | u48 index | u16 check | u32 group | u16 kind | u16 unsynced | payload, padded to 8
 
 Little-endian. crc32 covers the payload, then u32 payload bytes, u64 index, u32 group, u16 kind, u16 unsynced; `check`
 covers these fields alone, see `_check`. Data that is aligned to 8 bytes within a payload is aligned in a mapped segment
-too. The indices of a log rise by one.
+too. The indexes of a log increase by one.
 
 `unsynced` is one more than the number of earlier records that were not fsynced when this one was written (65535: at
-least so many). So a record tells what was fsynced by then: everything up to `index - unsynced`. When a record is bad
-and reading has to end there, this decides what the damage means:
+least that many). So a record tells which records were fsynced by then: all up to `index - unsynced`. If a record is bad
+and reading has to end there, this decides the meaning of the damage:
 
-    power cut     7 8 | 9 #### 11                 9, 10 and 11 were written at once, and of 10 the disk had not got all
-                        unsynced: 1 2 3           11 says: 8 is fsynced. So nobody was told of 10: a cut tail
+    power cut     7 8 | 9 #### 11                 9, 10 and 11 were written at once, and 10 reached the disk in part
+                        unsynced: 1 2 3           11 says: 8 is fsynced. So 10 was never acknowledged: a torn tail
     damage        7 8 9 #### 11                   11 was written when 10 was fsynced: it may have been acknowledged
                   unsynced: 1 1 1 1 1
 
-    It is a cut tail, unless some good record behind it says that it was fsynced: then the segment is damaged.
+    It is a torn tail, unless some good record after it says that it was fsynced: then the segment is damaged.
 
 A power cut may keep any of the blocks that were not fsynced, in any order. So everything after a bad record is searched
-for such evidence, not only the place where the next record should be. A bad record whose `check` holds is skipped as a
-whole, since its payload might contain bytes that look like records. A good record that says only "at least 65535
+for such evidence, not only the place where the next record should be. A bad record whose `check` is correct is skipped
+as a whole, since its payload might contain bytes that look like records. A good record that says only "at least 65535
 unsynced" leaves open whether a bad one before it was fsynced. But such a record occurs only after as many were written
 without a fsync, which never happens with durability `fsync`.
 
 Records of old logs have 0 for `check` and `unsynced` (a segment has only old or only new ones), and their crc32 covers
-u64 index, u32 group, u32 kind, payload. An old record right behind a bad one means damage, whatever was fsynced.
+u64 index, u32 group, u32 kind, payload. An old record directly after a bad one means damage, whatever was fsynced.
 
-A process that reads another process's log, and needs few of its records, reads `heads` alone: records that a later one
-says were fsynced are intact, and `whole_record` verifies those that no later record vouches for yet.
-
+A process that reads another process's log, and needs only a few of its records, reads only `heads`: records that a
+later one says were fsynced are intact, and `whole_record` verifies those that no later record covers yet.
 Pure: any thread.
 """
 
@@ -53,44 +52,44 @@ _PADDING = tuple(bytes(n) for n in range(8))
 PAYLOAD_BYTES_MAX = 1 << 30
 _INDEX_MASK = (1 << 48) - 1
 _WORD_MASK = (1 << 64) - 1
-#: Odd, and otherwise any numbers: those of the golden ratio, and of xxHash.
+#: Arbitrary odd numbers: from the golden ratio, and from xxHash.
 _FACTORS = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-#: `unsynced` of so many or more.
+#: The value of `unsynced` for this many records or more.
 _UNKNOWN = 0xFFFF
-#: No segment has so many records: what looks like a record with an index farther ahead is none.
+#: Upper bound on the records of a segment: an apparent record with an index farther ahead is not one.
 _RECORDS_MAX = 1 << 32
-#: What is behind a bad record is looked at in pieces of so many words of 8 bytes.
+#: Words of 8 bytes per step of the search after a bad record.
 _SEARCHED_WORDS = 1 << 18
-#: What looks like a record behind a bad one costs its bytes and these when it is read.
+#: Cost of examining an apparent record after a bad one, in addition to its bytes.
 _CANDIDATE_BYTES = 1_000
-#: How much of its payload a head has.
+#: Bytes of the payload that a head contains.
 _START_BYTES = 24
-#: Heads are read in pieces of so many bytes: small records by the hundred, and little of the payload of large ones.
+#: Bytes per read of heads: hundreds of small records, and little of the payload of large ones.
 _PIECE_BYTES = 1 << 15
-#: (offset, bytes) -> so many bytes of a segment from there on; less at its end.
+#: (offset, bytes) -> that many bytes of a segment from the offset on; fewer at its end.
 ReadPiece = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One entry: what it is, is known to whoever gave it a `kind`; `group` is the Raft group it belongs to."""
+    """One entry. The writer defines the meaning of `kind`; `group` is the Raft group that it belongs to."""
 
     index: int
     group: int
     kind: int
     payload: memoryview
-    #: See the module; 0: an old record.
+    #: See the module docstring; 0: an old record.
     unsynced: int = 1
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in its segment, to the byte where the next one begins."""
+        """Bytes in the segment, up to the start of the next record."""
         return _span(len(self.payload))
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A segment's good records, where they end, and whether what ends them was fsynced, so that it is no cut tail."""
+    """A segment's good records, their end, and whether the bad record there was fsynced (damage, not a torn tail)."""
 
     records: list[Record]
     end: int
@@ -99,7 +98,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class PendingRecord:
-    """A record as far as it is known when it is queued; the parts of its payload are not copied."""
+    """A queued record, which has no index yet; the parts of its payload are not copied."""
 
     group: int
     kind: int
@@ -109,7 +108,7 @@ class PendingRecord:
 
     @staticmethod
     def of(group: int, kind: int, payload: Sequence[bytes | memoryview]) -> PendingRecord:
-        """Of a payload in parts."""
+        """Create a record of a payload in parts."""
         assert group < 1 << 32
         assert kind < 1 << 16
         crc = size = 0
@@ -120,7 +119,7 @@ class PendingRecord:
         return PendingRecord(group, kind, payload, size, crc)
 
     def encode(self, index: int, synced: int) -> list[bytes | memoryview]:
-        """Its bytes, in parts, when `synced` is the last record that is fsynced."""
+        """Encode the record, in parts; `synced` is the last record that is fsynced."""
         assert self.size <= PAYLOAD_BYTES_MAX
         assert synced < index <= _INDEX_MASK
         tag = self.group | self.kind << 32 | min(index - synced, _UNKNOWN) << 48
@@ -130,41 +129,44 @@ class PendingRecord:
 
 
 def check_payload(size: int) -> None:
-    """Raise UserMistake 2006 for a payload of too many bytes."""
+    """Raise UserMistake 2006 if a payload is too large."""
     if size > PAYLOAD_BYTES_MAX:
         raise UserMistake(f"a write of {size:,} bytes is too large: at most {PAYLOAD_BYTES_MAX:,}; split it", code=2006)
 
 
 def _check(size: int, index: int, tag: int) -> int:
-    """The top 16 bits of a sum of products: weak, but quick to tell for a whole segment at once."""
+    """Return the top 16 bits of a sum of products: weak, but fast to compute for a whole segment at once."""
     a, b, c = _FACTORS
     return (size * a + index * b + tag * c & _WORD_MASK) >> 48
 
 
 def _span(size: int) -> int:
-    """Bytes of a record with a payload of `size`."""
+    """Return the size of a record with a payload of `size` bytes."""
     return HEADER_BYTES + (size + 7 & -8)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A record as its header tells of it. The header holds; the payload does if a later record's `synced` says so."""
+    """The header of a record, verified, with the start of its payload.
 
-    #: In its segment.
+    The payload is intact if the `synced` of a later record covers it.
+    """
+
+    #: Offset in the segment.
     offset: int
     index: int
     kind: int
-    #: Of the payload.
+    #: Bytes of the payload.
     size: int
     crc32: int
-    #: All records up to this one were fsynced when it was written; 0: it does not know.
+    #: All records up to this one were fsynced when it was written; 0: unknown.
     synced: int
-    #: Of the payload.
+    #: The first bytes of the payload.
     start: bytes
 
     @property
     def end(self) -> int:
-        """Where the next record begins."""
+        """Offset of the next record."""
         return self.offset + _span(self.size)
 
 
@@ -172,9 +174,9 @@ class Head:
 
 
 def heads(read: ReadPiece, offset: int, index: int) -> Iterator[Head]:
-    """Heads of a segment's records from `index` on, which begins at `offset`, as far as they hold.
+    """Yield the heads of a segment's records from `index` on, which starts at `offset`, until one is not valid.
 
-    An old record is read whole, since nothing else tells whether its header holds.
+    An old record is read as a whole, since only its crc32 can verify its header.
     """
     piece, begins = b"", offset
     while True:
@@ -196,19 +198,19 @@ def heads(read: ReadPiece, offset: int, index: int) -> Iterator[Head]:
 
 
 def _synced(word: int, tag: int) -> int:
-    """`Head.synced`; an old record that has been looked at is whole itself."""
+    """Return `Head.synced`; for an old record the record itself, since it has been verified as a whole."""
     unsynced = tag >> 48
     return 0 if unsynced == _UNKNOWN else (word & _INDEX_MASK) - unsynced
 
 
 def whole_record(read: ReadPiece, head: Head) -> Record | None:
-    """The record of a head, as it is now; None: it does not hold, or is another one."""
+    """Read and verify the record of a head; None: it is not intact, or another record is there now."""
     record = _record_at(memoryview(read(head.offset, _span(head.size))), 0)
     return record if record is not None and record.index == head.index else None
 
 
 def scan(data: memoryview, first_index: int) -> Scan:
-    """Read a segment whose first record has `first_index`."""
+    """Read a segment whose first record has the index `first_index`."""
     records: list[Record] = []
     position = 0
     while (record := _record_at(data, position)) is not None and record.index == first_index + len(records):
@@ -248,7 +250,7 @@ def _old_record_follows(data: memoryview, position: int) -> bool:
 
 
 def _was_synced(data: memoryview, position: int, bad: int) -> bool:
-    """Whether a good record at or behind `position` says that record `bad`, which should be there, was fsynced."""
+    """Return whether a good record from `position` on says that record `bad`, expected there, was fsynced."""
     position += _skipped(data, position, bad)
     allowed = 2 * len(data) + 1_000 * _CANDIDATE_BYTES
     for candidate in _candidates(data, position, bad):
@@ -256,12 +258,12 @@ def _was_synced(data: memoryview, position: int, bad: int) -> bool:
             return True
         allowed -= _CANDIDATE_BYTES + min(int(_HEADER.unpack_from(data, candidate)[0]), len(data))
         if allowed < 0:
-            return True  # nobody writes so much that looks like headers: rather not opened than cut off
+            return True  # no real segment has this many apparent headers: refuse to open it rather than cut it
     return False
 
 
 def _skipped(data: memoryview, position: int, bad: int) -> int:
-    """Bytes of the record that is torn here, if its header is whole."""
+    """Return the size of the record torn here if its header is intact, otherwise 0."""
     if position + HEADER_BYTES > len(data):
         return 0
     size, _, word, tag = _HEADER.unpack_from(data, position)
@@ -269,7 +271,7 @@ def _skipped(data: memoryview, position: int, bad: int) -> int:
 
 
 def _candidates(data: memoryview, position: int, bad: int) -> Iterator[int]:
-    """Places of what looks like the header of a record that says that record `bad` was fsynced."""
+    """Yield the offsets of apparent headers that say that record `bad` was fsynced."""
     count = max(len(data) - position, 0) // 8
     a, b, c = map(np.uint64, _FACTORS)
     for first in range(0, count - 2, _SEARCHED_WORDS):

@@ -1,30 +1,29 @@
 """The write-ahead log: segments of records, durable by group commit in the callers' own threads.
 
     append (under the lock: an index, a place in the queue)  ->  wait(index)
-        the first that waits becomes the leader: it takes the whole queue, writes and fsyncs it, wakes the others
-        the others wait for it; whoever came too late leads the next round
+        the first caller to wait becomes the leader: it takes the whole queue, writes and fsyncs it, wakes the others
+        the others wait for it; a caller that came too late leads the next round
 
-So one fsync serves everyone who arrived while the previous one ran, and a single client pays for no hand-over between
-threads.
+So one fsync serves all callers that arrived while the previous one ran, and a single client pays for no hand-over
+between threads.
 
     fsync           wait returns when the record is fsynced
     os              wait returns when the operating system has it
-    interval:<ms>   like os; `sync_due` fsyncs at most so often (the store's timer calls it)
+    interval:<ms>   like os; `sync_due` fsyncs at most once per interval (the store's timer calls it)
 
-Records are written over zeros that were put there before, some MiB at a time. The file's size then rarely changes,
-which halves the cost of most fsyncs. Recovery does not take such a tail for records, and cuts it off.
+Records overwrite zeros that were written in advance, some MiB at a time. The file's size then rarely changes, which
+halves the cost of most fsyncs. Recovery does not mistake such a tail for records, and cuts it off.
 
-A power cut may keep any part of the records that were not fsynced, with holes between them. Each record says how many
-before it were not fsynced when it was written. This tells a hole that lost nothing acknowledged (a cut tail) from
-damage to acknowledged records, see `record`. Only the last segment can have a cut tail, since each segment is fsynced
-before the next one is made. With durability `os` and `interval`, a hole in records that were never fsynced is a cut
-tail as well.
+A power cut may keep any part of the records that were not fsynced, with holes between them. Each record stores the
+number of earlier records that were not fsynced when it was written. This distinguishes a hole without acknowledged
+records (a torn tail) from damage to acknowledged records, see `record`. Only the last segment can have a torn tail,
+since each segment is fsynced before the next one is created. With durability `os` and `interval`, a hole in records
+that were never fsynced is a torn tail as well.
 
-A failed write or fsync is never retried: the log stops for good and raises LogFailed for everyone. A full disk is
-different: the queued records are withdrawn as if they had never come (DiskFull), and the log goes on when there is
-space again.
+A failed write or fsync is never retried: the log stops permanently and raises LogFailed for all callers. A full disk is
+different: the queued records are withdrawn without effect (DiskFull), and the log goes on when there is space again.
 
-Thread-safe. Knows nothing of what payloads mean; all Raft groups of a node share one log.
+Thread-safe. Does not interpret payloads; all Raft groups of a node share one log.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ from saros_storage.log.record import PendingRecord, Record, check_payload, scan
 
 _logger = logging.getLogger(__name__)
 _SUFFIX = ".log"
-#: Zeros put behind the records at a time.
+#: Bytes of zeros written after the records at a time.
 _RESERVED_BYTES = 4 << 20
 
 
 class Durability(Enum):
-    """What an acknowledged record survives; see the module."""
+    """The failures that an acknowledged record survives; see the module docstring."""
 
     FSYNC = "fsync"
     OS = "os"
@@ -59,10 +58,10 @@ class Durability(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Fixed while the log is open."""
+    """Options of a log; fixed while it is open."""
 
     durability: Durability = Durability.FSYNC
-    #: A segment that has grown to this is closed and a new one begun.
+    #: Size at which a segment is closed and a new one started.
     segment_bytes: int = 64 << 20
 
 
@@ -70,45 +69,45 @@ class LogOptions:
 class _Segment:
     path: str
     first_index: int
-    #: What its file takes; of the one that is written, before it was opened.
+    #: Size of the file; of the segment being written, the size before it was opened.
     size: int
 
 
 class SegmentedLog:
-    """See the module. Made by `open`."""
+    """A log of numbered records in segment files, created by `open`."""
 
     def __init__(self, folder: str, disk: Disk, options: LogOptions, segments: list[_Segment], next_index: int) -> None:
         self._folder = folder
         self._disk = disk
         self._options = options
         self._lock = threading.Condition()
-        #: Oldest first; the last one is written.
+        #: Oldest first; records are appended to the last one.
         self._segments = segments
         self._file: File | None = None
-        #: Records that nobody has written yet; the first one is `_written + 1`, unless somebody leads.
+        #: Records that are not being written yet; the first one is `_written + 1`, unless a leader is writing.
         self._queue: list[PendingRecord] = []
         self._next_index = next_index
         #: Invariant: synced <= written < next_index.
         self._written = next_index - 1
         self._synced = next_index - 1
-        #: The first index that was lost when the queue was taken back for the nth time: a ticket of that round from
-        #: there on is void, although its index is given again.
+        #: The first lost index of each time the queue was withdrawn: tickets of that round from there on are void,
+        #: although the index is assigned again.
         self._lost_from: list[int] = []
-        #: Size of the file before the queue that is being written.
+        #: Size of the file before the queue being written.
         self._good_bytes = 0
-        #: Bytes of the file that are there already, used or filled with zeros.
+        #: Allocated size of the file: records, and zeros after them.
         self._reserved_until = 0
         self._leading = False
         self._failure: BaseException | None = None
-        #: What a full disk would not take, last; 0 when something was written since.
+        #: Bytes that a full disk refused last; 0 after a successful write.
         self._refused_bytes = 0
         self._closed = False
 
     @staticmethod
     def open(folder: str, disk: Disk, options: LogOptions, first_index: int = 1) -> tuple[SegmentedLog, list[Record]]:
-        """The log in `folder` and all its records; a tail that a crash cut short is cut off.
+        """Open the log in `folder`; return it with all its records. Cuts off a tail that a crash has torn.
 
-        An empty log begins at `first_index`. Raises CorruptFile if a record is damaged that is not the tail, or if a
+        An empty log starts at `first_index`. Raises CorruptFile if a record other than the tail is damaged, or if a
         segment is missing.
         """
         disk.make_folder(folder)
@@ -134,22 +133,22 @@ class SegmentedLog:
             records += found.records
             next_index += len(found.records)
         if segments:
-            # What a killed process removed here and did not sync must not come back before what is removed next.
+            # A segment removed by a killed process, without a sync, must not reappear before the next one is removed.
             disk.sync_folder(folder)
-            # Also when there is nothing to cut off: what a process wrote and did not fsync before it died is read here
-            # like the rest, and must not be lost at a later crash, when there are segments behind it.
+            # Also without a tail to cut off: records written but not fsynced by a process that died are read here like
+            # the others, and must not be lost in a later crash, once there are later segments.
             disk.truncate(segments[-1].path, segments[-1].size)
         return SegmentedLog(folder, disk, options, segments, next_index), records
 
     @property
     def next_index(self) -> int:
-        """The index that the next record gets."""
+        """The index of the next record."""
         with self._lock:
             return self._next_index
 
     @property
     def written_index(self) -> int:
-        """The last record that is written; it will not be taken back."""
+        """The last record that is written; it will not be withdrawn."""
         with self._lock:
             return self._written
 
@@ -161,18 +160,18 @@ class SegmentedLog:
 
     @property
     def size_bytes(self) -> int:
-        """What its segments take on the disk, with what is reserved."""
+        """Size of its segments on disk, including reserved space."""
         with self._lock:
             file = self._file
             return sum(s.size for s in self._segments) + (max(file.size, self._reserved_until) if file else 0)
 
     @property
     def failure(self) -> BaseException | None:
-        """What ended the log, if something has."""
+        """The error that ended the log, or None."""
         return self._failure
 
     def blocked_by(self) -> str | None:
-        """Why nothing can be written at the moment, or None. A full disk shows when it has refused a write."""
+        """Return why writes are currently impossible, or None. A full disk is noticed when it has refused a write."""
         if self._failure is not None:
             return f"the log failed: {self._failure}"
         refused = self._refused_bytes
@@ -181,7 +180,7 @@ class SegmentedLog:
         return None
 
     def append(self, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> tuple[int, int]:
-        """Queue a record, given in parts; the ticket to `wait` with. Its first number is the record's index."""
+        """Queue a record, given in parts; return the ticket to `wait` with. Its first number is the record's index."""
         draft = PendingRecord.of(group, kind, payload)
         check_payload(draft.size)
         with self._lock:
@@ -192,7 +191,7 @@ class SegmentedLog:
             return index, len(self._lost_from)
 
     def wait(self, ticket: tuple[int, int], *, fsync: bool = False) -> None:
-        """Return when the record is as durable as the options say, or fsynced. Raises LogFailed, DiskFull."""
+        """Return once the record is as durable as the options say, or fsynced. Raises LogFailed, DiskFull."""
         index, round_ = ticket
         sync = fsync or self._options.durability is Durability.FSYNC
         with self._lock:
@@ -204,14 +203,14 @@ class SegmentedLog:
                     self._lead(sync=sync)
 
     def is_lost(self, ticket: tuple[int, int]) -> bool:
-        """Whether the record was taken back because the disk was full."""
+        """Return whether the record was withdrawn because the disk was full."""
         with self._lock:
             return self._was_lost(*ticket)
 
     def sync_due(self) -> None:
-        """Write and fsync all that was appended: what durability `interval` does from time to time.
+        """Write and fsync everything appended: the periodic step of durability `interval`.
 
-        If the disk is full, the queue is taken back, and what was written before is fsynced. Raises LogFailed.
+        If the disk is full, the queue is withdrawn, and earlier records are fsynced. Raises LogFailed.
         """
         with self._lock:
             while self._leading:
@@ -225,15 +224,15 @@ class SegmentedLog:
             self._check()
 
     def cut(self, index: int) -> int:
-        """Remove segments that hold only records below `index`; returns how many went. The last one stays.
+        """Remove segments that contain only records below `index`; return their number. The last one is kept.
 
-        Oldest first, each durably before the next: whenever a crash comes, what is left has no gap. One that cannot be
-        removed (OSError) is tried again by the next call, before those behind it.
+        Oldest first, each durably before the next, so that a crash at any time leaves no gap. If one cannot be removed
+        (OSError), the next call tries it again before later ones.
         """
         with self._lock:
             keep = max((n for n, s in enumerate(self._segments) if s.first_index <= index), default=0)
             gone = self._segments[:keep]
-            del self._segments[:keep]  # in place: whoever leads may append one meanwhile, without the lock
+            del self._segments[:keep]  # in place: a leader may append one at the same time, without the lock
         for place, segment in enumerate(gone):
             try:
                 self._disk.remove(segment.path)
@@ -245,12 +244,12 @@ class SegmentedLog:
         return len(gone)
 
     def segments(self) -> list[tuple[str, int]]:
-        """(path, index of its first record) of each segment, oldest first."""
+        """Return (path, index of its first record) of each segment, oldest first."""
         with self._lock:
             return [(s.path, s.first_index) for s in self._segments]
 
     def close(self) -> None:
-        """Write and fsync what is queued, then close. Idempotent."""
+        """Write and fsync the queue, then close. Idempotent."""
         with self._lock:
             while self._leading:
                 self._lock.wait()
@@ -263,7 +262,7 @@ class SegmentedLog:
                 self._close_file()
             self._lock.notify_all()
 
-    # ------------------------------------------------------------------ leading; the lock is held around each
+    # ------------------------------------------------------------------ leading; called with the lock held
 
     def _is_done(self, index: int, round_: int, *, sync: bool) -> bool:
         if self._was_lost(index, round_):
@@ -280,7 +279,7 @@ class SegmentedLog:
             raise StoreClosed("the log is closed")
 
     def _lead(self, *, sync: bool) -> None:
-        """Take the queue and write it, with the lock released meanwhile."""
+        """Take the queue and write it; the lock is released in the meantime."""
         drafts, self._queue = self._queue, []
         last = self._next_index - 1
         self._leading = True
@@ -291,7 +290,7 @@ class SegmentedLog:
         except OSError as error:
             failure = error
         except BaseException as error:
-            self._failure = error  # Ctrl-C in the midst of it: what is written is not known
+            self._failure = error  # interrupted, as by Ctrl-C: it is unknown what was written
             raise
         finally:
             self._lock.acquire()
@@ -321,7 +320,7 @@ class SegmentedLog:
         if parts and (self._file is None or self._file.size >= self._options.segment_bytes):
             self._roll(first_index)
         if self._file is None:
-            return  # what a segment holds that is closed, is fsynced
+            return  # a closed segment is fsynced
         self._good_bytes = self._file.size
         if parts and sync:
             self._reserve(sum(map(len, parts)))
@@ -331,7 +330,7 @@ class SegmentedLog:
             _finally(self._file.sync)
 
     def _reserve(self, count: int) -> None:
-        """Let the file grow rarely and by much: then most fsyncs have no new size to write."""
+        """Grow the file in large steps: then most fsyncs have no new size to write."""
         assert self._file is not None
         if self._file.size + count <= self._reserved_until:
             return
@@ -356,7 +355,7 @@ class SegmentedLog:
         _finally(partial(self._disk.sync_folder, self._folder))
 
     def _close_file(self) -> None:
-        """Close the segment, without what was reserved and not used."""
+        """Close the segment, and cut off its unused reserve."""
         assert self._file is not None
         segment = self._segments[-1]
         segment.size = self._file.size
@@ -367,7 +366,7 @@ class SegmentedLog:
         self._reserved_until = 0
 
     def _roll_back(self) -> bool:
-        """Cut what a full disk let through of the queue; False if even that fails."""
+        """Cut off the part of the queue that a full disk has accepted; False if even that fails."""
         if self._file is None:
             return True
         path = self._segments[-1].path
@@ -382,10 +381,10 @@ class SegmentedLog:
 
 
 def _finally(step: Callable[[], None]) -> None:
-    """A step whose failure is final, whatever its reason.
+    """Run a step whose failure is final, whatever its reason.
 
-    A failed fsync may have marked pages clean that are lost; and a segment that is not closed in good order, or whose
-    name is not durable, must not get a successor.
+    A failed fsync may have marked lost pages as clean; and a segment that is not properly closed, or whose name is not
+    durable, must not get a successor.
     """
     try:
         step()
