@@ -20,13 +20,13 @@ from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, deco
 _VERSION = 1
 _FIRST_LINE = re.compile(rb"saros-backup (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-#: What makes a file of a store the same: database, slice, name, size, CRC-32.
+#: The identity of a store's file: database, slice, name, size, CRC-32.
 FileKey = tuple[str, int, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """A file's content: its SHA-256, and its bytes."""
+    """The content of a file: its SHA-256, and its size in bytes."""
 
     sha256: str
     size: int
@@ -34,33 +34,33 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """See the module."""
+    """The content of one backup."""
 
     number: int
-    #: When it was taken, since the epoch, by the clock of who took it.
+    #: Time at which it was taken, in ns since the epoch, by the clock of the process that took it.
     taken_ns: int
     incremental: bool
     time_unit: str
     time_partition_interval: int
-    #: Whether the log leads to points behind the capture; else it is of a cluster's node, and is as it is.
+    #: True if the log leads to points after the capture; False for a cluster's node, which is restored as captured.
     exact: bool
     schema: bytes = field(repr=False)
     captures: tuple[Checkpoint, ...] = field(repr=False)
-    #: Of each capture, by the numbers of its files.
+    #: The objects of each capture, in the order of its files' numbers.
     objects: tuple[tuple[StoredObject, ...], ...] = field(repr=False)
-    #: CRC-32 of the last record of the log that it has: by it the next backup sees whether it goes on from there.
+    #: CRC-32 of the last record of its log, by which the next backup checks that its log continues from there.
     last_crc32: int = 0
-    #: Whether its log goes on where the backup before it ended.
+    #: True if its log continues where the previous backup ended.
     continues: bool = False
 
     def files(self) -> Iterator[tuple[CheckpointFile, StoredObject]]:
-        """All files of partitions, with their objects."""
+        """Yield all files of partitions, with their objects."""
         for capture, objects in zip(self.captures, self.objects, strict=True):
             for file in capture.files():
                 yield file, objects[file.number]
 
     def log(self) -> Iterator[tuple[int, int, StoredObject]]:
-        """Pieces of the log: first and last record; oldest first."""
+        """Yield the pieces of the log (first and last record, object), oldest first."""
         for capture, objects in zip(self.captures, self.objects, strict=True):
             behind = objects[len(objects) - len(capture.log) :]
             for piece, stored in zip(capture.log, behind, strict=True):
@@ -68,28 +68,28 @@ class Catalog:
 
     @property
     def size(self) -> int:
-        """Bytes of all its files."""
+        """Size of all its files in bytes."""
         return sum(stored.size for objects in self.objects for stored in objects)
 
     @property
     def floor(self) -> int:
-        """The first point of the log that it can be restored at: its files have nothing of later entries."""
+        """The first point of the log at which it can be restored: its files contain no later entries."""
         (capture,) = self.captures
         return max(capture.index, capture.schema_index, *(p.manifest.flushed for p in capture.partitions))
 
     @property
     def reached(self) -> int:
-        """The last entry that it has."""
+        """The last entry that it contains."""
         return max((capture.reached for capture in self.captures), default=0)
 
 
 def key_of(file: CheckpointFile) -> FileKey:
-    """See `FileKey`."""
+    """Return the identity of a file; see `FileKey`."""
     return (file.database, file.slice, file.name, file.size, file.crc32)
 
 
 def encode_catalog(catalog: Catalog) -> bytes:
-    """The catalog's bytes."""
+    """Encode a catalog."""
     words = {
         "number": catalog.number,
         "taken_ns": catalog.taken_ns,
@@ -107,12 +107,12 @@ def encode_catalog(catalog: Catalog) -> bytes:
 
 
 def framed(body: bytes) -> bytes:
-    """A body behind its first line."""
+    """Prefix a body with its first line: version, checksum, length."""
     return b"saros-backup %d %08x %d\n" % (_VERSION, zlib.crc32(body), len(body)) + body
 
 
 def unframed(path: str, data: bytes) -> bytes:
-    """The inverse. Raises CorruptFile; StorageError 2015 if a newer Saros wrote it."""
+    """Return the body; the inverse of `framed`. Raises CorruptFile; StorageError 2015 for a newer format."""
     match = _FIRST_LINE.match(data)
     if match is None:
         raise CorruptFile(path, 0, "not a backup's catalog")
@@ -125,7 +125,7 @@ def unframed(path: str, data: bytes) -> bytes:
 
 
 def decode_catalog(path: str, data: bytes) -> Catalog:
-    """The inverse. Raises CorruptFile, StorageError 2015."""
+    """Decode a catalog. Raises CorruptFile, StorageError 2015."""
     body = unframed(path, data)
     try:
         words = json.loads(body)
@@ -153,7 +153,7 @@ def decode_catalog(path: str, data: bytes) -> Catalog:
 
 
 def stored_object(path: str, sha256: object, size: object) -> StoredObject:
-    """Of words that were read. Raises CorruptFile for what is no digest: it becomes a path."""
+    """Build an object from decoded JSON. Raises CorruptFile unless `sha256` is a digest, since it becomes a path."""
     if not isinstance(sha256, str) or not isinstance(size, int) or not _SHA256.fullmatch(sha256):
         raise CorruptFile(path, 0, f"invalid object name: {sha256!r}")
     return StoredObject(sha256, size)

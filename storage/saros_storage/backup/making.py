@@ -1,13 +1,13 @@
 """Make one backup: copy the captured files of a source one by one, then write the catalog.
 
-    full           every file is copied, and takes the place of an earlier copy of the same content
-    incremental    files that an earlier backup has are not copied again, nor looked at
+    full           every file is copied, and replaces an earlier copy of the same content
+    incremental    files that an earlier backup has are not copied again, nor examined
 
-The log is copied from where the last backup ended, if it still exists there; then every point in between can be
+The log is copied from the end of the last backup, if it still exists there; then every point in between can be
 restored.
 
 Each file is verified against the size and checksum in its manifest as it arrives, and each piece of the log record by
-record. A backup that was interrupted continues from what it had copied. Runs on one thread.
+record. A backup that was interrupted continues with the files that it had copied. Runs on one thread.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, LogP
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.log.record import HEADER_BYTES, scan
 
-#: How far the backup is, is noted whenever so much was copied.
+#: Progress is saved each time this many bytes were copied.
 _NOTED_BYTES = 256 << 20
 
 
 @dataclass(slots=True)
 class Progress:
-    """Of a backup or a restore; sizes in bytes, of what has to be copied."""
+    """The progress of a backup or a restore; sizes in bytes of the files to copy."""
 
     files: int = 0
     size: int = 0
     files_done: int = 0
     size_done: int = 0
-    #: Files that an earlier backup has.
+    #: Files that an earlier backup contains.
     files_known: int = 0
 
 
 class BackupRun:
-    """See the module. Made for one use."""
+    """The making of one backup, for one use."""
 
     def __init__(
         self,
@@ -62,12 +62,12 @@ class BackupRun:
         self._incremental = incremental
         self._on_progress = on_progress
         self.progress = Progress()
-        #: What this backup copied, or one that was cut short.
+        #: Files copied by this backup, or by an interrupted one.
         self._copied: dict[FileKey, StoredObject] = {}
         self._unnoted = 0
 
     def run(self) -> Catalog:
-        """Make the backup. Raises CorruptFile (a file is not what its manifest says), OSError, UserMistake 2052."""
+        """Make the backup. Raises CorruptFile (a file differs from its manifest), OSError, UserMistake 2052."""
         earlier = self._repository.catalogs_if_any()
         self._copied = self._repository.begin(earlier)
         known = dict(self._copied)
@@ -110,7 +110,7 @@ class BackupRun:
             with suppress(OSError):
                 self._repository.save_partial(self._copied)
             raise
-        if last is not None and frozen.exact and (continues or last.reached == 0):  # all goes on from nothing
+        if last is not None and frozen.exact and (continues or last.reached == 0):  # every log continues an empty one
             continues = _is_whole(frozen.captures[0].log, max(last.reached, 1))
         return Catalog(
             max((c.number for c in earlier), default=0) + 1,
@@ -147,7 +147,7 @@ class BackupRun:
         return stored
 
     def _piece(self, place: int, number: int, piece: LogPiece) -> tuple[StoredObject, dict[int, int]]:
-        """A piece of the log, and the CRC-32 of each of its records. Raises CorruptFile."""
+        """Copy a piece of the log; return its object, and the CRC-32 of each of its records. Raises CorruptFile."""
         kept = []
 
         def pieces() -> Iterable[bytes]:
@@ -169,7 +169,7 @@ class BackupRun:
         return stored, crcs
 
     def _copy(self, pieces: Iterable[bytes]) -> tuple[StoredObject, int]:
-        """Write a new object, durably; its content and its CRC-32. It has no name yet."""
+        """Write a new object durably, without a name yet; return its identity and its CRC-32."""
         digest, crc32, size = hashlib.sha256(), 0, 0
         file = self._repository.new_object()
         try:
@@ -189,13 +189,13 @@ class BackupRun:
 
 
 def _check_log(capture: Checkpoint) -> None:
-    """Raise CorruptFile unless the log leads from the files to the last entry."""
+    """Raise CorruptFile unless the log is complete from the files to the last entry."""
     if capture.log and not _is_whole(capture.log, capture.index + 1) and capture.reached > capture.index:
         raise CorruptFile("log", 0, f"the records after {capture.index} were not received completely")
 
 
 def _is_whole(pieces: Sequence[LogPiece], first: int) -> bool:
-    """Whether from record `first` on, none lacks between the pieces."""
+    """Return whether the pieces contain every record from `first` on."""
     wanted = [piece for piece in pieces if piece.last >= first]
     whole = all(b.first == a.last + 1 for a, b in pairwise(wanted))
     return bool(wanted) and whole and wanted[0].first <= first

@@ -1,14 +1,14 @@
-"""Which backup, and which part of the log, leads to a point in time.
+"""Find the backup, and the part of the log, that lead to a point in time.
 
     backup 1           backup 2                 backup 3
     files up to 40     files up to 90           files up to 200
-    log 40             log 40 .. 90             log 150 .. 200           (91 to 149 were gone)
+    log 40             log 40 .. 90             log 150 .. 200           (91 to 149 were already removed)
     points 40 ........................ 90       200
 
-A backup's files and its log lead to every point from its `floor` to the end of the log: its own log, followed by the
-logs of later backups for as long as each continues where the one before it ended. The newest backup that leads to the
-point is chosen. Moments are resolved by the clock marks in the log, to a second; the millisecond in which a backup
-was taken leads to the backup. Pure.
+The files and the log of a backup lead to every point from its `floor` to the end of the log: its own log, followed by
+the logs of later backups as long as each continues where the previous one ended. The newest backup that leads to the
+point is chosen. Times are resolved by the clock marks in the log, to a second; the millisecond in which a backup was
+taken leads to the backup. Pure.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from saros_storage.backup.repository import NO_BACKUP
 from saros_storage.base.errors import UserMistake
 
 _MILLISECOND = 1_000_000
-#: (nanoseconds since the epoch, log index) of a catalog's marks of time, oldest first.
+#: Returns the clock marks of a catalog's log as (nanoseconds since the epoch, log index), oldest first.
 Marks = Callable[[Catalog], Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """`chain`: the backup whose files are taken, and those whose log follows; `index`: the last entry of the log."""
+    """`chain`: the backup that provides the files, and those whose logs follow; `index`: the last entry to replay."""
 
     chain: tuple[Catalog, ...]
     index: int
@@ -36,20 +36,20 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class AtIndex:
-    """As it was when entry `index` had taken effect."""
+    """The state after entry `index` was applied."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """As it was at `time_ns` since the epoch."""
+    """The state at `time_ns` since the epoch."""
 
     time_ns: int
 
 
 def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: Marks) -> Point:
-    """The way to a point; None: the newest. Raises UserMistake 2052 if no backup leads there."""
+    """Return the way to a point; None: the newest one. Raises UserMistake 2052 if no backup leads there."""
     assert catalogs
     if at is None:
         return Point((catalogs[-1],), catalogs[-1].reached)
@@ -67,7 +67,7 @@ def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: 
 
 
 def taken_time(catalog: Catalog) -> str:
-    """When a backup was taken, in UTC: `2026-11-21T18:00:00.250Z`. A time that leads to it."""
+    """Format the time of a backup in UTC, such as `2026-11-21T18:00:00.250Z`; restoring to it leads to the backup."""
     taken = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=catalog.taken_ns // _MILLISECOND)
     return taken.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -87,7 +87,7 @@ def _index_in(chain: Sequence[Catalog], at: AtIndex | AtTime, marks: Marks) -> i
     if not first.exact:
         return first.reached if taken_ns <= at.time_ns else None
     if at.time_ns > last.taken_ns:
-        return None  # nobody knows what came then
+        return None  # entries after the last backup are unknown
     found = [mark for catalog in chain for mark in marks(catalog)]
     if at.time_ns < taken_ns and not any(time_ns <= at.time_ns for time_ns, _ in found):
         return None

@@ -1,9 +1,9 @@
 """The folder of backups.
 
-    backups/00000001            catalogs: a backup is there, whole, when its catalog is
+    backups/00000001            catalogs: a backup exists, complete, once its catalog does
     objects/5f/5f3a90c1...      contents of files, by SHA-256; never changed
-    partial                     objects of a backup in the making that are durable: what it goes on from
-    partial.new                 the object in the making
+    partial                     durable objects of an unfinished backup, from which it can continue
+    partial.new                 the object being written
 
 Objects that neither a catalog nor `partial` names belong to a backup that was never finished; the next one removes
 them. Belongs to one thread of one process.
@@ -36,7 +36,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class Repository:
-    """See the module."""
+    """The catalogs and objects of a folder of backups."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
         self._folder = folder
@@ -44,27 +44,27 @@ class Repository:
         #: Folders of objects whose names are not durable yet.
         self._unsynced: set[str] = set()
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def catalogs(self) -> list[Catalog]:
-        """All backups, oldest first. Raises CorruptFile, StorageError 2015, UserMistake 2052 if there is none."""
+        """Return all backups, oldest first. Raises CorruptFile, StorageError 2015, UserMistake 2052 without any."""
         found = self.catalogs_if_any()
         if not found:
             raise UserMistake(f"{self._folder} holds no backup", code=NO_BACKUP)
         return found
 
     def catalogs_if_any(self) -> list[Catalog]:
-        """All backups, oldest first. Raises CorruptFile, StorageError 2015."""
+        """Return all backups, oldest first. Raises CorruptFile, StorageError 2015."""
         folder = os.path.join(self._folder, _CATALOGS)
         paths = [os.path.join(folder, name) for name in self.disk.list(folder) if name.isdecimal()]
         return [decode_catalog(path, bytes(self.disk.map(path))) for path in paths]
 
     def object_path(self, stored: StoredObject) -> str:
-        """Where a content lies."""
+        """Return the path of an object."""
         return os.path.join(self._folder, _OBJECTS, stored.sha256[:2], stored.sha256)
 
     def read(self, stored: StoredObject) -> Iterator[memoryview]:
-        """A content, in pieces; raises CorruptFile at its end if it is another, or if it is missing."""
+        """Yield a content in pieces; raises CorruptFile at the end if it is not the expected one, or if missing."""
         path = self.object_path(stored)
         if not self.disk.exists(path):
             raise CorruptFile(path, 0, "missing, and part of a backup")
@@ -80,7 +80,7 @@ class Repository:
     # ------------------------------------------------------------------ making a backup
 
     def begin(self, catalogs: Sequence[Catalog]) -> dict[FileKey, StoredObject]:
-        """Get ready; what a backup that came to no end has copied. Raises UserMistake 2052 for another folder."""
+        """Prepare a backup; return the files that an unfinished one has copied. Raises UserMistake 2052."""
         strangers = set(self.disk.list(self._folder)) - {_CATALOGS, _OBJECTS, _PARTIAL, _NEW, "LOCK"}
         if strangers and not self.disk.exists(os.path.join(self._folder, _CATALOGS)):
             raise UserMistake(f"{self._folder} is not a folder of backups; choose an empty one", code=NO_BACKUP)
@@ -101,7 +101,7 @@ class Repository:
                 for database, number, name, size, crc32, stored in words
             }
         except (StorageError, ValueError, TypeError):
-            return {}  # of no use: everything is copied anew
+            return {}  # unusable: everything is copied again
 
     def _sweep(self, wanted: set[str]) -> None:
         self.disk.remove(os.path.join(self._folder, _NEW))
@@ -112,24 +112,24 @@ class Repository:
                     self.disk.remove(os.path.join(root, start, name))
 
     def new_object(self) -> File:
-        """A content in the making: write and sync it, then `add`."""
+        """Create the file for a new object: write and sync it, then `add`."""
         return self.disk.create(os.path.join(self._folder, _NEW))
 
     def add(self, stored: StoredObject) -> None:
-        """What was written is this content; an older copy of it goes. Durable after `save` or `save_partial`."""
+        """Name the written object, replacing an older copy. Durable after `save` or `save_partial`."""
         path = self.object_path(stored)
         self.disk.make_folder(os.path.dirname(path))
         self.disk.replace(os.path.join(self._folder, _NEW), path)
         self._unsynced.add(os.path.dirname(path))
 
     def save_partial(self, copied: Mapping[FileKey, StoredObject]) -> None:
-        """Note how far the backup is."""
+        """Save the progress of the backup durably."""
         self._sync()
         words = [[*key, [stored.sha256, stored.size]] for key, stored in copied.items()]
         write_durably(self.disk, os.path.join(self._folder, _PARTIAL), framed(json.dumps(words).encode()))
 
     def save(self, catalog: Catalog) -> None:
-        """The backup is there, from now on."""
+        """Save the catalog durably: from here on the backup exists."""
         self._sync()
         write_durably(self.disk, os.path.join(self._folder, _CATALOGS, f"{catalog.number:08}"), encode_catalog(catalog))
         for name in (_PARTIAL, _PARTIAL + TEMPORARY):

@@ -4,7 +4,7 @@
 
 Every file is verified against its checksum as it is copied. A folder restored from a store replays the log up to the
 chosen point when it is opened. A LOAD in that part of the log would need a file that the log does not contain, so a
-point behind a LOAD is refused. A cluster node's backup becomes the folder of a store, whose log starts anew: it keeps
+point after a LOAD is refused. A cluster node's backup becomes the folder of a store with a new, empty log: it keeps
 that node's data, but not its votes in Raft. Runs on one thread.
 """
 
@@ -43,7 +43,7 @@ _NOT_EMPTY = 2053
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was made: from which backup, up to which entry of the log (of a cluster's node: 0)."""
+    """The result: number of the backup, last entry of the log (0 for a cluster's node), files and bytes copied."""
 
     number: int
     index: int
@@ -52,7 +52,7 @@ class Restored:
 
 
 class Restore:
-    """See the module. Made for one use."""
+    """The restore of one backup, for one use."""
 
     def __init__(
         self, repository: Repository, target: str, disk: Disk, on_progress: Callable[[Progress], None] = lambda _: None
@@ -65,7 +65,7 @@ class Restore:
         self.progress = Progress()
 
     def run(self, at: AtIndex | AtTime | None = None) -> Restored:
-        """Make the folder. Raises UserMistake 2053 (it is not empty), 2052 (no backup leads there), CorruptFile."""
+        """Create the folder. Raises UserMistake 2053 (it is not empty), 2052 (no backup leads there), CorruptFile."""
         if not self._is_free():
             raise UserMistake(f"{self._target} is not empty: restore to a new folder", code=_NOT_EMPTY)
         catalogs = self._repository.catalogs()
@@ -139,7 +139,7 @@ class Restore:
     # ------------------------------------------------------------------ the log
 
     def _log(self, point: Point) -> None:
-        """One segment with the records behind the files, up to the point."""
+        """Write one segment with the records after the files, up to the point."""
         first = point.chain[0].captures[0].index + 1
         folder = os.path.join(self._folder, LOG_FOLDER)
         self._disk.make_folder(folder)
@@ -168,7 +168,7 @@ class Restore:
             raise CorruptFile("log", 0, f"the backups lack record {wanted} of the log")
 
     def _pieces(self, catalog: Catalog) -> Iterator[tuple[int, memoryview]]:
-        """First record and bytes of each piece of a backup's log."""
+        """Yield first record and bytes of each piece of a backup's log."""
         for first, last, stored in catalog.log():
             if last >= first:
                 yield first, memoryview(b"".join(self._repository.read(stored)))
@@ -182,7 +182,7 @@ class Restore:
 
 
 def _check_whole(record: Record, point: Point) -> None:
-    """Raise UserMistake 2052 if the log alone does not bring back what an entry did: a LOAD behind the files."""
+    """Raise UserMistake 2052 if the log alone cannot repeat an entry: a LOAD after the files."""
     taken = point.chain[0]
     if record.index > taken.reached and record.kind == MUTATION and loads_files(record.payload):
         message = (

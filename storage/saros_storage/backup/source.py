@@ -1,4 +1,4 @@
-"""The source of a backup: captures on the shelf of this process or another."""
+"""The source of a backup: captures in the registry of this process or another."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from saros_storage.checkpoint.registry import CheckpointRegistry
 
 
 class Source(Protocol):
-    """What has captures. Used by one thread."""
+    """A source of captures. Used by one thread."""
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:
-        """Capture; `since`: a store's log from this record on is wanted too. Raises what the database does."""
+        """Take captures; `since`: include a store's log from this record on. Raises what the database raises."""
         ...
 
     def read(self, capture: int, number: int) -> Iterator[bytes]:
-        """A file of a capture, given by its place, in pieces."""
+        """Yield a file of a capture, given by its place and number, in pieces."""
         ...
 
     def release(self) -> None:
-        """Let go of the captures."""
+        """Release the captures."""
         ...
 
 
@@ -30,32 +30,32 @@ class CheckpointSource(Protocol):
 
     @property
     def shelf(self) -> CheckpointRegistry:
-        """Where captures are until they are let go."""
+        """The registry that keeps captures until they are released."""
         ...
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
-        """See `Source.create_checkpoint`."""
+        """Take captures; see `Source.create_checkpoint`."""
         ...
 
 
 class LocalSource:
-    """A database of this process. See `Source`."""
+    """A source in this process."""
 
     def __init__(self, database: CheckpointSource) -> None:
         self._database = database
         self._ids: tuple[bytes, ...] = ()
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:
-        """See `Source.create_checkpoint`."""
+        """Implement `Source.create_checkpoint`."""
         frozen = self._database.create_checkpoint(since)
         self._ids = frozen.ids
         return frozen
 
     def read(self, capture: int, number: int) -> Iterator[bytes]:
-        """See `Source.read`."""
+        """Implement `Source.read`."""
         return self._database.shelf.pieces(self._ids[capture], number)
 
     def release(self) -> None:
-        """See `Source.release`."""
+        """Implement `Source.release`."""
         for id_ in self._ids:
             self._database.shelf.release(id_)

@@ -1,4 +1,4 @@
-"""Verify that everything that backups consist of exists and is unchanged. Changes nothing. Runs on one thread."""
+"""Verify that all parts of backups exist and are unchanged. Changes nothing. Runs on one thread."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from saros_storage.log.record import scan
 
 @dataclass(slots=True)
 class BackupReport:
-    """What was looked at, and what is wrong with it; sizes in bytes."""
+    """The parts that were verified, and their problems; sizes in bytes."""
 
     backups: int = 0
     objects: int = 0
     size: int = 0
-    #: Each with the numbers of the backups that it harms.
+    #: Each problem, with the numbers of the backups that it affects.
     problems: list[tuple[StorageError, list[int]]] = field(default_factory=list)
 
 
 def verify(repository: Repository, on_report: Callable[[BackupReport], None] = lambda _: None) -> BackupReport:
-    """Read every content of every backup. Raises CorruptFile for a catalog, UserMistake 2052 if there is none."""
+    """Read every content of every backup. Raises CorruptFile for a catalog, UserMistake 2052 without backups."""
     catalogs = repository.catalogs()
     users: dict[StoredObject, list[int]] = {}
     log: dict[StoredObject, tuple[int, int]] = {}

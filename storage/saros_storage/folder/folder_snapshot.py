@@ -1,17 +1,17 @@
-"""A data folder at one moment, as a disk in memory, while another process may be writing to the folder.
+"""A snapshot of a data folder, as a disk in memory, while another process may be writing to the folder.
 
     documents    MANIFEST, meta/schema, ...: replaced as a whole       read first, and once more at the end
-    log          the last segment grows, old ones go                   read in between, up to its last whole record
+    log          the last segment grows, old ones are removed          read in between, up to its last whole record
     data         TsFiles and resources: never changed, only removed    opened after the log, and kept open
 
-If no document has changed from the first reading to the last, and the log still begins with the records that were read,
-all of it was in the folder at the moment at which the log was read: the snapshot is what a kill of the owner at that
-moment would have left. Otherwise it begins again. So a store opened on it recovers as the owner would, and shows a
-prefix of the log that has everything acknowledged before the snapshot began.
+If no document has changed between the first and the last reading, and the log still begins with the records that were
+read, all of it was in the folder at the moment at which the log was read: the snapshot is the state that a kill of the
+owner at that moment would have left. Otherwise the attempt is repeated. So a store opened on the snapshot recovers as
+the owner would, and shows a prefix of the log with everything acknowledged before the snapshot began.
 
-Each file that is needed is there: a manifest's files stay until the manifest is replaced, a loaded file is there before
-its entry is in the log, and stays until a manifest has it; segments go once manifests and schema have their entries.
-The snapshot takes no lock, and writes nothing.
+Each file that is needed is there: a manifest's files stay until the manifest is replaced; a loaded file is there before
+its entry is in the log, and stays until a manifest has it; segments are removed once manifests and schema contain their
+entries. The snapshot takes no lock and writes nothing.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from saros_storage.io.disk import Disk
 from saros_storage.io.memory_disk import MemoryDisk
 from saros_storage.log.record import scan
 
-#: A flush or a merge replaces documents some times in a second, and an attempt takes some milliseconds.
+#: A flush or a merge replaces documents a few times per second, and an attempt takes some milliseconds.
 _ATTEMPTS_MAX = 200
 _SEGMENT = ".log"
 _DATA = (".tsfile", RESOURCE)
-#: Unfinished files, and journals of what is under way: nothing that is committed depends on them.
+#: Unfinished files, and journals of operations in progress: nothing that is committed depends on them.
 _PASSING = (TEMPORARY, ".part", _SEGMENT)
 _NO_FOLDER = 2051
 
@@ -56,7 +56,7 @@ class _Paths:
 
 
 def take_snapshot(disk: Disk, folder: str, trees: Sequence[str] = ()) -> MemoryDisk:
-    """Take a snapshot of a data folder, with further trees below it that are kept in the same way.
+    """Take a snapshot of a data folder, with further trees below it that are updated in the same way.
 
     Raises UserMistake 2051 (no data folder), StorageError (it changes too fast, too many files).
     """
@@ -97,7 +97,7 @@ def _walk(disk: Disk, roots: Sequence[str]) -> _Paths:
 
 
 def _files(disk: Disk, paths: Sequence[str]) -> Iterator[str]:
-    """The files at and below the paths."""
+    """Yield the files at and below the paths."""
     for path in paths:
         name = os.path.basename(path)
         if name == CORRUPT_FOLDER or name.startswith(TRASH_PREFIX) or name.endswith(_PASSING):
@@ -117,19 +117,19 @@ def _documents(disk: Disk, roots: Sequence[str]) -> dict[str, bytes]:
 
 
 def _data(disk: Disk, path: str) -> memoryview:
-    """A file's content; a small one that is read at once does not stay open."""
+    """Return the content of a file; a small one is read immediately and does not stay open."""
     content = disk.map(path)
     return memoryview(bytes(content)) if path.endswith(RESOURCE) else content
 
 
 class _Log:
-    """The log as it is read; `confirm` says whether it has been there at one moment."""
+    """The log as read; `confirm` checks that it existed in this form at one moment."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
         self._paths = self._list()
-        #: By path: closed ones, which are not changed, and the records that the last one has.
+        #: By path: closed segments, which do not change, and the whole records of the last one.
         self.segments = {path: disk.map(path) for path in self._paths[:-1]}
         if self._paths:
             self._last = self._paths[-1]
@@ -142,19 +142,19 @@ class _Log:
         return [os.path.join(self._folder, n) for n in self._disk.list(self._folder) if n.endswith(_SEGMENT)]
 
     def _read_last(self) -> bytes:
-        """The last segment; it may be cut while it is read, so it is not mapped."""
+        """Read the last segment; it may be truncated in the meantime, so it is not mapped."""
         return self._disk.read(self._last, 0, self._disk.size(self._last))
 
     def confirm(self) -> None:
-        """Raise _Changed, FileNotFoundError if records have gone, or some in between were not seen.
+        """Raise _Changed, FileNotFoundError if records were removed, or some in between were not seen.
 
-        Records that are being written can be read with a hole between them, which looks like damage, until the next
-        reading: real damage stays.
+        While records are being written, they can be read with a hole between them, which looks like damage. The next
+        reading tells the difference: real damage is still there.
         """
         if not self._paths:
             return
         if [path for path in self._list() if self._paths[0] <= path <= self._last] != self._paths:
-            raise _Changed  # names that were given meanwhile may be seen in any order
+            raise _Changed  # names created in the meantime may become visible in any order
         now, end = self._read_last(), self._found.end
         if now[:end] != self._read[:end]:
             raise _Changed

@@ -1,18 +1,18 @@
-"""Where things lie in a data folder, and how a file becomes durable.
+"""The layout of a data folder, and durable replacement of its files.
 
     <data>/LOCK  node.json                         owner; format, time unit, partition interval
     <data>/meta/schema                             the schema up to some log index
     <data>/log/00000000000000000001.log            segments
     <data>/groups/0/<database>/<slice>/MANIFEST    the partition's files, ranks and tombstones
                                        seq/  unseq/  {time}-{version}-{inner}-{cross}.tsfile  and  .resource
-                                       corrupt/    files that were set aside
+                                       corrupt/    damaged files that were set aside
     <data>/groups/0/.staged/                       files of a LOAD that are not in their partitions yet
     <data>/.staged/                                the same, on their way to the groups of a cluster
-    <data>/snapshots/                              hard links to what somebody copies
-    <data>/archive/00000000000000000001.log        segments that left the log, until backups have them
+    <data>/snapshots/                              hard links to files that are being copied
+    <data>/archive/00000000000000000001.log        segments cut from the log, until backups have them
 
-A database's folder is its path with every character that a file system may mind written as %XX; a path too long for a
-file name ends in its digest. Pure apart from what takes a `Disk`. Any thread.
+The folder of a database is named by its path, with every character that a file system may not accept written as %XX; a
+path too long for a file name ends in its digest. Pure except for functions that take a `Disk`. Any thread.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ TRASH_PREFIX = ".trash-"
 STAGING_FOLDER = ".staged"
 TEMPORARY = ".tmp"
 RESOURCE = ".resource"
-#: Bytes of a file name that every usual file system takes.
+#: Maximum length of a file name in bytes, safe on all usual file systems.
 _NAME_BYTES_MAX = 200
 _FILE_NAME = re.compile(r"(-?\d+)-(\d+)-(\d+)-(\d+)\.tsfile")
 
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """What a TsFile's name says: `{time}-{version}-{inner}-{cross}.tsfile`, counts of compactions last."""
+    """The parts of a TsFile's name, `{time}-{version}-{inner}-{cross}.tsfile`; the last two count compactions."""
 
     time: int
     version: int
@@ -54,7 +54,7 @@ class FileName:
 
     @staticmethod
     def parse(name: str) -> FileName | None:
-        """From a name, or None if it is not a TsFile's."""
+        """Parse a name; None if it is not a TsFile's."""
         match = _FILE_NAME.fullmatch(name)
         return FileName(*map(int, match.groups())) if match else None
 
@@ -63,12 +63,12 @@ class FileName:
 
 
 def kind_folder(*, sequence: bool) -> str:
-    """The folder of sequence or of unsequence files within a partition's."""
+    """Return the name of the subfolder of a partition for sequence or unsequence files."""
     return "seq" if sequence else "unseq"
 
 
 def database_folder_name(database: str) -> str:
-    """A file name for a database: injective, and safe on case-keeping file systems."""
+    """Return a file name for a database: injective, and safe on case-preserving file systems."""
     name = quote(database, safe="")
     if len(name) > _NAME_BYTES_MAX:
         digest = hashlib.sha256(database.encode()).hexdigest()[:32]
@@ -77,21 +77,21 @@ def database_folder_name(database: str) -> str:
 
 
 def write_durably(disk: Disk, path: str, data: bytes) -> None:
-    """Put a whole file in place of `path`, atomically and durably."""
+    """Replace the file at `path` as a whole, atomically and durably."""
     write_synced(disk, path, data)
     disk.sync_folder(os.path.dirname(path))
 
 
 def confirm(disk: Disk, path: str) -> None:
-    """Make durable that `write_durably` put a file there, before anything is given up for what it says, as of a log.
+    """Make the name of a file from `write_durably` durable, before anything that it replaces is removed.
 
-    Whoever put it there may have been killed in between: a power cut would still take the name back.
+    The process that wrote the file may have been killed before it synced the folder: a power cut could undo the rename.
     """
     disk.sync_folder(os.path.dirname(path))
 
 
 def write_all_durably(disk: Disk, files: Mapping[str, bytes]) -> None:
-    """The same for many files, by path: each is replaced atomically, and if it fails, some are. Their folders exist."""
+    """Replace many files, by path, each atomically; after a failure, some are replaced. Their folders must exist."""
     for path, data in files.items():
         file = disk.create(path + TEMPORARY)
         try:
@@ -105,7 +105,7 @@ def write_all_durably(disk: Disk, files: Mapping[str, bytes]) -> None:
 
 
 def write_synced(disk: Disk, path: str, data: bytes) -> None:
-    """As `write_durably`, but for the folder, which the caller syncs."""
+    """Replace a file like `write_durably`, except that the caller syncs the folder."""
     temporary = path + TEMPORARY
     file = disk.create(temporary)
     try:

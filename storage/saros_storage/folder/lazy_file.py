@@ -1,4 +1,4 @@
-"""A TsFile that is opened on first use, and reported if it turns out to be damaged.
+"""A TsFile that is opened at its first use, and reported if it turns out to be damaged.
 
 Implements `scan.tsfile_access.TsFileAccess`. Once opened, a file stays readable after it is removed from the disk. So a
 file that is about to be removed while a view may still read it is opened first (`open`). Thread-safe.
@@ -19,7 +19,7 @@ Report = Callable[[str, CorruptFile], None]
 
 
 class LazyFile:
-    """See the module; `report(path, error)` is called for each CorruptFile before it goes on."""
+    """A file of a partition; `report(path, error)` is called for each CorruptFile before it is raised."""
 
     def __init__(self, path: str, disk: Disk, report: Report) -> None:
         self._path = path
@@ -30,12 +30,12 @@ class LazyFile:
 
     @property
     def path(self) -> str:
-        """See `TsFileAccess.path`."""
+        """The path of the file."""
         return self._path
 
     @property
     def serial(self) -> int:
-        """See `TsFileAccess.serial`; opens the file. Raises CorruptFile, UnsupportedFile."""
+        """A number unique to the file; opens it. Raises CorruptFile, UnsupportedFile."""
         try:
             return self.open().serial
         except CorruptFile as error:
@@ -43,7 +43,7 @@ class LazyFile:
             raise
 
     def open(self) -> TsFileReader:
-        """The reader; the file is mapped on the first call. Raises CorruptFile, UnsupportedFile."""
+        """Return the reader; the first call maps the file. Raises CorruptFile, UnsupportedFile."""
         reader = self._reader
         if reader is None:
             with self._lock:
@@ -59,7 +59,7 @@ class LazyFile:
             raise CorruptFile(self._path, 0, f"the file cannot be read: {error}") from error
 
     def devices(self) -> Iterator[str]:
-        """See `TsFileAccess.devices`."""
+        """Implement `TsFileAccess.devices`."""
         try:
             return iter(list(self.open().devices()))
         except CorruptFile as error:
@@ -67,7 +67,7 @@ class LazyFile:
             raise
 
     def device(self, device: str) -> DeviceIndex | None:
-        """See `TsFileAccess.device`."""
+        """Implement `TsFileAccess.device`."""
         try:
             return self.open().device(device)
         except CorruptFile as error:
@@ -75,7 +75,7 @@ class LazyFile:
             raise
 
     def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
-        """See `TsFileAccess.pages`."""
+        """Implement `TsFileAccess.pages`."""
         try:
             return self.open().pages(device, measurements, chunk)
         except CorruptFile as error:
@@ -83,7 +83,7 @@ class LazyFile:
             raise
 
     def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:
-        """See `TsFileAccess.same_pages`."""
+        """Implement `TsFileAccess.same_pages`."""
         try:
             return self.open().same_pages(device, measurements, chunk)
         except CorruptFile as error:
@@ -93,7 +93,7 @@ class LazyFile:
     def read_together(
         self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
     ) -> tuple[Block, int] | None:
-        """See `TsFileAccess.read_together`."""
+        """Implement `TsFileAccess.read_together`."""
         try:
             return self.open().read_together(device, measurements, chunk, first, stop)
         except CorruptFile as error:
@@ -103,7 +103,7 @@ class LazyFile:
     def read(
         self, device: DeviceIndex, measurements: Sequence[str], chunk: int, first: int, stop: int
     ) -> tuple[Block, int]:
-        """See `TsFileAccess.read`."""
+        """Implement `TsFileAccess.read`."""
         try:
             return self.open().read(device, measurements, chunk, first, stop)
         except CorruptFile as error:

@@ -1,10 +1,10 @@
-"""A partition's manifest: which files are live, with which rank, and which prefix of the log they contain.
+"""A partition's manifest: the live files with their ranks, and the prefix of the log that they contain.
 
     saros-manifest 1 5f3a90c1 812
     {"database": "root.a", "created": 4, "flushed": 90, "files": [...], "tombstones": [...], "set_aside": [...]}
 
 One line with format version, checksum and length of the rest, then JSON. The file is replaced atomically: a partition
-is exactly what its manifest says, whatever else lies in its folder. Pure: any thread.
+consists of exactly the content of its manifest, whatever other files its folder contains. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -37,50 +37,50 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """See the module."""
+    """The content of a partition's manifest."""
 
-    #: Whose partition it is (the folder's name may be shortened).
+    #: The database of the partition (the folder's name may be shortened).
     database: str
-    #: Log index of the write that made the partition: deleting its database at a lower index leaves it alone.
+    #: Log index of the write that created the partition: a deletion of its database at a lower index spares it.
     created: int
-    #: All log entries up to this index are in the files and tombstones, as far as they concern the partition.
+    #: Files and tombstones contain the effect of all log entries up to this index on the partition.
     flushed: int = 0
-    #: By rank, lowest first.
+    #: Lowest rank first.
     files: tuple[FileEntry, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
-    #: Files that were found damaged: name and reason.
+    #: Name and reason of each damaged file.
     set_aside: tuple[tuple[str, str], ...] = ()
-    #: Since when the partition is here; higher than that of whatever came from elsewhere (`Rank.generation`).
+    #: Partition-table version at which the partition came here; higher than that of older data (`Rank.generation`).
     generation: int = 0
-    #: What the partition held elsewhere before this generation is among the files.
+    #: The generation up to which data that the partition had elsewhere has arrived among the files.
     arrived: int = 0
 
     @property
     def version_max(self) -> int:
-        """The highest version that a file or tombstone has; 0 if there is none."""
+        """The highest version of a file or tombstone; 0 without any."""
         ranks = [f.rank for f in self.files] + [t.rank for t in self.tombstones]
         return max((r.version for r in ranks), default=0)
 
     def with_files(self, added: tuple[FileEntry, ...], flushed: int) -> Manifest:
-        """With more files, up to a log index."""
+        """Return the manifest with more files, complete up to a log index."""
         files = tuple(sorted((*self.files, *added), key=lambda f: (f.rank, not f.sequence)))
         return replace(self, files=files, flushed=max(self.flushed, flushed))
 
     def with_merged(
         self, gone: Collection[tuple[str, bool]], added: tuple[FileEntry, ...], tombstones: tuple[Tombstone, ...]
     ) -> Manifest:
-        """With files, given as (name, sequence), replaced by what they were merged into."""
+        """Return the manifest with the files `gone`, given as (name, sequence), replaced by the merged ones."""
         left = replace(self, files=tuple(f for f in self.files if (f.name, f.sequence) not in gone))
         return replace(left.with_files(added, self.flushed), tombstones=tombstones)
 
     def without_file(self, name: str, *, sequence: bool, reason: str) -> Manifest:
-        """With one file set aside."""
+        """Return the manifest with one file set aside."""
         files = tuple(f for f in self.files if (f.name, f.sequence) != (name, sequence))
         return replace(self, files=files, set_aside=(*self.set_aside, (name, reason)))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The manifest's bytes."""
+    """Encode a manifest."""
     words = {
         "database": manifest.database,
         "created": manifest.created,
@@ -96,7 +96,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(path: str, data: bytes) -> Manifest:
-    """The inverse. Raises CorruptFile, or StorageError 2015 for a newer format."""
+    """Decode a manifest. Raises CorruptFile, or StorageError 2015 for a newer format."""
     match = _FIRST_LINE.match(data)
     if match is None:
         raise CorruptFile(path, 0, "not a manifest")

@@ -1,8 +1,8 @@
-"""`node.json`: the format and fixed settings of a data folder, so that it is never opened with others.
+"""`node.json`: the format and fixed settings of a data folder, which is never opened with different ones.
 
     {"format": 1, "time_unit": "ms", "time_partition_interval": 604800000}
 
-Format is the version of the folder as a whole; time unit and partition interval are fixed when the folder is made.
+Format is the version of the folder as a whole; time unit and partition interval are fixed when the folder is created.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEWER = 2015
 
 
 def made_with(folder: str) -> tuple[str, int] | None:
-    """Unit of time of a data folder, and its partitions' width in that; None: there is no node file that tells it."""
+    """Return the time unit and partition interval of a data folder; None if it has no readable node file."""
     try:
         with open(os.path.join(folder, NODE_FILE), "rb") as file:
             found = json.load(file)
@@ -34,7 +34,7 @@ def made_with(folder: str) -> tuple[str, int] | None:
 
 
 def read_node_file(folder: str, disk: Disk) -> dict[str, object]:
-    """What the file says. Raises StorageError 2015 (a newer format), CorruptFile."""
+    """Return the content of the file. Raises StorageError 2015 (a newer format), CorruptFile."""
     path = os.path.join(folder, NODE_FILE)
     try:
         words: dict[str, object] = json.loads(bytes(disk.map(path)))
@@ -48,10 +48,10 @@ def read_node_file(folder: str, disk: Disk) -> dict[str, object]:
 
 
 def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
-    """Compare the folder with the options, or make the file in a new folder.
+    """Compare the folder with the options; create the file in a new folder.
 
-    It is there before anything else is: in a folder that has more, and not the file, times would be read as of the
-    options' unit, whatever they are of. Raises StorageError 2015 (a newer format) or 2004 (other time unit or
+    The file is created first. If it is missing in a folder with data, the folder is refused: its times could be in a
+    unit other than the options' one. Raises StorageError 2015 (a newer format) or 2004 (different time unit or
     interval), CorruptFile.
     """
     path = os.path.join(folder, NODE_FILE)

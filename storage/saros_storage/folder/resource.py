@@ -1,10 +1,10 @@
-"""The `.resource` file beside a TsFile: first and last time of each device, in Apache IoTDB's layout.
+"""The `.resource` file of a TsFile: first and last time of each device, in Apache IoTDB's layout.
 
     u8 version 1 | u8 kind 3 | i32 n | n * (i64 start, i64 end) | n * (DeviceID, i32 slot)
     i64 greatest plan index | i64 least plan index | i32 -1 (no shared deletions) | u8 0
 
-Big-endian. The reader accepts kinds 1 and 3, and ignores what follows the devices. The content can always be rebuilt
-from the TsFile. Pure: any thread.
+Big-endian. The reader accepts kinds 1 and 3, and ignores everything after the devices. The content can always be
+rebuilt from the TsFile. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SPAN_BYTES = 16
 
 
 def encode_resource(devices: Mapping[str, DeviceSpan]) -> bytes:
-    """The file's bytes."""
+    """Encode the spans of a file's devices."""
     spans = np.array([(s.start, s.end) for s in devices.values()], ">i8")
     ids = b"".join(encode_segments(segments_of_path(d)) + _SLOT.pack(i) for i, d in enumerate(devices))
     head = _HEAD.pack(_VERSION, _ARRAY_DEVICE, len(devices))
@@ -44,7 +44,7 @@ def encode_resource(devices: Mapping[str, DeviceSpan]) -> bytes:
 
 
 def decode_resource(path: str, data: memoryview) -> dict[str, DeviceSpan]:
-    """The devices' spans. Raises CorruptFile, UnsupportedFile."""
+    """Decode the spans of the devices. Raises CorruptFile, UnsupportedFile."""
     if len(data) < _HEAD.size:
         raise CorruptFile(path, 0, "shorter than a resource file's head")
     version, kind, count = _HEAD.unpack_from(data)
@@ -67,7 +67,7 @@ def decode_resource(path: str, data: memoryview) -> dict[str, DeviceSpan]:
 
 
 def devices_of_file(access: TsFileAccess) -> dict[str, DeviceSpan]:
-    """The spans, from the TsFile itself."""
+    """Return the spans of the devices, from the TsFile itself. Raises CorruptFile, UnsupportedFile."""
     found = {}
     for name in access.devices():
         index = access.device(name)

@@ -20,13 +20,13 @@ _FIRST_LINE = re.compile(rb"saros-schema (\d{1,4}) ([0-9a-f]{8}) (\d{1,19}) (\d{
 
 
 def save_schema(disk: Disk, path: str, dump: bytes, index: int) -> None:
-    """Replace the file, durably."""
+    """Replace the file durably."""
     head = b"saros-schema %d %08x %d %d\n" % (_VERSION, zlib.crc32(b"%d" % index, zlib.crc32(dump)), len(dump), index)
     write_durably(disk, path, head + dump)
 
 
 def load_schema(disk: Disk, path: str) -> tuple[SchemaTree, int]:
-    """The tree and the log index it stands at; an empty one at 0 if there is no file. Raises CorruptFile."""
+    """Load the tree and its log index; without a file, an empty tree and 0. Raises CorruptFile, StorageError 2015."""
     if not disk.exists(path):
         return SchemaTree(), 0
     confirm(disk, path)
