@@ -1,1 +1,1 @@
-"""Caches bounded by weight: decoded pages, indexes that lead to them, aggregates per window."""
+"""Caches bounded by weight: decoded pages, indexes of devices, aggregates per window."""

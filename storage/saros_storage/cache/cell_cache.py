@@ -1,16 +1,17 @@
-"""Cached statistics of pages per window of a grid: whoever queries by windows is likely to repeat the query.
+"""Cached statistics of pages per window of a grid, for repeated queries by windows.
 
     page 0      . . . . | . . . . . | . .         page 1   . . . | . . . . . | . .
     its cells      c         c        c                      c       c         c        a row of Summaries each
 
 Cells are statistics of rows (`window_statistics.celled`), cut at window borders and at page borders, so that they can
 be reused page by page for any requested time range. They take a small part of the memory of the decoded pages. So a
-repeated query by windows is answered without decoding rows, even where the decoded rows do not fit into memory.
+repeated query by windows is answered without decoding rows, even if the decoded rows do not fit into memory.
 
-    (file, device, columns, chunk, where the grid lies)  ->  ChunkCells
+    (file, device, columns, chunk, position of the grid)  ->  ChunkCells
 
-Files never change and each has its own serial number, so nothing is ever invalidated. The reader must account for what
-other files, MemTables and tombstones do to the rows of a page. Bounded by bytes. Thread-safe; `ChunkCells` are values.
+Files never change and each has its own serial number, so nothing is ever invalidated. The reader must account for the
+effect of other files, MemTables and tombstones on the rows of a page. Bounded by bytes. Thread-safe; `ChunkCells` are
+values.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from saros_storage.scan.reading import Summaries
 
 #: (serial of the file, device, measurements, number of the chunk, the grid's origin within its step, its step)
 CellKey: TypeAlias = tuple[int, str, tuple[str, ...], int, int, int]
-#: What an entry costs besides its arrays, and each column of each page.
+#: Memory of an entry besides its arrays, and of each column of each page.
 _ENTRY_BYTES, _COLUMN_BYTES = 600, 250
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkCells:
-    """Cells of some pages of a chunk; once those of all are there, in one piece."""
+    """The cells of some pages of a chunk; once all pages are present, in one piece."""
 
-    #: By page, until all are there.
+    #: Cells by page, until all pages are present.
     pages: Mapping[int, Summaries] = field(default_factory=dict)
     whole: Summaries | None = None
-    #: Of `whole`: the row with which each page begins, and how many there are.
+    #: For `whole`: the first row of each page, then the number of rows.
     begins: Sequence[int] = ()
 
     def of(self, first: int, stop: int) -> Summaries | None:
-        """Those of pages [first, stop); None if some are not here."""
+        """Return the cells of pages [first, stop), or None if some are missing."""
         if self.whole is None:
             parts = [self.pages[page] for page in range(first, stop) if page in self.pages]
             return Summaries.concat(parts) if len(parts) == stop - first else None
@@ -50,12 +51,12 @@ class ChunkCells:
         return self.whole.slice(self.begins[first], self.begins[stop])
 
     def missing(self, first: int, stop: int) -> tuple[int, int]:
-        """The shortest run of [first, stop) outside of which none is missing; at least one is."""
+        """Return the shortest run of pages that includes all missing ones of [first, stop); at least one is missing."""
         lacking = [page for page in range(first, stop) if page not in self.pages]
         return lacking[0], lacking[-1] + 1
 
     def plus(self, first: int, cells: Summaries, bounds: Sequence[int], total: int) -> ChunkCells:
-        """With those of pages from `first` on, of a chunk of `total`; those of the i-th begin at row `bounds[i]`."""
+        """Add the cells of pages from `first` on, out of `total`; those of the i-th page start at row `bounds[i]`."""
         if len(bounds) == total + 1:
             return ChunkCells({}, cells, tuple(bounds))
         pages = {**self.pages, **{page: cells.slice(a, b) for page, (a, b) in enumerate(pairwise(bounds), first)}}
@@ -66,12 +67,12 @@ class ChunkCells:
 
     @property
     def types(self) -> tuple[DataType, ...]:
-        """Those of the columns."""
+        """The types of the columns."""
         return next((part.types for part in self._parts()), ())
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, about."""
+        """Approximate size in bytes."""
         return _ENTRY_BYTES + sum(part.nbytes + _COLUMN_BYTES * len(part.block.columns) for part in self._parts())
 
     def _parts(self) -> Collection[Summaries]:
@@ -79,23 +80,23 @@ class ChunkCells:
 
 
 class CellCache:
-    """See the module. `bytes_max` 0 keeps nothing."""
+    """A cache of cells. `bytes_max` 0 keeps nothing."""
 
     def __init__(self, bytes_max: int) -> None:
-        #: Whether it is worth while to make cells.
+        #: True if it is worthwhile to compute cells.
         self.keeps = bytes_max > 0
         self._known: LruCache[CellKey, ChunkCells] = LruCache(bytes_max)
 
     def get(self, key: CellKey) -> ChunkCells | None:
-        """What is kept of a chunk."""
+        """Return the cached cells of a chunk, or None."""
         return self._known.get(key)
 
     def put(self, key: CellKey, cells: ChunkCells) -> None:
-        """Keep it, in the place of what was kept."""
+        """Cache cells, replacing those with the same key."""
         self._known.put(key, cells, cells.nbytes)
 
     def clear(self) -> None:
-        """Keep nothing of what is here."""
+        """Remove all entries."""
         self._known.clear()
 
     def __len__(self) -> int:

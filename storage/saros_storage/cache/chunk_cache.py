@@ -1,4 +1,4 @@
-"""Decoded pages, kept for the next query.
+"""A cache of decoded pages.
 
     (file, device, column, chunk)  ->  runs of rows [first, stop) of that chunk, each one decoded block
 
@@ -8,12 +8,12 @@ that contains the requested rows.
 
     first use -> new -- used again --> proven            one large scan goes through `new` and leaves `proven` alone
                  new <-- no longer among the first 80 % -- proven
-    the least recently used of `new` goes first
+    the least recently used entries of `new` are evicted first
 
-Bounded by bytes. In addition, the indexes that lead to chunks may take a quarter of that bound (`indexes`), and the
-cells of pages in windows an eighth (`cells`). Files never change and every opened file has its own serial number, so
-nothing is ever invalidated. (Paths would not do as keys: in a database that was dropped and created again, a name may
-recur.) Thread-safe.
+Bounded by bytes. In addition, the indexes of devices may take a quarter of that bound (`indexes`), and the cells of
+pages in windows an eighth (`cells`). Files never change and every opened file has its own serial number, so nothing is
+ever invalidated. (Paths cannot be keys: a name may recur in a database that was dropped and created again.)
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from saros_storage.cache.index_cache import IndexCache
 
 #: (serial of the file, device, measurement or TIMES, number of the chunk)
 ChunkKey: TypeAlias = tuple[int, str, str, int]
-#: The column of an aligned device's times: no measurement is called so.
+#: The column name for an aligned device's times; no measurement has it.
 TIMES = ""
 #: Rows [first, stop) of a chunk.
 _Run: TypeAlias = tuple[int, int, Block]
 _Entries: TypeAlias = OrderedDict[ChunkKey, tuple[_Run, ...]]
-#: What an entry costs besides its arrays.
+#: Memory of an entry besides its arrays.
 _ENTRY_BYTES = 500
-#: Share of the cache for what was used more than once.
+#: Share of the cache for entries that were used more than once.
 _PROVEN_PERCENT = 80
-#: As many bytes for pages, one for indexes: of 256 MiB, what some 110,000 series of one chunk take.
+#: Bytes for pages per byte for indexes: with 256 MiB, indexes of about 110,000 series of one chunk fit.
 _INDEX_SHARE = 4
-#: As many bytes for pages, one for cells: of 256 MiB, some 500,000 windows of a series.
+#: Bytes for pages per byte for cells: with 256 MiB, about 500,000 windows of a series fit.
 _CELL_SHARE = 8
 
 
 class ChunkCache:
-    """See the module. `bytes_max` 0 keeps nothing."""
+    """A cache of decoded chunks, with caches of indexes and cells. `bytes_max` 0 keeps nothing."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        #: What leads to the chunks.
+        #: Indexes of devices in files.
         self.indexes = IndexCache(bytes_max // _INDEX_SHARE)
-        #: What pages come to in windows.
+        #: Statistics of pages per window.
         self.cells = CellCache(bytes_max // _CELL_SHARE)
         self._new: _Entries = OrderedDict()
         self._proven: _Entries = OrderedDict()
@@ -62,26 +62,26 @@ class ChunkCache:
 
     @property
     def keeps(self) -> bool:
-        """Whether anything is kept."""
+        """True if anything is kept."""
         return self._bytes_max > 0
 
     @property
     def bytes(self) -> int:
-        """Bytes held."""
+        """Size of the cached blocks."""
         return self._new_bytes + self._proven_bytes
 
     @property
     def hits(self) -> int:
-        """Look-ups that were served."""
+        """Number of look-ups that found their rows."""
         return self._hits
 
     @property
     def misses(self) -> int:
-        """Look-ups that were not."""
+        """Number of look-ups that did not."""
         return self._misses
 
     def get(self, key: ChunkKey, first: int, stop: int) -> Block | None:
-        """Rows [first, stop) of a column of a chunk, or None."""
+        """Return rows [first, stop) of a column of a chunk, or None."""
         with self._lock:
             proven = key in self._proven
             runs = self._proven[key] if proven else self._new.get(key, ())
@@ -97,7 +97,7 @@ class ChunkCache:
             return None
 
     def _promote(self, key: ChunkKey) -> None:
-        """From new to proven; what was proven longest ago makes room."""
+        """Move an entry from new to proven; the least recently used proven ones make room."""
         runs = self._new.pop(key)
         self._proven[key] = runs
         size = _size(runs)
@@ -110,7 +110,7 @@ class ChunkCache:
             self._new_bytes += _size(gone)
 
     def put(self, key: ChunkKey, first: int, block: Block) -> None:
-        """Keep a block whose first row is row `first` of the chunk."""
+        """Cache a block whose first row is row `first` of the chunk."""
         if not self.keeps:
             return
         stop = first + block.rows
@@ -132,7 +132,7 @@ class ChunkCache:
                     self._proven_bytes -= _size(self._proven.popitem(last=False)[1])
 
     def clear(self) -> None:
-        """Keep nothing of what is here, nor of indexes and cells."""
+        """Remove all entries, including indexes and cells."""
         with self._lock:
             self._new.clear()
             self._proven.clear()

@@ -2,7 +2,7 @@
 
     (file, device) -> DeviceIndex
 
-A query over very many series asks for the index of each device once, one after another. A cache per file would be too
+A query over very many series reads the index of each device once, one after another. A cache per file would be too
 small for that, or too large when multiplied by thousands of files. Thread-safe.
 """
 
@@ -13,20 +13,20 @@ from collections.abc import Iterable
 from saros_storage.base.lru import LruCache
 from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, TsFileAccess
 
-#: What an entry, a series and a chunk cost, besides texts: 520 bytes were measured for a series of one chunk.
+#: Memory of an entry, a series and a chunk, besides texts: 520 bytes were measured for a series of one chunk.
 _ENTRY_BYTES = 500
 _SERIES_BYTES = 200
 _CHUNK_BYTES = 350
 
 
 class IndexCache:
-    """See the module. `bytes_max` 0 keeps nothing."""
+    """A cache of indexes by file and device. `bytes_max` 0 keeps nothing."""
 
     def __init__(self, bytes_max: int) -> None:
         self._known: LruCache[tuple[int, str], DeviceIndex] = LruCache(bytes_max)
 
     def find(self, access: TsFileAccess, device: str) -> DeviceIndex | None:
-        """The device's index in a file, None if the file has none of it. Raises CorruptFile, UnsupportedFile."""
+        """Return the index of a device in a file; None if the file lacks it. Raises CorruptFile, UnsupportedFile."""
         key = (access.serial, device)
         found = self._known.get(key)
         if found is None:
@@ -36,7 +36,7 @@ class IndexCache:
         return found
 
     def clear(self) -> None:
-        """Keep nothing of what is here."""
+        """Remove all entries."""
         self._known.clear()
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class IndexCache:
 
 
 def size_of(index: DeviceIndex) -> int:
-    """About how many bytes an index takes."""
+    """Return the approximate size of an index in bytes."""
     series = list(index.series.values()) if index.time is None else [index.time, *index.series.values()]
     return _ENTRY_BYTES + sum(_SERIES_BYTES + _size_of_chunks(one.chunks) for one in series)
 

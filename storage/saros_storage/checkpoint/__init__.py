@@ -1,7 +1,7 @@
-"""Checkpoints: the content of a region at one moment, as files that remain while somebody copies them.
+"""Checkpoints: the content of a region at one moment, as files that are kept while they are copied.
 
-    checkpoint          the values, what they promise, and their bytes
-    registry            checkpoints on lease: hard links that go when they are released, expired, or the process is new
+    checkpoint          the values, their guarantees, and their encoding
+    registry            checkpoints on lease: hard links, removed on release, expiry, or a new start of the process
     checkpoint_set      all checkpoints of one backup
     fetch               a checkpoint's partitions, fetched piece by piece into a folder
     partition_import    installs fetched partitions

@@ -1,16 +1,16 @@
-"""A capture: what is taken of a region at one moment, and what it guarantees.
+"""A capture: the content of a region at one moment, and what it guarantees.
 
     entries of the log   ... 41 42 43 | 44 45 46 | 47        index 43, reached 46
-    chosen partitions    have all of ... 43, perhaps some of 44 45 46, nothing of 47
-    log (a store's)      .............. | 44 45 46           what makes it exact: applied once more, it adds what lacks
+    chosen partitions    contain all of ... 43, perhaps some of 44 45 46, nothing of 47
+    log (a store's)      .............. | 44 45 46           makes it exact: replaying it adds the missing entries
 
-- Of the chosen partitions all entries up to `index` are in the manifests' files and tombstones. Whoever needs exactly
-  one index holds entries back meanwhile (then `index` is `reached`), or takes the log behind `index` too.
-- Only chosen partitions are flushed, and of them those that need it; entries go on meanwhile.
+- For the chosen partitions, all entries up to `index` are in the manifests' files and tombstones. A caller that needs
+  exactly one index holds entries back meanwhile (then `index` is `reached`), or takes the log after `index` too.
+- Only chosen partitions are flushed, and of them those that need it; entries are applied in the meantime.
 - Files are hard links, so neither compaction nor a deletion changes them; a manifest names each with size and checksum.
-- `schema` is the region's whole tree with its rules of TTL, as of `schema_index`.
-- Files are numbered: of each partition in order, of each entry of its manifest a TsFile and its resource; then pieces
-  of the log. Nobody who asks for one names a path.
+- `schema` is the region's whole tree with its TTL rules, as of `schema_index`.
+- Files are numbered: for each partition in order, for each entry of its manifest, a TsFile and its resource; then
+  pieces of the log. Requests name a number, never a path.
 
 Values; pure: any thread.
 """
@@ -43,17 +43,17 @@ class CheckpointFile:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPartition:
-    """A partition as it was; sizes in bytes."""
+    """A captured partition; sizes in bytes."""
 
     slice: int
     manifest: Manifest
     #: In the order of the manifest's files.
     resource_sizes: tuple[int, ...]
-    #: Where it lies; only here.
+    #: The partition's folder; known only in the process that took the capture.
     folder: str = field(default="", compare=False)
 
     def files(self, number: int) -> Iterator[CheckpointFile]:
-        """Its files, numbered from `number`."""
+        """Yield its files, numbered from `number`."""
         database = self.manifest.database
         for entry, size in zip(self.manifest.files, self.resource_sizes, strict=True):
             name = os.path.join(kind_folder(sequence=entry.sequence), entry.name)
@@ -75,7 +75,7 @@ class LogPiece:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """See the module; `note` is what the owner of the region adds."""
+    """A capture of one region; `note` is added by the owner of the region."""
 
     index: int
     reached: int
@@ -83,16 +83,16 @@ class Checkpoint:
     schema: bytes = field(repr=False)
     partitions: tuple[CheckpointPartition, ...] = ()
     note: bytes = field(default=b"", repr=False)
-    #: Oldest first. Those behind `index` are whole; of older ones, some in between may be gone.
+    #: Oldest first. After `index` the log is complete; of older records, some in between may be missing.
     log: tuple[LogPiece, ...] = ()
 
     def files(self) -> Iterator[CheckpointFile]:
-        """All files of partitions, by number from 0; the pieces of the log have the numbers behind."""
+        """Yield all files of partitions, numbered from 0; the pieces of the log have the numbers after them."""
         for number, partition in self.numbered():
             yield from partition.files(number)
 
     def numbered(self) -> Iterator[tuple[int, CheckpointPartition]]:
-        """Its partitions, each with the number of its first file."""
+        """Yield its partitions, each with the number of its first file."""
         number = 0
         for partition in self.partitions:
             yield number, partition
@@ -100,7 +100,7 @@ class Checkpoint:
 
 
 def encode_capture(capture: Checkpoint) -> bytes:
-    """A capture's bytes."""
+    """Encode a capture."""
     words = {
         "index": capture.index,
         "reached": capture.reached,
@@ -114,7 +114,7 @@ def encode_capture(capture: Checkpoint) -> bytes:
 
 
 def decode_capture(data: bytes) -> Checkpoint:
-    """The inverse, of bytes that another process has sent. Raises CorruptFile."""
+    """Decode a capture that another process has sent. Raises CorruptFile."""
     try:
         words = json.loads(data)
         partitions = [
@@ -141,6 +141,6 @@ def decode_capture(data: bytes) -> Checkpoint:
 
 
 def check_name(entry: FileEntry) -> None:
-    """Raise CorruptFile unless the name is one that a TsFile gets here: no other may become a path."""
+    """Raise CorruptFile unless the name has the form of a TsFile's name: it becomes part of a path."""
     if FileName.parse(entry.name) is None:
         raise CorruptFile("capture", 0, f"invalid file name: {entry.name!r}")

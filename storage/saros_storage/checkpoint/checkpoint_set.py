@@ -15,21 +15,21 @@ from saros_storage.checkpoint.checkpoint import Checkpoint, decode_capture, enco
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSet:
-    """See the module; `ids` are the captures' on the shelf of the process."""
+    """The captures of one process; `ids` identify them in its registry."""
 
     time_unit: str
-    #: Ticks of a slice.
+    #: Width of a slice in ticks.
     time_partition_interval: int
-    #: Whether it is a store's: then its log leads from the capture to any later point.
+    #: True for a store: its log then leads from the capture to any later point.
     exact: bool
-    #: What goes with all captures.
+    #: The schema that belongs to all captures.
     schema: bytes = field(repr=False)
     ids: tuple[bytes, ...]
     captures: tuple[Checkpoint, ...] = field(repr=False)
 
 
 def encode_checkpoint_set(frozen: CheckpointSet) -> bytes:
-    """Its bytes."""
+    """Encode a set of captures."""
     words = {
         "time_unit": frozen.time_unit,
         "time_partition_interval": frozen.time_partition_interval,
@@ -42,7 +42,7 @@ def encode_checkpoint_set(frozen: CheckpointSet) -> bytes:
 
 
 def decode_checkpoint_set(data: bytes) -> CheckpointSet:
-    """The inverse, of bytes that another process has sent. Raises CorruptFile."""
+    """Decode a set that another process has sent. Raises CorruptFile."""
     try:
         words = json.loads(data)
         found = CheckpointSet(

@@ -1,10 +1,10 @@
 """Fetch the files of a capture, piece by piece, into a folder.
 
-    partitions    <folder>/<database>/<slice>/MANIFEST  seq/  unseq/     as a region has them, durable
-    files         <folder>/<number>                                      as on a shelf, for who links and syncs them
+    partitions    <folder>/<database>/<slice>/MANIFEST  seq/  unseq/     the layout of a region, durable
+    files         <folder>/<number>                                      the layout of a registry; the caller syncs them
 
-Each file is verified against the size and checksum in its manifest. A piece may carry several small files, and several
-pieces may be in flight at a time, so that the connection is never idle.
+Each file is verified against the size and checksum in its manifest. A piece may contain several small files, and
+several pieces may be in flight at a time, so that the connection is never idle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saros_storage.folder.layout import database_folder_name, kind_folder
 from saros_storage.io.disk import Disk
 from saros_storage.partition.partition_files import save_manifests
 
-#: (number of a file, offset, count) -> PIECE_BYTES of so many files from there on, or fewer: they end there.
+#: (number of a file, offset, count) -> up to PIECE_BYTES of that many files from the offset on; fewer: they end there.
 Read = Callable[[int, int, int], bytes]
 Placed = tuple[CheckpointFile, str]
 
@@ -29,7 +29,7 @@ Placed = tuple[CheckpointFile, str]
 def pull_partitions(read: Read, capture: Checkpoint, folder: str, disk: Disk, at_once: int = 1) -> None:
     """Fetch partitions into `folder`, which is emptied first. Raises CorruptFile, OSError, and what `read` raises.
 
-    `at_once`: so many threads call `read`.
+    `at_once`: number of threads that call `read`.
     """
     _begin(folder, disk)
     kinds = [kind for partition in capture.partitions for kind in _kinds(folder, partition)]
@@ -43,7 +43,7 @@ def pull_partitions(read: Read, capture: Checkpoint, folder: str, disk: Disk, at
 
 
 def pull_files(read: Read, files: Iterable[CheckpointFile], folder: str, disk: Disk, at_once: int = 1) -> None:
-    """Fetch files into `folder`, emptied first; nothing is durable. Raises like `pull_partitions`."""
+    """Fetch files into `folder`, emptied first; nothing is made durable. Raises like `pull_partitions`."""
     _begin(folder, disk)
     _pull_all(read, [(file, os.path.join(folder, str(file.number))) for file in files], disk, at_once)
 
@@ -54,7 +54,7 @@ def _begin(folder: str, disk: Disk) -> None:
 
 
 def _pull_all(read: Read, placed: Iterable[Placed], disk: Disk, at_once: int) -> None:
-    """Raises what the first run raises that fails; what has not begun then does not begin."""
+    """Fetch files in runs. Raises what the first failing run raises, and cancels runs that have not started."""
     with ThreadPoolExecutor(at_once, "saros-pull") as pool:
         futures = [pool.submit(_pull_run, read, run, disk) for run in _runs(placed)]
         try:
@@ -74,14 +74,14 @@ def _kinds(folder: str, partition: CheckpointPartition) -> list[str]:
 
 
 def _destinations(folder: str, capture: Checkpoint) -> Iterator[Placed]:
-    """All files, and where they go."""
+    """Yield all files with their destinations."""
     for number, partition in capture.numbered():
         for file in partition.files(number):
             yield file, os.path.join(_own(folder, partition), file.name)
 
 
 def _runs(placed: Iterable[Placed]) -> Iterator[list[Placed]]:
-    """Files that come in one piece together; a larger one alone."""
+    """Yield groups of files that fit into one piece; a larger file is alone."""
     run: list[Placed] = []
     size = 0
     for file, path in placed:

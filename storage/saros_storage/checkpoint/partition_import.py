@@ -1,15 +1,15 @@
-"""Install the files of partitions that moved here: they are pulled into a folder first, then added in one step.
+"""Install the files of partitions that moved here: they are fetched into a folder first, then added in one step.
 
-    a folder        0 1 2 ...                the files by their numbers in a capture: pulled, or on this node's shelf
-    partition       what was written here since; what was before is read elsewhere (`Partition.underlay`)
-        links to the files                   their names are free here (`Partition`); files and names become durable
-        manifest        theirs and ours, and that they have arrived: this is the moment
+    a folder        0 1 2 ...                the files by their numbers in a capture: fetched, or in the registry here
+    partition       data written here since; older data is read elsewhere (`Partition.underlay`)
+        links to the files                   their names are unused here (`Partition`); files and names become durable
+        manifest        both sides' files, and the arrival: the commit point
         partition       under the region's lock: later views read the files, and nothing elsewhere
 
 Files and tombstones keep their ranks, which are below those of everything written here. Files keep their names, except
 sequence files that are no longer sequence files here: one MemTable may have become a file of each kind, both with the
 same name. A crash before the manifest is replaced leaves links that the next start removes, so the installation can be
-repeated. The caller holds the region's `folders`, so nobody flushes, drops or compacts meanwhile.
+repeated. The caller holds the region's `folders`, so there is no flush, drop or compaction in the meantime.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from saros_storage.scan.snapshot import FileSource, overlap
 def link_arrived(
     disk: Disk, coming: Sequence[Partition], capture: Checkpoint, folder: str, report: Report
 ) -> list[Arrived]:
-    """Link into partitions what a capture has of each, durably; its files lie in `folder`. What it lacks held nothing.
+    """Link the captured files in `folder` into partitions, durably. A partition that the capture lacks was empty.
 
     Raises CorruptFile, OSError.
     """
@@ -57,16 +57,16 @@ def link_arrived(
 def _link(
     disk: Disk, pulled: Sequence[str], partition: Partition, entry: FileEntry, report: Report
 ) -> tuple[FileEntry, FileSource]:
-    """`pulled`: where the file lies, and its resource."""
+    """Link one file and its resource; `pulled` are their current paths."""
     file, resource = pulled
     source = open_file(disk, file, entry, report, resource)
     sequence = entry.sequence and not any(other.sequence and overlap(other, source) for other in partition.files)
     disk.make_folder(os.path.join(partition.folder, kind_folder(sequence=sequence)), durably=False)
     known = FileName.parse(entry.name)
-    if sequence != entry.sequence and known is not None:  # its name may be that of what else its MemTable became
+    if sequence != entry.sequence and known is not None:  # an unsequence file of the same MemTable may have its name
         entry = replace(entry, sequence=sequence, name=str(replace(known, time=known.time + 1)))
     path = file_path(partition.folder, entry)
     for from_, to in ((resource, path + RESOURCE), (file, path)):
-        disk.remove(to)  # of an attempt that did not come to its end
+        disk.remove(to)  # left by an unfinished attempt
         disk.link(from_, to)
     return entry, replace(source, sequence=sequence, path=path, access=LazyFile(path, disk, report))

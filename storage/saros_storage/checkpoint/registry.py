@@ -1,9 +1,9 @@
-"""Captures on lease: hard links to their files, which remain until the lease ends.
+"""Captures on lease: hard links to their files, which are kept until the lease ends.
 
     put        links the files of partitions, and segments of the log     id: 16 random bytes
-    listing    the capture, as bytes
-    read       a piece of a file, by its number; this renews the lease
-    release    or nobody reads for its lease, or the process starts anew: the links go
+    listing    the capture, encoded
+    read       a piece of a file, by its number; renews the lease
+    release    removes the links; so does the end of the lease, without reads, and a new start of the process
 
 A read of a linked segment returns only the requested records, even if the log is still appending to that file.
 
@@ -26,14 +26,14 @@ from saros_storage.io.disk import Disk
 from saros_storage.log.record import scan
 from saros_storage.partition.partition_files import file_path
 
-#: Bytes of an answer at most.
+#: Maximum size of one answer.
 PIECE_BYTES = 2 << 20
-#: By default; a puller on a slow line asks more often than that.
+#: Default lease; a client on a slow connection reads more often than this.
 CAPTURED_NS = 600_000_000_000
 
 
 class NoSuchCheckpoint(StorageError):
-    """It was not made here, or has gone."""
+    """The capture was not taken here, or has been released or expired."""
 
     def __init__(self) -> None:
         super().__init__("the capture does not exist or was released; request a new one", code=2003)
@@ -43,24 +43,24 @@ class NoSuchCheckpoint(StorageError):
 class _Leased:
     capture: Checkpoint
     folder: str
-    #: Of each file: the first byte that belongs to the capture, and the one behind; None: to the end.
+    #: Range of each file that belongs to the capture: first byte, byte after the last; None: to the end.
     bounds: list[tuple[int, int | None]]
     touched_ns: int
     lease_ns: int
-    #: First records of linked segments that are not cut to pieces yet, and the first record that is wanted.
+    #: First records of linked segments that are not scanned yet, and the first wanted record.
     uncut: tuple[int, ...]
     since: int
 
 
 class CheckpointRegistry:
-    """See the module; links lie in `folder`, which is emptied first."""
+    """The captures of a process; their links are in `folder`, which is emptied first."""
 
     def __init__(self, folder: str, disk: Disk, clock: Clock) -> None:
         self._folder = folder
         self._disk = disk
         self._clock = clock
         self._lock = threading.Lock()
-        #: Held while segments are looked through.
+        #: Held while segments are scanned.
         self._cutting = threading.Lock()
         self._kept: dict[bytes, _Leased] = {}
         disk.remove_tree(folder)
@@ -72,10 +72,10 @@ class CheckpointRegistry:
         since: int = 0,
         lease_ns: int = CAPTURED_NS,
     ) -> bytes:
-        """Link everything; whoever calls keeps the files from going meanwhile (`Flusher.folders`).
+        """Link everything; the caller prevents removal of the files in the meantime (`Flusher.folders`).
 
-        `segments`: paths, and indices of their first records; of these, records from `since` to `capture.reached` are
-        wanted. Raises CorruptFile if a file is missing, OSError.
+        `segments`: paths, and indexes of their first records; of these, records from `since` to `capture.reached` are
+        included. Returns the id. Raises CorruptFile if a file is missing, OSError.
         """
         self.expire()
         id_ = secrets.token_bytes(16)
@@ -103,7 +103,7 @@ class CheckpointRegistry:
         return len(sources)
 
     def capture(self, id_: bytes) -> Checkpoint:
-        """What was captured; looks through the log that came with it. Raises NoSuchCheckpoint."""
+        """Return the capture, after scanning the log that came with it. Raises NoSuchCheckpoint."""
         kept = self._find(id_)
         with self._cutting:
             if kept.uncut:
@@ -112,15 +112,15 @@ class CheckpointRegistry:
         return kept.capture
 
     def folder_of(self, id_: bytes) -> str:
-        """Where its files lie, by number, for who is in this process. Raises NoSuchCheckpoint."""
+        """Return the folder of its files, named by number, for use in this process. Raises NoSuchCheckpoint."""
         return self._find(id_).folder
 
     def listing(self, id_: bytes) -> bytes:
-        """The capture's bytes. Raises NoSuchCheckpoint."""
+        """Return the encoded capture. Raises NoSuchCheckpoint."""
         return encode_capture(self.capture(id_))
 
     def _cut(self, kept: _Leased, first: int) -> LogPiece:
-        """What a linked segment holds of the records that are wanted; notes where they lie."""
+        """Scan a linked segment for wanted records; return them as a piece, and note their bounds."""
         data = self._disk.map(os.path.join(kept.folder, str(len(kept.bounds))))
         begin = end = 0
         last = first - 1
@@ -135,7 +135,7 @@ class CheckpointRegistry:
         return LogPiece(max(first, kept.since), last, end - begin)
 
     def _find(self, id_: bytes) -> _Leased:
-        """A capture, whose lease begins anew."""
+        """Return a capture and renew its lease."""
         with self._lock:
             kept = self._kept.get(id_)
             if kept is None:
@@ -144,9 +144,9 @@ class CheckpointRegistry:
             return kept
 
     def read(self, id_: bytes, number: int, offset: int, count: int = 1) -> bytes:
-        """At most PIECE_BYTES of `count` files, one behind the other; fewer: they end there. `offset`: in the first.
+        """Return up to PIECE_BYTES of `count` consecutive files; fewer: they end there. `offset`: in the first one.
 
-        Raises NoSuchCheckpoint, for a number that it lacks too.
+        Raises NoSuchCheckpoint, also for a number that does not exist.
         """
         kept = self._find(id_)
         if not 0 <= number < number + count <= len(kept.bounds):
@@ -155,7 +155,7 @@ class CheckpointRegistry:
         for place in range(number, number + count):
             start, stop = kept.bounds[place]
             part = self._disk.map(os.path.join(kept.folder, str(place)))[start:stop][offset : offset + room]
-            parts.append(bytes(part))  # a file that is mapped stays open
+            parts.append(bytes(part))  # copied, because a mapped file would stay open
             room -= len(part)
             offset = 0
             if not room:
@@ -163,7 +163,7 @@ class CheckpointRegistry:
         return b"".join(parts)
 
     def pieces(self, id_: bytes, number: int, offset: int = 0) -> Iterator[bytes]:
-        """A file from an offset on, in pieces. Raises NoSuchCheckpoint."""
+        """Yield a file from an offset on, in pieces. Raises NoSuchCheckpoint."""
         while piece := self.read(id_, number, offset):
             yield piece
             offset += len(piece)
@@ -171,14 +171,14 @@ class CheckpointRegistry:
                 return
 
     def release(self, id_: bytes) -> None:
-        """Let go of a capture; one that is not here is not an error."""
+        """Release a capture. Idempotent."""
         with self._lock:
             kept = self._kept.pop(id_, None)
         if kept is not None:
             self._disk.remove_tree(kept.folder)
 
     def expire(self) -> None:
-        """Let go of captures that nobody has asked for in a while."""
+        """Release the captures whose lease has ended."""
         now_ns = self._clock.monotonic_ns()
         with self._lock:
             gone = [id_ for id_, kept in self._kept.items() if now_ns - kept.touched_ns > kept.lease_ns]

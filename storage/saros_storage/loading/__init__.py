@@ -1,15 +1,15 @@
 """LOAD: a TsFile from elsewhere becomes part of a store, as if its points were written now.
 
     foreign file ─copy, check─▶ staged/17.../source.tsfile ─split by (database, slice)─▶ 17.../1.tsfile  2.tsfile ...
-    log entry    schema changes, staged files                    from here on the file is loaded, all of it
+    log entry    schema changes, staged files                    from here on the file is loaded, as a whole
     partitions   active MemTable frozen │ staged file │ next MemTable         its rank is between theirs; readers see it
     flusher      links it into seq/ or unseq/, manifest, removes the staged name                in the log's order
 
 A crash before the log entry leaves staged files that the next start removes. A crash after it replays the entry, for
 those partitions whose manifests do not have its files yet.
 
-    content      what a file holds; what schema it needs; conflicts: pure
-    splitting    one file's points into files of one partition each
+    content      the content of a file, the schema that it needs, conflicts: pure
+    splitting    splits one file's points into files of one partition each
     staging      the folder of staged files
     loader       one LOAD, up to its log entry
 """

@@ -1,8 +1,8 @@
-"""The content of a foreign TsFile, and whether it fits a schema.
+"""The content of a foreign TsFile, and the check that it fits a schema.
 
     file     root.a.d (aligned)  temp FLOAT      tree        root.a.d aligned, temp DOUBLE
     changes_for -> UserMistake 507: root.a.d.temp is DOUBLE, the file has FLOAT
-             or -> CreateDatabase, CreateSeries: what is missing
+             or -> CreateDatabase, CreateSeries: the missing schema
 
 A type is never converted, and each device must be aligned or not as the schema has it. A file that does not fit is
 refused, and the error names every conflict. A type that a series had before a change of type does fit. A new series
@@ -31,13 +31,13 @@ from saros_storage.schema import (
 from saros_storage.tsfile.encoding_selection import declared_encoding
 from saros_storage.tsfile.reader import TsFileReader
 
-#: Conflicts that an error names.
+#: Maximum number of conflicts named in an error.
 _CONFLICTS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignDevice:
-    """A device of the file; `span` None: it has no points."""
+    """A device of the file; `span` is None if it has no points."""
 
     path: str
     aligned: bool
@@ -46,7 +46,7 @@ class ForeignDevice:
 
 
 def content_of(reader: TsFileReader) -> tuple[ForeignDevice, ...]:
-    """All devices. Raises CorruptFile, UnsupportedFile (table model), UserMistake 509 (names), 2007 (times)."""
+    """Return all devices. Raises CorruptFile, UnsupportedFile (table model), UserMistake 509 (names), 2007 (times)."""
     return tuple(_device(reader, path) for path in reader.devices())
 
 
@@ -82,7 +82,7 @@ def _series(reader: TsFileReader, device: DeviceIndex, found: SeriesIndex) -> Se
 
 
 def databases_of(content: Sequence[ForeignDevice], schema: SchemaTree, level: int) -> dict[str, str]:
-    """The database of each device, be it there or still to be made `level` nodes below root. Raises UserMistake 509."""
+    """Return each device's database, existing or to be created `level` nodes below root. Raises UserMistake 509."""
     found = {}
     for device in content:
         database = schema.database_of(device.path)
@@ -99,7 +99,7 @@ def databases_of(content: Sequence[ForeignDevice], schema: SchemaTree, level: in
 def changes_for(
     content: Sequence[ForeignDevice], databases: Iterable[str], schema: SchemaTree, file: str
 ) -> list[SchemaChange]:
-    """What the schema lacks for the content. Raises UserMistake 507 or 511 with all that does not fit."""
+    """Return the schema changes that the content needs. Raises UserMistake 507 or 511 with all conflicts."""
     changes: list[SchemaChange] = [
         CreateDatabase(database) for database in dict.fromkeys(databases) if not schema.is_database(database)
     ]

@@ -1,7 +1,7 @@
 """One LOAD of one file, up to the point where it can be logged.
 
-    with the schema as it is:  copy, check, split    no lock: minutes, for a large file
-    under the store's lock:    do the databases of its devices still stand? then changes and log entry
+    with the current schema:   copy, check, split    no lock: minutes, for a large file
+    under the store's lock:    are the databases of its devices unchanged? then schema changes and log entry
 
 Used once, by the thread that loads.
 """
@@ -25,31 +25,31 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.verifier import check_tsfile
 from saros_storage.tsfile.writer import TsFileWriter
 
-#: Files beside a TsFile that say what was deleted of it (IoTDB 1 and 2).
+#: Files next to a TsFile that list its deletions (IoTDB 1 and 2).
 _DELETIONS = (".mods", ".mods2")
-#: A LOAD of a file that cannot be read at all.
+#: Status code for a LOAD of a file that cannot be read.
 _NOT_READABLE = 2051
 
-#: What the schema says beside series, a device, measurements that it has not: see `LoadOptions.may_create`.
+#: (catalogue, device, its missing measurements) -> None, or raises: see `LoadOptions.may_create`.
 MayCreate = Callable[[Catalogue, str, Sequence[str]], None]
 
 
 def may_create_all(_: Catalogue, __: str, ___: Sequence[str]) -> None:
-    """Nothing is refused."""
+    """Allow all series."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """`level`: nodes below root of a database that is missing; `verify`: decode every page before."""
+    """`level`: nodes below root of a database to create; `verify`: decode every page before loading."""
 
     level: int = 1
     verify: bool = True
-    #: Asked of each device that is to get series, by name; raises UserMistake for those that may not be made.
+    #: Called with the missing series of each device, by name; raises UserMistake if they may not be created.
     may_create: MayCreate = may_create_all
 
 
 class FileLoad:
-    """See the module."""
+    """The load of one file: copy, check, split, and the schema changes that it needs."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class FileLoad:
         now_ns: int,
         file_bytes: int | None = None,
     ) -> None:
-        """Takes the copy. Raises UserMistake 2051, UnsupportedFile (deletions beside it), OSError (the disk).
+        """Copy the file. Raises UserMistake 2051, UnsupportedFile (deletions next to it), OSError (the disk).
 
-        `file_bytes`: a staged file ends with the chunk that brings it there, and another of its partition follows.
+        `file_bytes`: size from which on a staged file ends after the current chunk, and another one is started.
         """
         self._path = path
         self._options = options
@@ -71,7 +71,7 @@ class FileLoad:
         self._disk = disk
         self._store_options = store_options
         self._file_bytes = file_bytes
-        #: Databases of the devices that the files were staged for.
+        #: Databases of the devices when the files were staged.
         self._databases: Mapping[str, str] | None = None
         self.staged: list[StagedFile] = []
         source = self._source()
@@ -95,7 +95,7 @@ class FileLoad:
         return data
 
     def _inspect(self, data: memoryview) -> tuple[TsFileReader, Sequence[ForeignDevice]]:
-        """Look at the copy; errors name the file that the user gave."""
+        """Examine the copy; errors name the path that the user gave."""
         if self._options.verify:
             problems = check_tsfile(self._path, data).problems
             if problems:
@@ -104,9 +104,9 @@ class FileLoad:
         return reader, content_of(reader)
 
     def stage(self, schema: SchemaTree) -> None:
-        """Lay the partitions' files ready, durably. Raises UserMistake, CorruptFile, UnsupportedFile, OSError."""
+        """Write the partitions' files, durably. Raises UserMistake, CorruptFile, UnsupportedFile, OSError."""
         databases = databases_of(self._content, schema, self._options.level)
-        self._changes(databases, schema)  # refused before the work rather than after
+        self._changes(databases, schema)  # refuse a file that does not fit before the work, not after it
         keys = partitions_of(self._reader, self._content, databases, self._store_options.time_partition_interval)
         self._staging.discard(staged.name for staged in self.staged)
         self.staged = []
@@ -131,7 +131,7 @@ class FileLoad:
             self._write(database, number, itertools.chain([first], chunks))
 
     def _write(self, database: str, number: int, chunks: Iterator[Chunk]) -> None:
-        """Take chunks until the file is full."""
+        """Write chunks to a new file until it is full."""
         place = len(self.staged) + 1
         file = self._disk.create(self._staging.file_path(self._name, place))
         try:
@@ -147,11 +147,11 @@ class FileLoad:
         self.staged.append(self._staging.add(self._name, database, number, place, summary))
 
     def fits(self, schema: SchemaTree) -> bool:
-        """Whether the staged files are for the databases that the schema has, or will have."""
+        """Return whether the staged files still match the databases that the schema has, or will have."""
         return self._databases == databases_of(self._content, schema, self._options.level)
 
     def changes(self, schema: SchemaTree) -> list[SchemaChange]:
-        """What the schema lacks. Raises UserMistake 507, 511 for what does not fit, and what `may_create` raises."""
+        """Return the needed schema changes. Raises UserMistake 507, 511 on conflicts, and what `may_create` raises."""
         assert self._databases is not None
         return self._changes(self._databases, schema)
 
@@ -163,9 +163,9 @@ class FileLoad:
         return changes
 
     def make_durable(self) -> None:
-        """Before the log entry."""
+        """Make the staged files durable, before the log entry."""
         self._staging.make_durable(self._name)
 
     def cancel(self) -> None:
-        """It is not to be: leaves nothing."""
+        """Cancel the load; remove all its files."""
         self._staging.cancel(self._name)

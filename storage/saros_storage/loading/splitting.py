@@ -1,10 +1,10 @@
-"""Split a file whose points lie in several partitions into one file for each: no file crosses a slice.
+"""Split a file with points of several partitions into one file for each: no file crosses a slice.
 
     root.a.d   |--chunk--|--chunk--|          slice 0: root.a.d |--chunk--|-ch    slice 1: unk--|
                     slice 0   | slice 1
 
 Points are decoded and written again with the encodings of their series. Partitions are written one after another, so
-memory holds only what one chunk decodes to. Pure over mapped files, apart from the writer's file.
+memory holds only the rows of one chunk. Pure over mapped files, except for the writer's file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_storage.schema import SeriesSchema, stored_encoding
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
-#: More is a file with times of another unit.
+#: A file with more partitions probably has times of another unit.
 PARTITIONS_MAX = 10_000
 #: Database and slice.
 Key = tuple[str, int]
@@ -32,7 +32,7 @@ Key = tuple[str, int]
 def partitions_of(
     reader: TsFileReader, content: Sequence[ForeignDevice], databases: Mapping[str, str], interval: int
 ) -> dict[Key, list[ForeignDevice]]:
-    """The partitions that the file has points of, in order, and of which devices. Raises UserMistake 2007."""
+    """Return the partitions with points in the file, in order, and their devices. Raises UserMistake 2007."""
     found: dict[Key, list[ForeignDevice]] = {}
     for device in content:
         if device.span is None:
@@ -46,7 +46,7 @@ def partitions_of(
 
 
 def _slices(reader: TsFileReader, device: ForeignDevice, interval: int) -> set[int]:
-    """Slices that a device has points in."""
+    """Return the slices in which a device has points."""
     assert device.span is not None
     first, last = device.span.start // interval, device.span.end // interval
     if first == last:
@@ -69,7 +69,7 @@ def _slices(reader: TsFileReader, device: ForeignDevice, interval: int) -> set[i
 
 
 def _columns(index: DeviceIndex) -> Iterator[tuple[tuple[str, ...], tuple[ChunkMeta, ...]]]:
-    """What is read together: each series of a device, or all of an aligned one."""
+    """Yield the columns that are read together, with their chunks: each series, or all series of an aligned device."""
     if index.time is not None:
         if index.series:
             yield tuple(index.series), index.time.chunks
@@ -81,7 +81,7 @@ def _columns(index: DeviceIndex) -> Iterator[tuple[tuple[str, ...], tuple[ChunkM
 def _rows(
     reader: TsFileReader, index: DeviceIndex, names: Sequence[str], chunk: int, start: int, end: int
 ) -> Iterator[Block]:
-    """A chunk's rows in [start, end) that have a value."""
+    """Yield the rows of a chunk in [start, end) that have a value, as at most one block."""
     pages = reader.pages(index, names, chunk)
     wanted = [n for n, page in enumerate(pages) if page.start < end and page.end >= start]
     if not wanted:
@@ -95,7 +95,7 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Rows of a device that go into one chunk, or one group of them; `series` are the block's columns."""
+    """Rows of a device for one chunk, or one group of chunks; `series` are the block's columns."""
 
     device: ForeignDevice
     series: Sequence[SeriesSchema]
@@ -103,7 +103,7 @@ class Chunk:
 
 
 def chunks_of(reader: TsFileReader, devices: Sequence[ForeignDevice], start: int, end: int) -> Iterator[Chunk]:
-    """The points of the devices in [start, end), in the order in which a file takes them."""
+    """Yield the points of the devices in [start, end), in the order in which they are written to a file."""
     for device in devices:
         index = reader.device(device.path)
         assert index is not None
@@ -118,7 +118,7 @@ def chunks_of(reader: TsFileReader, devices: Sequence[ForeignDevice], start: int
 
 
 def write_chunk(writer: TsFileWriter, chunk: Chunk) -> None:
-    """With the encodings of its series."""
+    """Write rows with the encodings of their series."""
     device, block = chunk.device, chunk.block
     times: Int64Array = block.times
     stored = [

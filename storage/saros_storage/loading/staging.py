@@ -1,6 +1,6 @@
 """The folder of staged files: one sub-folder per LOAD, named by the clock, removed file by file as manifests take over.
 
-    .staged/1700000000000000000/source.tsfile      the copy that is looked at, removed before the log entry
+    .staged/1700000000000000000/source.tsfile      the copy that is examined, removed before the log entry
                                 1.tsfile .resource  durable, names included, before the log entry
 
 No name is used twice, even if the clock is set back, because a replay removes by name the files of a LOAD that its
@@ -29,29 +29,29 @@ from saros_storage.tsfile.writer import TsFileSummary
 
 _SOURCE = "source.tsfile"
 _COPY_BYTES = 1 << 20
-#: Until its partition gives it one.
+#: The rank of a file until its partition assigns one.
 _NO_RANK = Rank(0, 0)
 
 
 class Staging:
-    """See the module; lies in the region's `folder`."""
+    """The staging folder, inside the region's `folder`."""
 
     def __init__(self, folder: str, disk: Disk, report: Report) -> None:
         self._folder = os.path.join(folder, STAGING_FOLDER)
         self._disk = disk
         self._report = report
         self._lock = threading.Lock()
-        #: The highest name that was given to a LOAD.
+        #: The highest name assigned to a LOAD.
         self._last_ns = 0
 
     def path(self, name: str) -> str:
-        """Where a staged file lies."""
+        """Return the path of a staged file."""
         return os.path.join(self._folder, name)
 
     # ------------------------------------------------------------------ before the log entry
 
     def begin(self, now_ns: int) -> str:
-        """A new sub-folder; its name."""
+        """Create a sub-folder; return its name."""
         with self._lock:
             self._last_ns = max(now_ns, self._last_ns + 1)
             load = str(self._last_ns)
@@ -59,14 +59,14 @@ class Staging:
         return load
 
     def reserve_name(self, name: str) -> None:
-        """An entry of the log has a staged file of this name: LOADs that `begin` get higher ones."""
+        """Reserve the name of a staged file in a log entry: `begin` assigns higher ones to later LOADs."""
         load = os.path.dirname(name)
-        if load.isdecimal():  # the names of shipments in a cluster are not
+        if load.isdecimal():  # names of shipments in a cluster are not
             with self._lock:
                 self._last_ns = max(self._last_ns, int(load))
 
     def copy(self, load: str, data: memoryview) -> tuple[str, int]:
-        """Take a copy of a foreign file, which may go or change then: where it lies, and its CRC-32. Raises OSError."""
+        """Copy a foreign file, which may then change or be removed; return path and CRC-32. Raises OSError."""
         target = self.path(os.path.join(load, _SOURCE))
         file = self._disk.create(target)
         crc = 0
@@ -83,17 +83,17 @@ class Staging:
     def stage_whole(
         self, load: str, database: str, number: int, devices: dict[str, DeviceSpan], size: int, crc32: int
     ) -> StagedFile:
-        """The copy itself is the one partition's file."""
+        """Stage the copy itself as the file of its only partition."""
         name = os.path.join(load, "1.tsfile")
         self._disk.link(self.path(os.path.join(load, _SOURCE)), self.path(name))
         return self._finish(database, number, name, TsFileSummary(size, crc32, devices))
 
     def add(self, load: str, database: str, number: int, place: int, summary: TsFileSummary) -> StagedFile:
-        """A file that was written to `file_path(load, place)` and synced."""
+        """Stage a file that was written to `file_path(load, place)` and synced."""
         return self._finish(database, number, os.path.join(load, f"{place}.tsfile"), summary)
 
     def file_path(self, load: str, place: int) -> str:
-        """Where to write the file of the `place`th partition."""
+        """Return the path for the `place`th file of a LOAD."""
         return self.path(os.path.join(load, f"{place}.tsfile"))
 
     def _finish(self, database: str, number: int, name: str, summary: TsFileSummary) -> StagedFile:
@@ -104,19 +104,19 @@ class Staging:
         return StagedFile(database, number, name, summary.size, summary.crc32, zlib.crc32(resource), known)
 
     def make_durable(self, load: str) -> None:
-        """Nothing but the staged files is left in the sub-folder, and they survive a crash."""
+        """Remove the copy, and make the staged files durable."""
         self._disk.remove(self.path(os.path.join(load, _SOURCE)))
         self._disk.sync_folder(self.path(load))
 
     def cancel(self, load: str) -> None:
-        """The LOAD is not to be. What cannot be removed now, the next start does (`sweep`)."""
+        """Cancel a LOAD. Files that cannot be removed now are removed by the next start (`sweep`)."""
         with suppress(OSError):
             self._disk.remove_tree(self.path(load))
 
-    # ------------------------------------------------------------------ after it
+    # ------------------------------------------------------------------ after the log entry
 
     def open(self, staged: StagedFile) -> FileSource:
-        """A staged file as it is read; looked at whole if a replay found it. Raises CorruptFile."""
+        """Open a staged file for reads; verify it as a whole if it comes from a replay. Raises CorruptFile."""
         if staged.known is not None:
             return staged.known
         path = self.path(staged.name)
@@ -132,7 +132,7 @@ class Staging:
         return FileSource(_NO_RANK, False, path, size, devices, LazyFile(path, self._disk, self._report))
 
     def complete(self, staged: StagedFile) -> StagedFile:
-        """A file whose bytes came from elsewhere, and are not synced: as it is read, its resource beside it.
+        """Stage a file that was received from elsewhere and is not synced: write its resource, prepare it for reads.
 
         Raises CorruptFile, UnsupportedFile.
         """
@@ -142,15 +142,15 @@ class Staging:
         return self._finish(staged.database, staged.slice, staged.name, summary)
 
     def release(self, loaded: LoadedFile) -> None:
-        """The file is in a manifest, or its partition is gone; views that may still read it here keep it."""
+        """Remove a file that is in a manifest or whose partition is gone; open it first, for views that may read it."""
         if loaded.source is not None:
             assert isinstance(loaded.source.access, LazyFile)
-            with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+            with suppress(CorruptFile, UnsupportedFile):  # readers get the error
                 loaded.source.access.open()
         self.discard([loaded.staged.name])
 
     def discard(self, names: Iterable[str]) -> None:
-        """Nobody needs these files."""
+        """Remove staged files that are no longer needed."""
         for name in names:
             path = self.path(name)
             self._disk.remove(path)
@@ -160,7 +160,7 @@ class Staging:
                 self._disk.remove_tree(folder)
 
     def sweep(self, wanted: Collection[str]) -> None:
-        """Remove what no LOAD waits for: the rest of LOADs that a crash cut short. Before any `begin`."""
+        """Remove files without a LOAD, left by a crash. Call before any `begin`."""
         kept = {os.path.dirname(name) for name in wanted}
         for load in self._disk.list(self._folder):
             if load not in kept:
