@@ -67,8 +67,8 @@ NODES = WORDS["nodes"]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"clutser": ID}, "unknown key clutser: there are format, cluster, node"),
-        ({"cluster": None}, "cluster is null: expected a text"),
+        ({"clutser": ID}, "unknown key clutser; known keys are format, cluster, node"),
+        ({"cluster": None}, "cluster is null: expected a string"),
         ({"cluster": "mine"}, 'cluster is "mine": expected a UUID'),
         ({"cluster": ID.upper()}, "expected a UUID"),
         ({"node": "2"}, 'node is "2": expected an integer'),
@@ -80,14 +80,14 @@ NODES = WORDS["nodes"]
         ({"slots": 10**7}, "slots is 10000000"),
         ({"nodes": []}, r"nodes is \[\]: expected an object"),
         ({"nodes": {}}, "nodes is {}: expected at least one node"),
-        ({"nodes": {**NODES, "0": {"peer": "x:1", "client": "x:2"}}}, "nodes is 0: expected ids from 1"),
+        ({"nodes": {**NODES, "0": {"peer": "x:1", "client": "x:2"}}}, "nodes is 0: expected ids of at least 1"),
         ({"nodes": {**NODES, "04": {"peer": "x:1", "client": "x:2"}}}, 'nodes is "04": expected integers as ids'),
         ({"nodes": {**NODES, "9" * 5_000: {"peer": "x:1", "client": "x:2"}}}, "expected integers as ids"),
         ({"nodes": {**NODES, "x": {"peer": "x:1", "client": "x:2"}}}, 'nodes is "x": expected integers as ids'),
         ({"nodes": {**NODES, "4": "x:1"}}, 'nodes.4 is "x:1": expected an object'),
         ({"nodes": {**NODES, "4": {"peer": "x:1"}}}, "key nodes.4.client is missing"),
         ({"nodes": {**NODES, "4": {"peer": "x:1", "client": "x:2", "x": 1}}}, "unknown key nodes.4.x"),
-        ({"nodes": {**NODES, "4": {"peer": "x:1", "client": 2}}}, "nodes.4.client is 2: expected a text"),
+        ({"nodes": {**NODES, "4": {"peer": "x:1", "client": 2}}}, "nodes.4.client is 2: expected a string"),
         ({"nodes": {**NODES, "4": {"peer": "x", "client": "x:2"}}}, 'nodes.4.peer is "x": expected host:port'),
         ({"nodes": {**NODES, "4": {"peer": "x:0", "client": "x:2"}}}, "nodes.4.peer"),
         ({"nodes": {**NODES, "4": {"peer": "x:1", "client": "x:65536"}}}, "nodes.4.client"),
@@ -119,7 +119,7 @@ def test_no_key_may_be_missing(key: str) -> None:
 
 def test_a_newer_format_is_told_before_its_keys(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text(json.dumps({"format": 2, "zones": []}))
-    with pytest.raises(StorageError, match=r"cluster\.json: format is 2: written by a newer Saros") as caught:
+    with pytest.raises(StorageError, match=r"cluster\.json: format is 2: it was written by a newer Saros") as caught:
         load(str(tmp_path), LocalDisk())
     assert 2015 == caught.value.code
 

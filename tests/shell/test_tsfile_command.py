@@ -40,7 +40,7 @@ def objects(text: str) -> list[dict[str, object]]:
 
 def test_inspect_shows_devices_series_chunks_and_pages(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     short = run(capsys, "inspect", file)
-    assert all(word in short for word in (file, "root.a.w (times)", "INT32", "SNAPPY", "GORILLA", "B/point"))
+    assert all(word in short for word in (file, "root.a.w (times)", "INT32", "SNAPPY", "PLAIN", "B/point"))
     whole = run(capsys, "inspect", file, "--chunks", "--pages", "--unit", "ms", "--path", "root.a.d.x")
     assert 4 == whole.count("1970-01-01T00:00:02.000Z")
     assert "root.a.w" not in whole
