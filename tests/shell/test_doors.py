@@ -30,7 +30,7 @@ def places(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("door", DOORS)
-@settings(max_examples=3)
+@settings(max_examples=3, derandomize=True)  # `make campaign-doors` draws others
 @given(walk=walks())
 def test_a_frame_comes_back(places: Places, door: str, walk: Walk) -> None:
     check(places, door, walk)
