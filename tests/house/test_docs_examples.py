@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["index.md", "concepts.md", "tutorial.md", "faq.md"]
+PAGES = ["index.md", "concepts.md", "tutorial.md", "faq.md", "sql/functions.md"]
 answered = runpy.run_path(str(DOCS / "examples.py"))["answered"]
 
 
@@ -28,3 +28,11 @@ def test_drawings_are_those_of_their_descriptions() -> None:
     sources = sorted((DOCS / "drawings").glob("*.txt"))
     made = {source.stem: drawn(source.read_text(encoding="utf-8")) for source in sources}
     assert made == {name: (DOCS / "images" / f"{name}.svg").read_text(encoding="utf-8") for name in made}
+
+
+def test_plots_are_those_of_their_answers() -> None:
+    """Otherwise run: python docs/plots.py"""
+    plots = runpy.run_path(str(DOCS / "plots.py"))["plots"]
+    made = plots((DOCS / "sql" / "functions.md").read_text(encoding="utf-8"))
+    images = DOCS / "images" / "functions"
+    assert made == {image.stem: image.read_text(encoding="utf-8") for image in images.glob("*.svg")}

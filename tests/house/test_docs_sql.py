@@ -12,8 +12,6 @@ import pytest
 from engine.installed_package import install_example
 
 import saros
-from saros_engine.functions.registry import AGGREGATES, FUNCTIONS
-from saros_engine.transforms import POINT_FUNCTIONS
 from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import Count, CreateTimeseries, NotSupported, Show, ShowKind, Statement
 from saros_server import foreground
@@ -108,12 +106,6 @@ def test_every_kind_of_statement_is_in_the_reference() -> None:
     shown = {statement.kind for statement in statements if isinstance(statement, (Show, Count))}
     assert set(get_args(Statement)) - {NotSupported} == {type(statement) for statement in statements}
     assert set(ShowKind) == shown
-
-
-@pytest.mark.parametrize("name", [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS])
-def test_function_is_documented(name: str) -> None:
-    assert f"`{name}`" in REFERENCE
-    assert any(re.search(rf"\b{name}\(", text) for text in STATEMENTS)
 
 
 @pytest.mark.parametrize("module", [shell, importer, exporter, mqtt_command, bench, verify], ids=lambda m: m.__name__)
