@@ -42,7 +42,7 @@ ALLOWED = {
     "server": 35,
     "shell": 76,
     "spark": 0,
-    "storage": 152,
+    "storage": 16,
     "sync": 0,
     "wire": 5,
 }
@@ -96,7 +96,7 @@ REFERRING = {
     "server": 2,
     "shell": 5,
     "spark": 0,
-    "storage": 24,
+    "storage": 2,
     "sync": 0,
     "wire": 3,
 }
