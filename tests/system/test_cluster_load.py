@@ -176,7 +176,7 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
     request = WriteRequest(77, 1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Proposer, "propose", failing)
-        with pytest.raises(LoadedInPart, match=r"2 of 6 parts are, slice 2 of root\.other is not") as raised:
+        with pytest.raises(LoadedInPart, match=r"2 of 6 parts\); loading slice 2 of root\.other failed") as raised:
             store.load(str(source), load_coordinator.LoadOptions(), request=request)
         assert raised.value.code == 2020
     cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # is newer than what was loaded
@@ -194,7 +194,7 @@ def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("saros_cluster.database.database._SHIPMENT_LEASE_NS", 0)
         wait_until(lambda: not staged(cluster))  # by the chores of whoever leads
-    with pytest.raises(UserMistake, match="send it again"):
+    with pytest.raises(UserMistake, match="send the file again"):
         store._parts.proposer.propose(group, load_coordinator.encode_shipping(Piece("a-1", 10, b"more")))
     store._parts.proposer.propose(group, load_coordinator.encode_shipping(Abandon("a-1")))
 
