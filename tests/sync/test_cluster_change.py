@@ -147,7 +147,7 @@ def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places:
     place = places.running[B]
     places.stop(B)
     edge.tell(write_rows("root.a.d1", [500], 1))
-    with pytest.raises(Unreachable, match="1 of the nodes 1, 2 that keep"):
+    with pytest.raises(Unreachable, match="1 of the nodes 1, 2, which store"):
         edge.sync()
     places.start(B, place.disk)
     edge.sync()

@@ -217,5 +217,5 @@ def test_another_unit_of_time_is_refused() -> None:
     round_, _ = real_round()
     evil = replace(round_, time_unit="ns")
     offer(centre, evil)
-    with pytest.raises(RoundRefused, match="unit of time is ns, the receiver's is ms"):
+    with pytest.raises(RoundRefused, match="time unit is ns, the receiver's is ms"):
         centre.receiver.begin(ANYBODY, SENDER, "x", 1, content_of(encode_round(evil)))

@@ -46,8 +46,11 @@ def sql_node(node: str) -> str:
 
 
 def sql_path(path: str) -> str:
-    """Return a path as SQL has it anywhere. Raises UserMistake 509."""
-    root, *nodes = split_path(path)
+    """Return a path as SQL has it anywhere; an illegal one unchanged, so that its statement is refused."""
+    try:
+        root, *nodes = split_path(path)
+    except UserMistake:
+        return path
     return join_nodes([root, *map(sql_node, nodes)])
 
 
