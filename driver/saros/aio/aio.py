@@ -126,12 +126,12 @@ class AsyncConnection:
             if isinstance(device, str):
                 times, named = times_and_columns(device, times, columns)
                 return await session.insert(device, times, named, aligned=aligned)
-            from saros.api.bulk import DeviceInsert
+            from saros.api.bulk import device_insert
 
-            insert = DeviceInsert(device, times, columns, aligned)
+            insert = device_insert(device, times, columns, aligned)
             for part in insert.parts:
                 insert.record(part, await session.insert_rows(part))
-            return insert.points()
+            return insert.result()
 
     async def write_lines(
         self,

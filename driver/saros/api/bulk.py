@@ -32,7 +32,7 @@ from saros_wire.device_rows import DeviceRows, RowsWritten
 
 @dataclass(frozen=True, slots=True)
 class BulkProgress:
-    """The outcome of the rows so far; `points` counts acknowledged points."""
+    """The outcome of the rows that were sent; `points` counts acknowledged points."""
 
     rows: int = 0
     points: int = 0
@@ -139,7 +139,7 @@ class BulkWriter:
 
     @property
     def progress(self) -> BulkProgress:
-        """The outcome of the rows so far."""
+        """The outcome of the rows that were sent."""
         return self._progress
 
     @property
@@ -313,12 +313,10 @@ class BulkWriter:
         columns = {name: table.column(number).chunk(0) for number, name in enumerate(first.columns, 1)}
         counts = [insert.rows for insert in inserts]
         rows = DeviceRows([i.device for i in inserts], counts, table.column(0).chunk(0), columns, first.aligned)
-        points, failures = 0, list[BulkFailure]()
-        for part in parts_of(rows):
-            written = self._session.insert_rows(part)
-            points += written.points
-            failures += failures_of(part, written)
-        return points, failures
+        whole = DeviceInsert(rows)
+        for part in whole.parts:
+            whole.record(part, self._session.insert_rows(part))
+        return whole.points, whole.failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,35 +365,31 @@ def _shape(part: Part) -> tuple[pa.Schema, bool | None] | None:
 class DeviceInsert:
     """An insert of rows of several devices: its writes, and their outcomes."""
 
-    def __init__(self, devices: Iterable[str], times: object, columns: object | None, aligned: bool | None) -> None:
-        """Raise as `Connection.insert` does for arguments that are not rows."""
-        batch = batch_of(*times_and_columns("", times, columns))
-        #: Each is to be written in its turn.
-        self.parts = parts_of(rows_by_device(devices, batch, aligned)) if batch.num_rows else iter(())
-        self._points = 0
-        self._failures: list[BulkFailure] = []
+    def __init__(self, rows: DeviceRows) -> None:
+        #: The writes, in order.
+        self.parts = parts_of(rows)
+        self.points = 0
+        self.failures: list[BulkFailure] = []
 
     def record(self, part: DeviceRows, written: RowsWritten) -> None:
         """Record the outcome of a write."""
-        self._points += written.points
-        self._failures += failures_of(part, written)
+        self.points += written.points
+        for number, (code, text) in written.refused.items():
+            refused = rows_of(part, number)
+            error = database_error(text, code)
+            device, count = refused.devices[0], refused.counts[0]
+            self.failures.append(BulkFailure(device, refused.times, refused.columns, part.aligned, count, error))
 
-    def points(self) -> int:
+    def result(self) -> int:
         """Return the number of points that were written. Raises BulkError if others were refused."""
-        if self._failures:
-            raise BulkError(self._failures)
-        return self._points
+        if self.failures:
+            raise BulkError(self.failures)
+        return self.points
 
 
-def failures_of(rows: DeviceRows, written: RowsWritten) -> list[BulkFailure]:
-    """Return the rows that a write has refused."""
-    failures = []
-    for number, (code, text) in written.refused.items():
-        refused = rows_of(rows, number)
-        error = database_error(text, code)
-        device, count = refused.devices[0], refused.counts[0]
-        failures.append(BulkFailure(device, refused.times, refused.columns, rows.aligned, count, error))
-    return failures
+def device_insert(devices: Iterable[str], times: object, columns: object | None, aligned: bool | None) -> DeviceInsert:
+    """Return the insert of rows with a device for each. Raises as `Connection.insert` does for other arguments."""
+    return DeviceInsert(rows_by_device(devices, batch_of(*times_and_columns("", times, columns)), aligned))
 
 
 def _sum(a: BulkProgress, b: BulkProgress) -> BulkProgress:

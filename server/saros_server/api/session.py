@@ -9,7 +9,6 @@ Several threads may use an `EmbeddedSession`. An outcome belongs to one thread, 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -282,9 +281,10 @@ class EmbeddedSession:
         outcomes: list[int | Exception] = []
 
         def write() -> int:
-            """Return the number of points; a negative number, which is not remembered, if a batch was refused."""
+            """Return the number of points; -1, which is not remembered, if a batch was refused."""
             outcomes.extend(self._node.engine.insert_batches(batches, session=self._context, request=request))
-            return sum([found if isinstance(found, int) else -sys.maxsize for found in outcomes])
+            points = [found for found in outcomes if isinstance(found, int)]
+            return sum(points) if len(points) == len(outcomes) else -1
 
         with UninterruptibleSection():
             points = self._node.requests.run_once(request.key, write)
