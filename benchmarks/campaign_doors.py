@@ -30,7 +30,7 @@ _CHECKS = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 
 def examples_of(places: Places, door: str, count: int, first: int) -> int:
-    """Try so many frames through a door, and return 1 if one has not come back."""
+    """Send `count` frames through a door, and return 1 if one does not come back."""
 
     @seed(first)
     @settings(max_examples=count, deadline=None, suppress_health_check=_CHECKS, database=None)

@@ -23,7 +23,7 @@ _LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: Any) -> None:
-    """Show the version beside the name, and in the footer."""
+    """Show the version next to the name, and in the footer."""
     version = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     config.copyright = f"{config.site_name} {version}, Apache-2.0"
     config.site_name = f"{config.site_name} {version}"

@@ -82,7 +82,7 @@ def _bounds(attributes: Mapping[str, str]) -> tuple[float, float]:
 
 
 def _out_of_bounds(batch: Batch) -> str | None:
-    """Describe the first value outside the range from `low` to `high`; None if there is none."""
+    """Describe the first value outside the range from `low` to `high`, or return None."""
     low, high = _bounds(batch.attributes)
     for name, column in batch.columns.items():
         if column.type not in NUMBERS:

@@ -44,7 +44,7 @@ _OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
 _DEPTH = {Sql.LEFT_PARENTHESIS: 1, Sql.LEFT_BRACKET: 1, Sql.CASE: 1}
 _DEPTH |= {Sql.RIGHT_PARENTHESIS: -1, Sql.RIGHT_BRACKET: -1, Sql.END: -1}
 
-#: What the statement cache exchanges.
+#: The parts of a statement that the cache exchanges.
 _REBOUND = (Literal, PathExpression)
 
 

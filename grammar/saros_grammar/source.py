@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A parsed text with what the statement cache needs: how to make the statement with other literals and paths.
+    """A parsed text with the data that the statement cache needs to make it with other literals and paths.
 
-    `ordinals[i]` is the place, among what `scan` took out, of what is in hole i of `templates`. `written` are the
-    places of what stays in the shape as it is written: all paths, and what is no hole.
+    `ordinals[i]` is the place, among the tokens that `scan` took out, of the one in hole i of `templates`. `written`
+    are the places of the tokens that the shape keeps as they are written: all paths, and those that are not holes.
     """
 
     parsed: Parsed

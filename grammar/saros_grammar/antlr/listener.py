@@ -55,7 +55,7 @@ _KEYWORD_CHARACTERS_MAX = 20
 _PART_CHARACTERS_MIN = 6
 #: Words for units of time elsewhere.
 _UNIT = re.compile(r"\d*(milliseconds?|sec(ond)?s?|min(ute)?s?|hours?|days?|weeks?|months?|years?)", re.IGNORECASE)
-#: What a path does not contain outside back-quotes.
+#: Characters that a path has only in back-quotes.
 _PATH_ENDS = re.compile(r"[\s,;()'\"`=<>]")
 _PLAIN_NODE = re.compile(r"[\w*]+")
 _WINDOWS = frozenset({"variation", "condition", "session", "count", "tags"})

@@ -21,7 +21,7 @@ from saros_server.port.counters import ProtocolCounters
 #: Keys of functions in the state of an ASGI scope: to end the connection without sending what is buffered, and to write
 #: buffers as they are, after what ASGI has sent.
 ABORT, WRITE = "abort", "write"
-#: Bytes that are written at a time: what the socket does not take at once, the transport copies.
+#: Bytes that are written at a time: the transport copies those that the socket does not take at once.
 _PIECE_BYTES = 1 << 18
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\nconnection: close\r\n"

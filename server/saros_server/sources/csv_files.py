@@ -199,7 +199,7 @@ class _Lines:
 
 
 def _past_preamble(file: InputFile, options: SourceOptions) -> SourceOptions:
-    """The options for what begins with the header: after blank lines, and Excel's line with the delimiter."""
+    """Return the options for the part from the header on, after blank lines and Excel's line with the delimiter."""
     with file.lines(options.encoding, errors="replace") as stream:
         for line in islice(stream, options.skip_lines, None):
             separator = _SEPARATOR.fullmatch(line.rstrip("\r\n"))
