@@ -230,6 +230,35 @@ def test_series_are_found_by_a_part_of_their_path(browser: Browser, node: HttpNo
         expect(page.locator(".found .tree-link")).to_have_text("root.plant.pump1.temperature")
 
 
+def test_many_devices_are_shown_a_part_at_a_time(browser: Browser, node: HttpNode) -> None:
+    for number in range(1_200):
+        node.written(f"insert into root.many.d{number:04d}(time, x) values (1, {number})")
+    with console_page(browser, f"{_console(node)}#/explore/root.many") as page:
+        nodes = page.locator(".tree-link", has_text=re.compile(r"^d\d{4}"))
+        expect(nodes).to_have_count(500)
+        page.get_by_role("button", name="Show more (700 left)").click()
+        expect(nodes).to_have_count(1_000)
+        expect(nodes.nth(500)).to_be_focused()
+        page.goto(f"{_console(node)}#/explore/root.many.d1100")
+        expect(page.locator('.tree-link[aria-current="true"]')).to_contain_text("d1100")
+
+
+def test_a_device_with_many_series_shows_the_first_ones(browser: Browser, node: HttpNode) -> None:
+    names = [f"m{number:03d}" for number in range(300)]
+    node.written(f"insert into root.wide.d(time, {', '.join(names)}) values (1, {', '.join('7' for _ in names)})")
+    with console_page(browser, f"{_console(node)}#/explore/root.wide.d") as page:
+        expect(page.locator(".detail")).to_contain_text("The first 200 of 300 series")
+        expect(page.locator(".detail tbody tr")).to_have_count(200)
+        expect(page.locator(".detail .sparkline")).to_have_count(200)
+
+
+def test_an_empty_database_says_so(browser: Browser, node: HttpNode) -> None:
+    node.written("create database root.empty")
+    with console_page(browser, f"{_console(node)}#/explore/root.empty") as page:
+        expect(page.locator(".tree")).to_contain_text("empty")
+        expect(page.locator(".detail .facts")).to_contain_text("Series0")
+
+
 def test_the_live_view_follows_new_points(browser: Browser, node: HttpNode) -> None:
     node.written("insert into root.live.d(time, x) values (1700000000000, 1)")
     with console_page(browser, f"{_console(node)}#/explore/root.live.d.x") as page:

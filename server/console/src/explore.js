@@ -6,6 +6,9 @@ import { lastNode, parentPath, quoted } from "./sql.js";
 
 const SEARCH_MAX = 200;
 const SERIES_MAX = 200;
+const LEVEL_MAX = 500;
+// The most series of a chart that the node computes.
+const CHART_SERIES_MAX = 40;
 const SPARK_PIXELS = 60;
 const SEARCH_PAUSE_MS = 250;
 const LIVE_MS = 1_000;
@@ -45,7 +48,29 @@ class ExplorePage {
 
   async #fillLevel(list, path) {
     const rows = await this.rows(`show child paths ${path}`);
-    fill(list, rows.length ? rows.map((row) => this.#branch(row.ChildPaths, row.NodeTypes)) : h("li", { class: "muted none" }, path === "root" ? "There is no data yet." : "empty"));
+    fill(list, rows.length ? null : h("li", { class: "muted none" }, path === "root" ? "There is no data yet." : "empty"));
+    this.#growLevel(list, rows, Math.max(LEVEL_MAX, 1 + rows.findIndex((row) => this.#isAbove(row.ChildPaths))));
+  }
+
+  // Append the first `count` nodes of a level, and a button for the next ones; return the first element.
+  #growLevel(list, rows, count) {
+    const items = rows.slice(0, count).map((row) => this.#branch(row.ChildPaths, row.NodeTypes));
+    list.append(...items);
+    const rest = rows.slice(count);
+    if (rest.length) {
+      const grow = () => {
+        more.remove();
+        this.#growLevel(list, rest, LEVEL_MAX).querySelector("a").focus();
+      };
+      const more = h("li", { class: "tree-more" }, button(`Show more (${number(rest.length)} left)`, grow, { kind: "small" }));
+      list.append(more);
+    }
+    return items[0];
+  }
+
+  // Return whether the chosen path is a node or below it.
+  #isAbove(path) {
+    return this.path === path || this.path.startsWith(`${path}.`);
   }
 
   #branch(path, type) {
@@ -53,7 +78,7 @@ class ExplorePage {
     const toggle = isSeries(type) ? h("span", { class: "tree-leaf" }) : button(icon(CHEVRON), () => this.#toggle(toggle, children, path), { kind: "quiet tree-toggle", label: `Open ${path}`, "aria-expanded": "false" });
     const link = h("a", { href: encoded(path), class: "tree-link", title: path, "aria-current": path === this.path ? "true" : null }, lastNode(path), type === "INTERNAL" ? null : h("span", { class: "badge" }, isSeries(type) ? "series" : type.toLowerCase()));
     const item = h("li", {}, h("div", { class: "tree-row" }, toggle, link), isSeries(type) ? null : children);
-    if (!isSeries(type) && (this.path === path || this.path.startsWith(`${path}.`))) this.#toggle(toggle, children, path);
+    if (!isSeries(type) && this.#isAbove(path)) this.#toggle(toggle, children, path);
     return item;
   }
 
@@ -111,7 +136,9 @@ class ExplorePage {
 
   async #showDevice(device) {
     const path = device.Device;
-    const [series, last] = await Promise.all([this.rows(`show timeseries ${path}.* limit ${SERIES_MAX}`), this.rows(`select last * from ${path}`)]);
+    const [series, [count]] = await Promise.all([this.rows(`show timeseries ${path}.* limit ${SERIES_MAX}`), this.rows(`count timeseries ${path}.*`)]);
+    const names = series.map((found) => lastNode(found.Timeseries));
+    const last = names.length ? await this.rows(`select last ${names.join(", ")} from ${path}`) : [];
     const latest = new Map(last.map((row) => [row.Timeseries, row]));
     const lines = new Map();
     const rows = series.map((found) => {
@@ -123,11 +150,13 @@ class ExplorePage {
     fill(this.detail, this.#heading(path, device.IsAligned === "true" ? "aligned device" : "device", ...(device.Template ? [`template ${device.Template}`] : [])),
       this.#actions(`select * from ${path}`),
       table(["Series", "Type", "Last value", "Last time (UTC)", "Trend", "Tags"], rows, { caption: "Series" }),
-      series.length === SERIES_MAX ? h("p", { class: "muted" }, `The first ${SERIES_MAX} series.`) : null);
-    const chart = await this.#chartOf(`select * from ${path}`, SPARK_PIXELS);
-    for (const found of chart.series) {
-      const line = lines.get(found.name);
-      if (line) fill(line, sparkline(found.values.map((value) => value ?? Number.NaN)));
+      series.length === SERIES_MAX ? h("p", { class: "muted" }, `The first ${SERIES_MAX} of ${number(Object.values(count)[0])} series; search for the others.`) : null);
+    for (let at = 0; at < names.length; at += CHART_SERIES_MAX) {
+      const chart = await this.#chartOf(`select ${names.slice(at, at + CHART_SERIES_MAX).join(", ")} from ${path}`, SPARK_PIXELS);
+      for (const found of chart.series) {
+        const line = lines.get(found.name);
+        if (line) fill(line, sparkline(found.values.map((value) => value ?? Number.NaN)));
+      }
     }
   }
 
