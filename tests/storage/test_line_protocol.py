@@ -79,17 +79,20 @@ NUMBERS = st.one_of(
 class Tokens:
     """The result of `tokenise`, of a run of it."""
 
-    def __init__(self, run: object, body: bytes, at: int = 0, lines: int = 40, fields: int = 80) -> None:
+    def __init__(
+        self, run: object, body: bytes, at: int = 0, lines: int = 40, fields: int = 80, distinct: int = 128
+    ) -> None:
         data = np.frombuffer(body + b"\n", np.uint8)
         all_lines, all_fields = np.full(lines * LINE_WORDS, 7, np.int64), np.full(fields * FIELD_WORDS, 7, np.int64)
         series, names = np.zeros(2 * lines, np.int64), np.zeros(2 * fields, np.int64)
-        tables, state = np.empty(2 * 256, np.int64), np.zeros(STATE_WORDS, np.int64)
+        tables, state = np.empty(4 * distinct, np.int64), np.zeros(STATE_WORDS, np.int64)
         floats = all_fields.view(np.float64)
         self.at = run(data, at, KEY, all_lines, all_fields, floats, tables, series, names, state)  # type: ignore[operator]
         self.lines = all_lines.reshape(-1, LINE_WORDS)[: state[lines_.LINES]]
         self.fields = all_fields.reshape(-1, FIELD_WORDS)[: state[lines_.FIELDS]]
         self.series = series[: 2 * state[lines_.SERIES_COUNT]]
         self.names = names[: 2 * state[lines_.NAMES_COUNT]]
+        self.is_table_full = state[lines_.TABLE_FULL] != 0
         self.has_long_doubles = state[lines_.LONG_DOUBLES] != 0
 
     def listed(self) -> list[object]:
@@ -117,6 +120,22 @@ def test_lines_go_on_where_memory_ended(body: bytes, lines: int, fields: int) ->
         assert expected.listed() == found.listed()
         assert found.at > at or found.at == len(body) + 1
         at = found.at
+
+
+@given(LINES)
+@example(b"m a=1\nm b=1\nm,t=x c=1,a=2,d=3\nm,t=y a=1\nm,t=x a=1\nm,t=y a=1")
+def test_lines_go_on_where_a_table_was_full(body: bytes) -> None:
+    at, distinct, found_lines = 0, 1, 0
+    while at <= len(body):
+        expected, found = (Tokens(run, body, at, distinct=distinct) for run in (tokenise.twin, tokenise))
+        assert expected.listed() == found.listed()
+        assert expected.is_table_full == found.is_table_full
+        if found.is_table_full:
+            distinct *= 2
+        else:
+            assert found.at == len(body) + 1
+        at, found_lines = found.at, found_lines + len(found.lines)
+    assert len(Tokens(tokenise, body).lines) == found_lines
 
 
 @given(NUMBERS)

@@ -32,7 +32,11 @@ LINES_MAX, FIELDS_MAX = 65_536, 262_144
 _QUOTED_MAX = 60
 #: The random key of this process' hashes, so that clients cannot choose names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
-_NEWLINE, _EQUALS = b"\n="
+#: The fewest bytes of a valid line (`m a=1`) and of a field (`a=1,`): arrays for more of them would stay empty.
+_LINE_BYTES_MIN, _FIELD_BYTES_MIN = 6, 4
+#: The most distinct series keys, and field names, of the first chunk; if a chunk has more, the next ones may have this
+#: many times as many. A small hash table stays in the processor's cache.
+_DISTINCT_MAX, _MORE_DISTINCT = 4_096, 8
 _ASCII_MAX = 127
 _ESCAPED = re.compile(r"\\([,= ])")
 _NOT_UTF8, _BAD_DOUBLE, _BAD_SERIES = 100, 101, 102
@@ -301,28 +305,28 @@ def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the lines of a text in chunks."""
     raw = text + b"\n"
     data = np.frombuffer(raw, np.uint8)
-    lines_max = min(LINES_MAX, int(np.count_nonzero(data == _NEWLINE)))
-    fields_max = min(FIELDS_MAX, int(np.count_nonzero(data == _EQUALS)) + 1)
-    tables = np.empty(2 * _table_size(max(lines_max, fields_max)), np.int64)
+    lines_max = min(LINES_MAX, len(raw) // _LINE_BYTES_MIN + 1)
+    fields_max = min(FIELDS_MAX, len(raw) // _FIELD_BYTES_MIN + 1)
+    distinct_max = min(_DISTINCT_MAX, _table_size(fields_max) // 2)
     at = 0
     while at < len(raw):
         lines, fields = np.empty(lines_max * LINE_WORDS, np.int64), np.empty(fields_max * FIELD_WORDS, np.int64)
-        spans, names, state = np.empty(2 * lines_max, np.int64), np.empty(2 * fields_max, np.int64), _state()
+        spans, names = np.empty(2 * lines_max, np.int64), np.empty(2 * fields_max, np.int64)
+        tables, state = np.empty(4 * distinct_max, np.int64), np.zeros(STATE_WORDS, np.int64)
         floats = fields.view(np.float64)
         at = tokenise(data, at, _MULTIPLIER, lines, fields, floats, tables, spans, names, state)
         found = state.tolist()
-        yield Chunk(
-            raw,
-            lines.reshape(-1, LINE_WORDS)[: found[lines_.LINES]],
-            fields.reshape(-1, FIELD_WORDS)[: found[lines_.FIELDS]],
-            spans[: 2 * found[lines_.SERIES_COUNT]],
-            names[: 2 * found[lines_.NAMES_COUNT]],
-            has_long_doubles=bool(found[lines_.LONG_DOUBLES]),
-        )
-
-
-def _state() -> Int64Array:
-    return np.zeros(STATE_WORDS, np.int64)
+        if found[lines_.TABLE_FULL]:
+            distinct_max *= _MORE_DISTINCT
+        if found[lines_.LINES]:
+            yield Chunk(
+                raw,
+                lines.reshape(-1, LINE_WORDS)[: found[lines_.LINES]],
+                fields.reshape(-1, FIELD_WORDS)[: found[lines_.FIELDS]],
+                spans[: 2 * found[lines_.SERIES_COUNT]],
+                names[: 2 * found[lines_.NAMES_COUNT]],
+                has_long_doubles=bool(found[lines_.LONG_DOUBLES]),
+            )
 
 
 def _table_size(count: int) -> int:

@@ -25,7 +25,7 @@ import numpy as np
 from saros_storage.base.types import ByteArray, Float64Array, Int64Array
 from saros_storage.kernels.decimal_doubles import double_bits
 from saros_storage.kernels.jit import kernel, part
-from saros_storage.kernels.unaligned import number_8
+from saros_storage.kernels.unaligned import leading_zeros, number_8
 
 #: The record of a line: positions, its first field, fault, whether it has a time, the time, number of its series key.
 START, KEY_END, END, FIRST, FAULT, TIMED, TIME, SERIES = range(8)
@@ -40,14 +40,16 @@ BOOLEAN, INTEGER, DOUBLE, TEXT, LONG_DOUBLE = range(1, 6)
 NO_MEASUREMENT, BAD_TAG, NO_FIELDS, BAD_FIELD, BAD_VALUE, INTEGER_RANGE, OPEN_TEXT, BAD_TIME, TIME_RANGE, LONG = range(
     1, 11
 )
-#: Indices of the state that `tokenise` fills in: numbers of lines, fields, series keys and names; 0 if no LONG_DOUBLE.
-LINES, FIELDS, SERIES_COUNT, NAMES_COUNT, LONG_DOUBLES = range(5)
-STATE_WORDS = 6
-_AT = 5
+#: Indices of the state that `tokenise` fills in: numbers of lines, fields, series keys and names; 0 if no LONG_DOUBLE;
+#: 1 if it ended because a hash table was full.
+LINES, FIELDS, SERIES_COUNT, NAMES_COUNT, LONG_DOUBLES, TABLE_FULL = range(6)
+STATE_WORDS = 7
+_AT = 6
 
 _NEWLINE, _RETURN, _SPACE, _QUOTE, _HASH, _COMMA, _EQUALS, _BACKSLASH = 10, 13, 32, 34, 35, 44, 61, 92
 _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 _INT64_MAX = (1 << 63) - 1
+_NEGATIVE_MAX = np.uint64(1 << 63)
 _TEN = np.uint64(10)
 #: Masks for eight bytes: upper and lower halves of bytes, and every second group of one, two and four bytes.
 _UPPER_HALVES, _LOWER_HALVES = np.uint64(0xF0F0_F0F0_F0F0_F0F0), np.uint64(0x0F0F_0F0F_0F0F_0F0F)
@@ -56,6 +58,7 @@ _PAIRS, _FOURS, _EIGHT = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF
 _SIXES, _THREES = np.uint64(0x0606_0606_0606_0606), np.uint64(0x3333_3333_3333_3333)
 #: An integer up to 2^53 times or divided by one of these is rounded only once, so the result is the nearest double.
 _POWERS = np.array([float(10**n) for n in range(23)])
+_POWERS_OF_TEN = np.array([10**n for n in range(9)], np.uint64)
 _EXACT_MAX = np.uint64(1 << 53)
 #: Numbers with at most this many digits fit in 64 bits.
 _DIGITS_MAX = 19
@@ -265,7 +268,7 @@ def _number(data: ByteArray, fields: Int64Array, floats: Float64Array, record: i
         return BAD_VALUE
     suffix = data[at]
     if is_whole and (suffix == 105 or suffix == 117):
-        return _integer(data, fields, record, state, at)
+        return _integer(data, fields, record, state, at, mantissa)
     power = 0
     if suffix == 101 or suffix == 69:
         at += 1
@@ -295,14 +298,19 @@ def _digits(data: ByteArray, at: int, before: np.uint64) -> tuple[int, np.uint64
     value = before
     while at + 8 <= len(data):
         word = number_8(data, at)
-        if (word & _UPPER_HALVES) | (((word + _SIXES) & _UPPER_HALVES) >> np.uint64(4)) != _THREES:
+        others = ((word & _UPPER_HALVES) | (((word + _SIXES) & _UPPER_HALVES) >> np.uint64(4))) ^ _THREES
+        count = leading_zeros(others) >> 3
+        if count == 0:
             break
-        word = word & _LOWER_HALVES
+        word = (word & _LOWER_HALVES) >> np.uint64(64 - 8 * count)
         word = ((word >> np.uint64(8)) & _PAIRS) * _TEN + (word & _PAIRS)
         word = ((word >> np.uint64(16)) & _FOURS) * np.uint64(100) + (word & _FOURS)
         word = (word >> np.uint64(32)) * np.uint64(10_000) + (word & _EIGHT)
-        value = value * np.uint64(100_000_000) + word
-        at += 8
+        value = value * _POWERS_OF_TEN[count] + word
+        at += count
+        if count < 8:
+            break
+    # Bytes above 0xF9 hide the digit before them.
     while data[at] >= _ZERO and data[at] <= _NINE:
         value = value * _TEN + np.uint64(data[at] - _ZERO)
         at += 1
@@ -336,8 +344,8 @@ def _double(
 
 
 @part
-def _integer(data: ByteArray, fields: Int64Array, record: int, state: Int64Array, end: int) -> int:
-    """Parse the integer that ends at `end`, where its suffix i or u is; return a fault."""
+def _integer(data: ByteArray, fields: Int64Array, record: int, state: Int64Array, end: int, mantissa: np.uint64) -> int:
+    """Record the integer that ends at `end`, where its suffix i or u is; return a fault."""
     at = state[_AT]
     negative = data[at] == _MINUS
     unsigned = data[end] == 117
@@ -346,15 +354,21 @@ def _integer(data: ByteArray, fields: Int64Array, record: int, state: Int64Array
         return BAD_VALUE
     at += 1 if negative or data[at] == _PLUS else 0
     state[_AT] = end + 1
-    return 0 if _integer_in_range(data, at, end, negative, fields, record + NUMBER) else INTEGER_RANGE
+    return 0 if _integer_in_range(data, at, end, mantissa, negative, fields, record + NUMBER) else INTEGER_RANGE
 
 
 @part
-def _integer_in_range(data: ByteArray, at: int, end: int, negative: bool, out: Int64Array, place: int) -> bool:
-    """Parse digits into `out[place]`; return whether the number fits in 64 bits.
+def _integer_in_range(
+    data: ByteArray, at: int, end: int, mantissa: np.uint64, negative: bool, out: Int64Array, place: int
+) -> bool:
+    """Write the number of the digits from `at` to `end` to `out[place]`; return whether it fits in 64 bits.
 
-    The number is summed up as a negative one, since the negative range is larger.
+    `mantissa` is the number, if it has few digits. Otherwise it is summed up as a negative one, since the negative
+    range is larger.
     """
+    if end - at <= _DIGITS_MAX:
+        out[place] = -np.int64(mantissa) if negative else np.int64(mantissa)
+        return bool(mantissa <= _NEGATIVE_MAX if negative else mantissa < _NEGATIVE_MAX)
     value = np.int64(0)
     for position in range(at, end):
         digit = np.int64(data[position]) - _ZERO
@@ -375,14 +389,12 @@ def _time(data: ByteArray, lines: Int64Array, record: int, state: Int64Array) ->
     if not _ends_line(data, at):
         negative = data[at] == _MINUS
         start = at + 1 if negative else at
-        end = start
-        while data[end] >= _ZERO and data[end] <= _NINE:
-            end += 1
+        end, mantissa = _digits(data, start, np.uint64(0))
         at = _spaces_end(data, end)
         if end == start or not _ends_line(data, at):
             return BAD_TIME
         lines[record + TIMED] = 1
-        if not _integer_in_range(data, start, end, negative, lines, record + TIME):
+        if not _integer_in_range(data, start, end, mantissa, negative, lines, record + TIME):
             return TIME_RANGE
     state[_AT] = at if data[at] == _NEWLINE else at + 1
     return 0
@@ -395,7 +407,10 @@ def _time(data: ByteArray, lines: Int64Array, record: int, state: Int64Array) ->
 def _number_of(
     data: ByteArray, start: int, end: int, multiplier: np.uint64, table: Int64Array, spans: Int64Array, count: int
 ) -> int:
-    """Return the number of a name among the `count` distinct ones in `spans`; a new name gets the number `count`."""
+    """Return the number of a name among the `count` distinct ones in `spans`; a new name gets the number `count`.
+
+    Returns -1 for a new name if the table is half full.
+    """
     hashed = multiplier
     for at in range(start, end):
         hashed = (hashed ^ np.uint64(data[at])) * multiplier
@@ -406,6 +421,8 @@ def _number_of(
         if _equal(data, spans[2 * found], spans[2 * found + 1], start, end):
             return int(found)
         slot = (slot + 1) & mask
+    if 2 * count >= len(table):
+        return -1
     table[slot] = count
     spans[2 * count], spans[2 * count + 1] = start, end
     return count
@@ -432,6 +449,20 @@ def _equal(data: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 
 @part
+def _known_series(data: ByteArray, at: int, last: int, series: Int64Array, count: int) -> int:
+    """Return the number of the series key at `at`, if it is `last` or the one after it; otherwise -1.
+
+    Lines of a series mostly follow each other, or come in turns.
+    """
+    for guess in (last, last + 1 if last + 1 < count else 0):
+        start, size = series[2 * guess], series[2 * guess + 1] - series[2 * guess]
+        end = at + size
+        if end < len(data) and data[end] == _SPACE and _equal(data, start, start + size, at, end):
+            return int(guess)
+    return -1
+
+
+@part
 def _name_fields(
     data: ByteArray,
     fields: Int64Array,
@@ -440,17 +471,20 @@ def _name_fields(
     table: Int64Array,
     spans: Int64Array,
     state: Int64Array,
-) -> None:
-    """Number the names of the fields from `first` on that have no number yet."""
+) -> bool:
+    """Number the names of the fields from `first` on that have no number yet; return False if the table is full."""
     for field in range(first, state[FIELDS]):
         record = field * FIELD_WORDS
         if fields[record + NAME] >= 0:
             continue
         start, end = fields[record + NAME_START], fields[record + NAME_END]
         number = _number_of(data, start, end, multiplier, table, spans, state[NAMES_COUNT])
+        if number < 0:
+            return False
         fields[record + NAME] = number
         if number == state[NAMES_COUNT]:
             state[NAMES_COUNT] += 1
+    return True
 
 
 # ---------------------------------------------------------------------------------------------- lines
@@ -477,12 +511,13 @@ def _tokenise_plain(
     lines: Int64Array,
     fields: Int64Array,
     floats: Float64Array,
-    tables: Int64Array,  # noqa: ARG001 (the twin of a kernel)
+    tables: Int64Array,
     series: Int64Array,
     names: Int64Array,
     state: Int64Array,
 ) -> int:
     raw = data.tobytes()
+    distinct_max = len(tables) // 4
     numbers: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
     at = start
     state[:STATE_WORDS] = 0
@@ -506,17 +541,28 @@ def _tokenise_plain(
             assert found
             line[FAULT], line[END] = fault.args[0], min(found.end(), len(raw) - 1)
         else:
-            line[SERIES] = _number_plain(raw, line[START], line[KEY_END], numbers[0], series)
-            for field in fields[first * FIELD_WORDS : int(state[FIELDS]) * FIELD_WORDS].reshape(-1, FIELD_WORDS):
-                field[NAME] = _number_plain(raw, field[NAME_START], field[NAME_END], numbers[1], names)
-        state[SERIES_COUNT], state[NAMES_COUNT] = map(len, numbers)
+            run = fields[first * FIELD_WORDS : int(state[FIELDS]) * FIELD_WORDS].reshape(-1, FIELD_WORDS)
+            found = [_number_plain(raw, line[START], line[KEY_END], numbers[0], series, distinct_max)]
+            for field in run if found[0] >= 0 else ():
+                found.append(_number_plain(raw, field[NAME_START], field[NAME_END], numbers[1], names, distinct_max))
+                if found[-1] < 0:
+                    break
+            state[SERIES_COUNT], state[NAMES_COUNT] = map(len, numbers)
+            if found[-1] < 0:
+                state[FIELDS], state[TABLE_FULL] = first, 1
+                return at
+            line[SERIES], run[:, NAME] = found[0], found[1:]
         state[LINES] += 1
         at = int(line[END])
 
 
-def _number_plain(raw: bytes, start: int, end: int, numbers: dict[bytes, int], spans: Int64Array) -> int:
+def _number_plain(
+    raw: bytes, start: int, end: int, numbers: dict[bytes, int], spans: Int64Array, distinct_max: int
+) -> int:
     name = raw[start:end]
     if name not in numbers:
+        if len(numbers) >= distinct_max:
+            return -1
         spans[2 * len(numbers) : 2 * len(numbers) + 2] = start, end
     return numbers.setdefault(name, len(numbers))
 
@@ -612,16 +658,16 @@ def tokenise(
     names: Int64Array,
     state: Int64Array,
 ) -> int:
-    """Scan lines from `start` on, until `lines` or `fields` are full; return the start of the next line.
+    """Scan lines from `start` on, until `lines`, `fields` or a table is full; return the start of the next line.
 
     `multiplier`: odd and secret, the key of the hashes. `floats`: the memory of `fields`. `tables`: two hash tables,
-    each with a power of 2 of entries above the number of lines and fields. `series`, `names`: receive the positions of
-    distinct series keys and field names.
+    each with a power of 2 of entries; it is full at half of them. `series`, `names`: receive the positions of distinct
+    series keys and field names. A first line for which `fields` are too short has the fault LONG.
     """
     tables[:] = -1
     half = len(tables) // 2
     state[:] = 0
-    at, previous = start, 0
+    at, previous, number = start, 0, 0
     while True:
         while at < len(data) and (data[at] == _SPACE or data[at] == _NEWLINE or data[at] == 9 or data[at] == _RETURN):
             at += 1
@@ -635,7 +681,12 @@ def tokenise(
         first = state[FIELDS]
         lines[record + START], lines[record + FIRST], lines[record + SERIES] = at, first, -1
         lines[record + TIMED], lines[record + TIME], lines[record + KEY_END] = 0, 0, 0
-        fault = _key(data, at, state)
+        number = _known_series(data, at, max(number, 0), series, state[SERIES_COUNT]) if state[SERIES_COUNT] else -1
+        if number >= 0:
+            fault = 0
+            state[_AT] = at + series[2 * number + 1] - series[2 * number]
+        else:
+            fault = _key(data, at, state)
         if not fault:
             lines[record + KEY_END] = state[_AT]
             fault = _fields(data, fields, floats, previous, state)
@@ -648,12 +699,14 @@ def tokenise(
                 return at
             at = _faulty_end(data, at)
         else:
-            number = _number_of(
-                data, at, lines[record + KEY_END], multiplier, tables[:half], series, state[SERIES_COUNT]
-            )
+            if number < 0:
+                end = lines[record + KEY_END]
+                number = _number_of(data, at, end, multiplier, tables[:half], series, state[SERIES_COUNT])
+                state[SERIES_COUNT] += 1 if number == state[SERIES_COUNT] else 0
+            if number < 0 or not _name_fields(data, fields, first, multiplier, tables[half:], names, state):
+                state[FIELDS], state[TABLE_FULL] = first, 1
+                return at
             lines[record + SERIES] = number
-            state[SERIES_COUNT] += 1 if number == state[SERIES_COUNT] else 0
-            _name_fields(data, fields, first, multiplier, tables[half:], names, state)
             previous = first
             at = state[_AT]
         lines[record + END] = at

@@ -1,4 +1,4 @@
-"""Copies and reads of a few bytes within kernels, in one instruction each: a loop would be too slow for short copies.
+"""Single instructions for kernels: copies and reads of a few bytes, for which a loop would be too slow, and bit counts.
 
 When compiled, they read and write without bounds checks, so the caller must ensure that all bytes exist. Overlapping
 ranges of one array are copied as if everything were read first.
@@ -46,6 +46,11 @@ def number_8(data: ByteArray, at: Place) -> np.uint64:
     return np.uint64(int.from_bytes(data[at : int(at) + 8].tobytes(), "big"))
 
 
+def leading_zeros(number: np.uint64) -> int:
+    """Return how many bits of a number, the highest ones, are zero."""
+    return 64 - int(number).bit_length()
+
+
 def _copy(out: ByteArray, to: int, data: ByteArray, at: int, count: int) -> None:
     out[to : to + count] = data[at : at + count].copy()
 
@@ -66,6 +71,7 @@ def register_intrinsics() -> None:
     if not _taught:
         _taught.extend(_copying(function, order) for function, order in _ORDERS.items())
         _taught.append(_reading())
+        _taught.append(_counting())
 
 
 def _copying(function: Any, order: range) -> Any:
@@ -115,3 +121,22 @@ def _reading() -> Any:
         return read(data, at)
 
     return extending.overload(number_8, strict=False)(lambda *_types: call)
+
+
+def _counting() -> Any:
+    numba: Any = importlib.import_module("numba")
+    extending: Any = importlib.import_module("numba.extending")
+    ir: Any = importlib.import_module("llvmlite.ir")
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.ctlz(values[0], ir.Constant(ir.IntType(1), 0))
+
+    def typed(_context: Any, number: Any) -> Any:
+        return numba.types.int64(number), generate
+
+    count = extending.intrinsic(typed)
+
+    def call(number: Any) -> Any:
+        return count(number)
+
+    return extending.overload(leading_zeros, strict=False)(lambda *_types: call)

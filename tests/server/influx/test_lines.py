@@ -217,6 +217,13 @@ def test_times_are_scaled_and_rounded_down() -> None:
         assert expected == np.asarray(insert.times).tolist()
 
 
+def test_many_series_and_names_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_DISTINCT_MAX", 2)
+    inserts, found = read(b"".join(b"m,t=%d f%d=1 %d\n" % (at, at, at) for at in range(40)))
+    assert [2, 16, 22] == [len(chunk._lines) for chunk in found]
+    assert 40 == len(cells_of(inserts))
+
+
 def test_a_large_body_comes_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LINES_MAX", 3)
     monkeypatch.setattr(lines, "FIELDS_MAX", 4)
