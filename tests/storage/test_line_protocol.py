@@ -172,6 +172,9 @@ def test_columns_are_what_the_twins_say(body: bytes, devices: list[int]) -> None
         out = [np.zeros(count, np.int64), *np.zeros((3, size), np.int64)]
         put(lines, fields, rows, places, *sums, *out)
         results.append([array.tolist() for array in (parts, rows, columns, places, counts, *out)])
+        times, numbers, none = np.zeros(count, np.int64), np.zeros(size, np.int64), np.empty(0, np.int64)
+        put(lines, fields, rows, places, *sums, times, none, none, numbers)
+        assert [out[0].tolist(), out[3].tolist()] == [times.tolist(), numbers.tolist()]
     assert results[0] == results[1]
 
 

@@ -32,8 +32,7 @@ LINES_MAX, FIELDS_MAX = 65_536, 262_144
 _QUOTED_MAX = 60
 #: The random key of this process' hashes, so that clients cannot choose names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
-#: The fewest bytes of a valid line (`m a=1`) and of a field (`a=1,`): arrays for more of them would stay empty.
-_LINE_BYTES_MIN, _FIELD_BYTES_MIN = 6, 4
+_NEWLINE, _EQUALS = b"\n="
 #: The most distinct series keys, and field names, of the first chunk; if a chunk has more, the next ones may have this
 #: many times as many. A small hash table stays in the processor's cache.
 _DISTINCT_MAX, _MORE_DISTINCT = 4_096, 8
@@ -237,7 +236,10 @@ class _Arrangement:
         self._part_offsets = _sums(self._parts[:, columns_.PART_ROWS])
         self._column_offsets = _sums(self._columns[:, columns_.COLUMN_SIZE])
         self._times = np.empty(self._part_offsets[-1], np.int64)
-        self._order, self._rows, self._numbers = np.empty((3, int(self._column_offsets[-1])), np.int64)
+        size = int(self._column_offsets[-1])
+        self._numbers = np.empty(size, np.int64)
+        #: Of each value: its field, and its row. Empty if no column is a text or has gaps.
+        self._order, self._rows = np.empty((2, 0 if self._is_plain() else size), np.int64)
         offsets = self._part_offsets, self._column_offsets
         fill(flat_lines, flat_fields, rows, places, *offsets, self._times, self._order, self._rows, self._numbers)
 
@@ -264,9 +266,18 @@ class _Arrangement:
             times, count = times[present], int(places[-1])
         columns: dict[str, Column] = {}
         for name, number in table.items():
-            rows = self._of(self._rows, number)
-            columns[name] = self._column(number).scattered(rows if places is None else places[rows], count)
+            column = self._column(number)
+            if len(column) < count:
+                rows = self._of(self._rows, number)
+                column = column.scattered(rows if places is None else places[rows], count)
+            columns[name] = column
         return ColumnBatch(path, times, columns, aligned=True, partial=True)
+
+    def _is_plain(self) -> bool:
+        """Return whether each column has a value in each row, and none is a text."""
+        rows = self._parts[self._columns[:, columns_.COLUMN_PART], columns_.PART_ROWS]
+        is_text = self._columns[:, columns_.COLUMN_KIND] == lines_.TEXT
+        return bool((self._columns[:, columns_.COLUMN_SIZE] == rows).all() and not is_text.any())
 
     def _present(self, table: dict[str, int], count: int) -> BoolArray | None:
         """Return a mask of the rows that have a value in a table; None: all."""
@@ -305,8 +316,8 @@ def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the lines of a text in chunks."""
     raw = text + b"\n"
     data = np.frombuffer(raw, np.uint8)
-    lines_max = min(LINES_MAX, len(raw) // _LINE_BYTES_MIN + 1)
-    fields_max = min(FIELDS_MAX, len(raw) // _FIELD_BYTES_MIN + 1)
+    lines_max = min(LINES_MAX, int(np.count_nonzero(data == _NEWLINE)))
+    fields_max = min(FIELDS_MAX, int(np.count_nonzero(data == _EQUALS)) + 1)
     distinct_max = min(_DISTINCT_MAX, _table_size(fields_max) // 2)
     at = 0
     while at < len(raw):

@@ -202,7 +202,9 @@ def _fill_plain(
             times[part_offsets[part] + row] = line[TIME]
             for field in run:
                 at = column_offsets[places[2 * field]] + places[2 * field + 1]
-                order[at], field_rows[at], numbers[at] = field, row, fields[field * FIELD_WORDS + NUMBER]
+                numbers[at] = fields[field * FIELD_WORDS + NUMBER]
+                if len(order):
+                    order[at], field_rows[at] = field, row
 
 
 @kernel("void(i64r[], i64r[], i64r[], i64r[], i64r[], i64r[], i64[], i64[], i64[], i64[])", twin=_fill_plain)
@@ -220,8 +222,10 @@ def fill(
 ) -> None:
     """Fill `times` in the order of parts, and `order`, `field_rows` and `numbers` in the order of columns.
 
-    `order` holds the numbers of fields, `field_rows` their rows, `numbers` their values.
+    `order` holds the numbers of fields, `field_rows` their rows, `numbers` their values. The first two may be empty:
+    they are then not wanted.
     """
+    wanted = len(order) > 0
     last = len(lines) // LINE_WORDS - 1
     for line in range(last + 1):
         part, row = rows[2 * line], rows[2 * line + 1]
@@ -232,9 +236,10 @@ def fill(
         stop = len(fields) // FIELD_WORDS if line == last else lines[record + LINE_WORDS + FIRST]
         for field in range(lines[record + FIRST], stop):
             at = column_offsets[places[2 * field]] + places[2 * field + 1]
-            order[at] = field
-            field_rows[at] = row
             numbers[at] = fields[field * FIELD_WORDS + NUMBER]
+            if wanted:
+                order[at] = field
+                field_rows[at] = row
 
 
 def _plain_texts_plain(data: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArray) -> None:
