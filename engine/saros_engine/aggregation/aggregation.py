@@ -1,16 +1,16 @@
-"""Aggregation of a stream of blocks into windows, without I/O: what AggregateScan and Aggregate have in common.
+"""Aggregation of a stream of blocks into windows, without I/O; shared by the operators AggregateScan and Aggregate.
 
     add_block / add_summaries ->  StateTable (window number -> partial states)  ->  take  ->  blocks of results
 
-`StateTable` holds partial states in parts, one per block, and merges those of one window only when they are asked
-for; windows that are complete leave it, so that it stays about one block in size whatever the number of windows. What
-a `take` answers is decided by the stage: values (SINGLE, FINAL) or states (PARTIAL, MERGE).
+`StateTable` holds partial states in parts, one per block, and merges the states of a window only when they are read.
+Complete windows leave it, so that its size stays at about one block for any number of windows. `take` returns values or
+states, depending on the stage: values for SINGLE and FINAL, states for PARTIAL and MERGE.
 
     GlobalAggregation     one row of results in all
-    TimeAggregation       windows over time, empty ones too; sliding windows by panes (`windows.py`); either direction
+    TimeAggregation       windows over time, including empty ones; sliding windows use panes (`windows.py`)
     LabelAggregation      states that carry their window's label as time, in any order -> one row per label
 
-Windows made by rows (session, variation, condition, count) are in `row_windows.py`. Objects belong to one operator.
+Windows formed by rows (session, variation, condition, count) are in `row_windows.py`. Used by one operator each.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from saros_storage.base.types import DataType, Int64Array
 from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import SpanStatistics, Summaries
 
-#: Rows of a block of results: enough that a block's cost vanishes, few enough that 1,000 series side by side fit.
+#: Rows of a block of results: enough to amortize a block's cost, and few enough for the blocks of 1,000 series at once.
 WINDOW_ROWS_MAX = 4_096
-#: Bytes of states from which on windows that are complete are given, however few they are.
+#: If the states hold at least these bytes, complete windows are returned even if they are few.
 STATE_BYTES_MAX = 16 << 20
-#: Parts of a state table before those of one window are merged: a compaction reads all of them.
+#: Parts of a state table at which the states of each window are merged; a merge reads all parts.
 _PARTS_MAX = 256
 
 
@@ -58,7 +58,7 @@ class Calls:
         ]
 
     def states(self, block: Block, slices: RowRanges) -> list[Column]:
-        """State columns of all calls, one after the other: a row per slice of the block's rows."""
+        """Return the state columns of all calls, in order, with one row per slice of the block's rows."""
         result: list[Column] = []
         time = Column(DataType.TIMESTAMP, np.zeros(block.rows, np.int64) if block.time is None else block.time)
         for aggregate, arguments in zip(self.aggregates, self._arguments, strict=True):
@@ -70,21 +70,21 @@ class Calls:
         return result
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> list[Column]:
-        """Merge slices of rows of `states`."""
+        """Merge the rows of `states` in each slice into one row."""
         result: list[Column] = []
         for aggregate, part in self._per_call(states):
             result += aggregate.merge(part, slices)
         return result
 
     def results(self, states: Sequence[Column]) -> list[Column]:
-        """What this stage answers for states: themselves, or values of the calls' types."""
+        """Return the results of the stage: the states themselves, or values of the calls' types."""
         if self.stage in (Stage.PARTIAL, Stage.MERGE):
             return list(states)
         pairs = zip(self.calls, self._per_call(states), strict=True)
         return [retyped(call.type, aggregate.final(part)) for call, (aggregate, part) in pairs]
 
     def summary(self, known: Sequence[SpanStatistics]) -> list[Column]:
-        """State columns of all calls, by what is known of each column: a row per span."""
+        """Return the state columns of all calls from each input column's statistics, with one row per span."""
         result: list[Column] = []
         for call, aggregate in zip(self.calls, self.aggregates, strict=True):
             argument = call.arguments[0]
@@ -93,7 +93,10 @@ class Calls:
         return result
 
     def windowed(self, block: Block, windows: WindowSequence) -> tuple[Int64Array, list[Column]]:
-        """The windows, not overlapping, that rows (times ascending) fall into, and a row of states for each."""
+        """Return the numbers of the windows that contain rows of the block, and one row of states for each.
+
+        The windows must not overlap, and the block's times must ascend.
+        """
         numbers, slices = cut(windows, block.times)
         filled = slices.starts < slices.stops
         if not filled.all():
@@ -101,7 +104,7 @@ class Calls:
         return numbers, self.states(block, slices)
 
     def empty(self) -> list[Column]:
-        """No state at all."""
+        """Return state columns of all calls without rows."""
         return [Column.nulls(type_, 0) for types in self.types for type_ in types]
 
     def _per_call(self, states: Sequence[Column]) -> list[tuple[Aggregate, Sequence[Column]]]:
@@ -113,19 +116,19 @@ class Calls:
 
 
 class StateTable:
-    """Partial states by window number (*slot*)."""
+    """A table of partial states by window number (*slot*)."""
 
     def __init__(self, calls: Calls, *, newest_first: bool = False) -> None:
         self._calls = calls
-        #: States that came later belong to earlier times.
+        #: True if parts are added in descending order of time.
         self._newest_first = newest_first
-        #: Slots (never falling within a part) and their state columns.
+        #: Slots (not descending within a part) and their state columns.
         self._parts: list[tuple[Int64Array, list[Column]]] = []
         #: Bytes held.
         self.nbytes = 0
 
     def add(self, slots: Int64Array, states: list[Column]) -> None:
-        """States of slots that never fall, in the order of time."""
+        """Add one state row for each of `slots`, which must not descend; rows of one slot are in order of time."""
         if len(slots):
             self._parts.append((slots, states))
             self.nbytes += _bytes_of(slots, states)
@@ -133,7 +136,7 @@ class StateTable:
             self._compact()
 
     def rows(self, low: int, high: int) -> list[Column]:
-        """One state row for each slot in [low, high); slots that nothing was added to have the empty state."""
+        """Return one state row for each slot in [low, high); the state of no rows for slots without states."""
         slots, states = self._sorted()
         first, stop = np.searchsorted(slots, np.array([low, high])).tolist()
         stops = np.cumsum(np.bincount(slots[first:stop] - low, minlength=high - low)) + first
@@ -141,12 +144,12 @@ class StateTable:
         return self._calls.merge(states, RowRanges(starts, stops))
 
     def merged(self) -> tuple[Int64Array, list[Column]]:
-        """The slots that have states, ascending, and the state of each."""
+        """Return the slots that have states, ascending, and one state row for each."""
         self._compact()
         return self._parts[0] if self._parts else (np.empty(0, np.int64), self._calls.empty())
 
     def keep(self, wanted: Callable[[Int64Array], np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]) -> None:
-        """Forget the slots that are not `wanted`."""
+        """Remove the slots that are not `wanted`."""
         kept = []
         for slots, states in self._parts:
             rows = np.flatnonzero(wanted(slots))
@@ -156,7 +159,7 @@ class StateTable:
         self.nbytes = sum(_bytes_of(*part) for part in kept)
 
     def _sorted(self) -> tuple[Int64Array, list[Column]]:
-        """All parts as one, by slot, within a slot by time."""
+        """Return the rows of all parts, sorted by slot and within a slot by time."""
         if not self._parts:
             return np.empty(0, np.int64), self._calls.empty()
         parts = self._parts[::-1] if self._newest_first else self._parts
@@ -168,7 +171,7 @@ class StateTable:
         return slots, columns
 
     def _compact(self) -> None:
-        """Merge the states of each slot into one."""
+        """Merge the states of each slot into one row."""
         slots, states = self._sorted()
         if len(slots) == 0:
             return
@@ -183,7 +186,7 @@ def _bytes_of(slots: Int64Array, states: list[Column]) -> int:
 
 
 class Aggregation(Protocol):
-    """A stream's way from blocks to results; blocks come in the stream's order."""
+    """An aggregation of one stream of blocks; blocks are added in the stream's order."""
 
     @property
     def nbytes(self) -> int:
@@ -191,20 +194,23 @@ class Aggregation(Protocol):
         ...
 
     def add_block(self, block: Block) -> None:
-        """More rows."""
+        """Add rows."""
         ...
 
     def finish(self) -> None:
-        """No more rows will come."""
+        """Mark the end of the stream."""
         ...
 
     def take(self) -> Block | None:
-        """Results that are complete, if there are enough of them to be worth a block; after `finish`: until None."""
+        """Remove and return complete results if they fill a block.
+
+        After `finish`, return the remaining results block by block, then None.
+        """
         ...
 
 
 class GlobalAggregation:
-    """One row of results, without a time."""
+    """Aggregation of all rows into one row of results without a time."""
 
     def __init__(self, calls: Calls, *, newest_first: bool = False) -> None:
         self._calls = calls
@@ -225,7 +231,7 @@ class GlobalAggregation:
         self._table.add(np.zeros(1, np.int64), self._calls.states(block, whole))
 
     def add_summaries(self, summaries: Summaries) -> None:
-        """Statistics instead of rows."""
+        """Add statistics that stand for rows."""
         states = self._calls.summary((summaries.reversed() if self._newest_first else summaries).columns)
         self._table.add(np.zeros(summaries.rows, np.int64), states)
 
@@ -242,7 +248,7 @@ class GlobalAggregation:
 
 
 class TimeAggregation:
-    """Windows over time. `descending`: blocks come last first, and so do results."""
+    """Aggregation into windows over time. `descending`: blocks and results are in descending order of time."""
 
     def __init__(
         self,
@@ -255,21 +261,21 @@ class TimeAggregation:
         descending: bool = False,
         rows_max: int = WINDOW_ROWS_MAX,
     ) -> None:
-        """`rows_max`: of a block of results."""
+        """`rows_max`: the rows of a block of results."""
         self._calls = calls
         self._rows_max = rows_max
         self._windows = windows
-        #: What rows are cut into: windows, or the panes of overlapping ones.
+        #: The slots of the state table: the windows, or the panes of overlapping windows.
         self._cells = windows if panes is None else panes
         self._sliding = panes is not None
         self._label_end = label_end
         self._with_end = with_end
         self._descending = descending
         self._table = StateTable(calls, newest_first=descending)
-        #: Windows that are complete and not taken yet are [low, high).
+        #: Ascending, windows [low, border) are complete and not taken yet; descending, windows [border, high) are.
         self._low = 0
         self._high = windows.count if descending else 0
-        #: How far completeness has come: the number of the first (descending: behind the last) incomplete window.
+        #: The number of the first incomplete window; descending, one more than the last incomplete window.
         self._border = windows.count if descending else 0
         self._finished = False
 
@@ -285,7 +291,7 @@ class TimeAggregation:
         self._advance(int(block.times[0]), int(block.times[-1]))
 
     def add_summaries(self, summaries: Summaries) -> None:
-        """Statistics instead of rows; each span lies in one cell, or in a gap between windows."""
+        """Add statistics that stand for rows; each span is inside one cell, or in a gap between windows."""
         starts, ends = summaries.starts, summaries.ends
         if not (starts <= ends).any():
             return
@@ -319,7 +325,7 @@ class TimeAggregation:
         return result.reversed() if self._descending else result
 
     def _advance(self, first: int, last: int) -> None:
-        """Rows up to these times have come."""
+        """Move the border of complete windows; `first` and `last` are the times of the rows just added."""
         if self._descending:
             self._border = min(self._border, self._windows.count_starting_until(first - 1))
         else:
@@ -341,7 +347,7 @@ class TimeAggregation:
         return self._calls.merge(states, RowRanges(first - base, stop - base))
 
     def _forget(self) -> None:
-        """Drop the cells that no window to come needs."""
+        """Drop the cells that no later result needs."""
         if self._descending:
             if self._high:
                 stop = int(self._windows.ends(self._high - 1, self._high)[0])
@@ -352,14 +358,17 @@ class TimeAggregation:
 
 
 class LabelAggregation:
-    """States whose time is their window's label, from any number of producers, in any order: one row per label."""
+    """Aggregation of states by label: the time of a row is its window's label.
+
+    States of any number of producers are added in any order; the results have one row per label.
+    """
 
     def __init__(self, calls: Calls, end_of: Callable[[Int64Array], Int64Array] | None) -> None:
         self._calls = calls
-        #: Labels -> last times of the windows, if the results have them.
+        #: Maps labels to the last times of the windows, if the results have that column.
         self._end_of = end_of
         self._table = StateTable(calls)
-        #: Labels, ascending, and the state of each; None before the end.
+        #: Labels, ascending, and the state row of each; None before `finish`.
         self._merged: tuple[Int64Array, list[Column]] | None = None
         self._taken = 0
 

@@ -1,16 +1,17 @@
-"""Windows that the rows themselves make: session, variation, condition, count.
+"""Windows formed by the rows themselves: session, variation, condition, count.
 
-A *splitter* reads the blocks of one operator in time order and says which rows belong to windows and where a new window
-begins; it carries what it must know of the rows before from block to block. Rows that it leaves out (a null control
-with ignoreNull, a row that fails the condition) belong to no window.
+A *splitter* reads the blocks of one operator in time order. It selects the rows that belong to windows and marks those
+that begin a window; from block to block it keeps what it needs of earlier rows. The other rows (a null control with
+ignoreNull, a row that fails the condition) belong to no window.
 
-    session     begins where the time since the row before exceeds the gap
-    variation   begins where the control differs from the window's first by more than delta (0: differs at all)
-    condition   runs of rows for which the predicate is true; kept if their length satisfies KEEP
-    count       begins after every `size` rows; a last window that is not full is left out
+    session     a window begins where the time since the previous row exceeds the gap
+    variation   a window begins where the control differs from the window's first by more than delta (0: differs at all)
+    condition   a window is a run of rows for which the predicate is true; kept if its length satisfies KEEP
+    count       a window begins after every `size` rows; a last window with fewer rows is dropped
 
-A null control is its own group for variation, ends a condition's run, and counts as a row for count, unless nulls are
-ignored. A window is labelled by its first row's time and ends at its last row's. Each object belongs to one operator.
+Unless nulls are ignored, a null control forms a group of its own for variation, ends a condition's run, and counts as a
+row for count. A window's label is the time of its first row, and its end the time of its last. An object belongs to one
+operator.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from saros_storage.read.row_ranges import RowRanges
 
 RowWindows = SessionWindows | VariationWindows | ConditionWindows | CountWindows
 
-#: Further apart no two whole numbers of 64 bits are.
+#: The largest difference of two 64-bit integers.
 _DELTA_MAX = 2**64 - 1
 
 _KEEP = {
@@ -57,26 +58,26 @@ _KEEP = {
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The rows of a block that belong to windows, and for each of them whether it begins one."""
+    """The rows of a block that belong to windows, and for each of them a flag: it begins a window."""
 
     rows: Int64Array
     begins: BoolArray
 
 
 class Splitter(Protocol):
-    """See the module."""
+    """A division of one operator's rows into windows, for one kind of window."""
 
     def split(self, block: Block) -> Split:
-        """The next block's rows."""
+        """Return the rows of the next block that belong to windows."""
         ...
 
     def keeps(self, lengths: Int64Array) -> BoolArray:
-        """Which windows of so many rows belong to the result."""
+        """Return for each window, by its number of rows, whether it belongs to the result."""
         ...
 
 
 def splitter(windows: RowWindows) -> Splitter:
-    """The splitter for a GROUP BY of this kind."""
+    """Return the splitter for windows of this kind."""
     match windows:
         case SessionWindows(gap):
             return _Session(gap)
@@ -100,7 +101,7 @@ class _Session:
     def split(self, block: Block) -> Split:
         times = block.times
         begins = np.empty(block.rows, np.bool_)
-        # Rising times: as an unsigned number the difference is exact, however far they are apart.
+        # Times ascend, so the difference is exact as an unsigned number, even if it exceeds the range of INT64.
         begins[1:] = (times[1:] - times[:-1]).view(np.uint64) > self._gap
         begins[0] = self._last is None or int(times[0]) - self._last > self._gap
         self._last = int(times[-1])
@@ -115,9 +116,9 @@ class _Variation:
         self._control = compile_expression(windows.control)
         self._delta = windows.delta
         self._ignore_null = windows.ignore_null
-        #: The row before (delta 0: every row of a window is equal to its first).
+        #: The previous row. With delta 0 it is equal to the window's first: all rows of a window are.
         self._before: Column | None = None
-        #: First value of the current window (delta above 0).
+        #: The first value of the current window, if delta is greater than 0.
         self._base: float = 0
 
     def split(self, block: Block) -> Split:
@@ -133,7 +134,7 @@ class _Variation:
         if self._before is None and self._delta <= 0:
             begins = np.concatenate((np.ones(1, np.bool_), begins))
         if not self._ignore_null and column.valid is not None:
-            # Neighbouring nulls are equal, whatever is in their slots.
+            # Neighbouring nulls are equal; the values in their slots mean nothing.
             present = sequence.present
             both_null = ~present[1:] & ~present[:-1]
             begins[len(begins) - len(both_null) :][both_null] = False
@@ -141,7 +142,7 @@ class _Variation:
         return Split(rows, begins)
 
     def _changes(self, sequence: Column) -> BoolArray:
-        """Where a row differs from the one before, from the second on."""
+        """Return for each row from the second whether it differs from the previous one."""
         keys = text_ranks(sequence.text) if sequence.type.is_text else sequence.numbers
         changed = keys[1:] != keys[:-1]
         if sequence.valid is not None:
@@ -150,7 +151,10 @@ class _Variation:
         return np.asarray(changed)
 
     def _far(self, column: Column) -> BoolArray:
-        """Where a row differs from its window's first by more than delta: whole numbers exactly, DATE by days."""
+        """Return for each row whether it differs from its window's first by more than delta.
+
+        Integers are compared exactly, and DATE by days.
+        """
         begins = np.empty(len(column), np.bool_)
         valid = np.empty(0, np.bool_) if column.valid is None else column.valid
         has_base = int(self._before is not None and bool(self._before.present[0]))
@@ -173,7 +177,7 @@ class _Condition:
         self._ignore_null = windows.ignore_null
         self._keep = _KEEP[windows.keep_operator]
         self._keep_count = windows.keep_count
-        #: Whether the last row that counted was in a window.
+        #: True if the last row (the last that is not null, if nulls are ignored) was in a window.
         self._open = False
 
     def split(self, block: Block) -> Split:
@@ -214,7 +218,7 @@ class _Count:
 
 
 class RowWindowAggregation:
-    """An `Aggregation` (see `aggregation.py`) over windows that the rows make; results in time order."""
+    """An `Aggregation` (see `aggregation.py`) over windows formed by the rows; results are in time order."""
 
     def __init__(self, calls: tuple[AggregateCall, ...], stage: Stage, windows: RowWindows, *, with_end: bool) -> None:
         time = InputTime()
@@ -225,9 +229,9 @@ class RowWindowAggregation:
         self._splitter = splitter(windows)
         self._with_end = with_end
         self._table = StateTable(self._calls)
-        #: Windows begun so far; the last of them may go on.
+        #: The number of windows that have begun; later rows may belong to the last of them.
         self._begun = 0
-        #: Windows already taken.
+        #: The number of windows taken.
         self._taken = 0
         self._finished = False
 

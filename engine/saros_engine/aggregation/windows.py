@@ -1,20 +1,22 @@
-"""Windows over time as sequences of [start, end) in time order, and which rows fall into which.
+"""Windows over time: sequences of intervals [start, end) in time order, and the assignment of rows to them.
 
-    sequence = window_sequence(windows, unit)       tumbling, sliding, with gaps; fixed ticks or the calendar's
+    sequence = window_sequence(windows, unit)       tumbling, sliding, with gaps; of fixed ticks or by the calendar
     sequence.starts(low, high)                      numbered from 0; starts and ends never decrease with the number
-    first = sequence.first_ending_after(t)          windows before it are complete once time has reached t
+    first = sequence.first_ending_after(t)          windows with smaller numbers are complete once time has reached t
 
 Window k begins `k` steps after the range's start and ends `k` steps and an interval after it, cut off at the range's
-end. Of these the months are counted first, together, from the range's start and in the zone, so that the 31st of a
-month stays the 31st where there is one; then calendar days, which keep the time of day when summer time begins or ends;
-fixed ticks are added to where these lead. So windows as long as their step never overlap. Sliding windows that overlap
-are made of *panes*: the spans between neighbouring borders; rows go to panes once, and windows merge panes.
+end. The sum of all months is added to the range's start first, in the time zone, so that the 31st of a month stays the
+31st in months that have one. The sum of calendar days is added next, and keeps the time of day when daylight saving
+time begins or ends. Fixed ticks are added last. Windows as long as their step therefore never overlap.
+
+Overlapping windows consist of *panes*, the spans between neighbouring borders: each row is added to one pane, and
+windows merge panes.
 
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
 
-Fixed windows cost no memory, however many there are, but for borders about those that were asked for last; calendar
-windows are an array. Pure: any thread.
+A sequence of fixed windows keeps only the borders near those that were read last, for any number of windows; calendar
+windows are kept in an array. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -32,46 +34,46 @@ from saros_storage.base.types import Int64Array, TimeUnit
 from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import WindowGrid
 
-#: More windows than this are refused: every window is a row of the result, empty ones too.
+#: The limit of windows of a query: every window is a row of the result, even an empty one.
 WINDOWS_MAX = 1_000_000
-#: Windows whose borders are made together.
+#: The number of windows whose borders are computed at once.
 _BORDERS = 4_096
 _NONE = np.empty(0, np.int64)
-#: Calendar sequences that are kept: the scans of one query share theirs.
+#: The number of cached calendar sequences; the scans of one query share a sequence.
 _CACHED_SEQUENCES = 16
 
 
 class WindowSequence(Protocol):
-    """Windows in time order: see the module. Times given are inside or outside of the range alike."""
+    """Windows in time order, numbered from 0. Times passed to its methods may be outside of the range."""
 
     @property
     def count(self) -> int:
-        """How many windows there are."""
+        """The number of windows."""
         ...
 
     def starts(self, low: int, high: int) -> Int64Array:
-        """Starts of windows [low, high)."""
+        """Return the starts of windows [low, high)."""
         ...
 
     def ends(self, low: int, high: int) -> Int64Array:
-        """Ends (exclusive) of windows [low, high)."""
+        """Return the ends (exclusive) of windows [low, high)."""
         ...
 
     def first_ending_after(self, time: int) -> int:
-        """Number of windows with end <= time."""
+        """Return the number of the first window with end > time; it is also the count of windows with end <= time."""
         ...
 
     def count_starting_until(self, time: int) -> int:
-        """Number of windows with start <= time."""
+        """Return the count of windows with start <= time."""
         ...
 
     def index_of(self, times: Int64Array) -> Int64Array:
-        """The last window that starts at or before each time (-1: none does)."""
+        """Return for each time the number of the last window that starts at or before it; -1 if none does."""
         ...
 
 
 class FixedSequence:
-    """Windows of a fixed interval, a fixed step apart."""
+    """Windows of a fixed length, at a fixed step."""
 
     def __init__(self, start: int, end: int, interval: int, step: int) -> None:
         self._start = start
@@ -79,7 +81,7 @@ class FixedSequence:
         self._interval = interval
         self._step = step
         self.count = max(-(-(end - start) // step), 0)
-        #: The windows about those asked for last: [low, high), their starts and ends.
+        #: The cached borders, near those read last: windows [low, high), their starts and ends.
         self._kept = 0, 0, _NONE, _NONE
 
     def starts(self, low: int, high: int) -> Int64Array:
@@ -91,13 +93,16 @@ class FixedSequence:
         return self._borders(low, high)[1]
 
     def _borders(self, low: int, high: int) -> tuple[Int64Array, Int64Array]:
-        """Starts and ends; those about them are kept, for the series beside this one, and for its next rows."""
+        """Return the starts and ends of windows [low, high).
+
+        A range of borders around them is cached: other series, and the next rows of this one, need it as well.
+        """
         first, stop, starts, ends = self._kept
         if low < first or high > stop:
             first = low - low % _BORDERS
             stop = max(high, min(first + _BORDERS, self.count))
             starts = np.arange(first, stop, dtype=np.int64) * self._step + self._start
-            # Near the end of time start + interval could overflow.
+            # start + interval could overflow near the maximum of times.
             ends = np.where(self._end - starts < self._interval, self._end, starts + self._interval)
             self._kept = first, stop, starts, ends
         return starts[low - first : high - first], ends[low - first : high - first]
@@ -118,7 +123,7 @@ class FixedSequence:
 
 
 class ListedSequence:
-    """Windows whose borders are listed."""
+    """Windows whose borders are kept in arrays."""
 
     def __init__(self, starts: Int64Array, ends: Int64Array) -> None:
         self._starts = starts
@@ -147,7 +152,10 @@ class ListedSequence:
 
 
 def window_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence:
-    """The windows. Raises UserMistake: 701 (no positive step or interval), 2005 (too many), 2007 (out of range)."""
+    """Return the sequence of the windows of a GROUP BY.
+
+    Raises UserMistake: 701 (step or interval not positive), 2005 (too many windows), 2007 (a time out of range).
+    """
     interval = windows.interval_ticks + windows.interval_months + windows.interval_days
     if interval <= 0 or windows.step_ticks + windows.step_months + windows.step_days <= 0:
         raise UserMistake("The second parameter time interval should be a positive integer", code=701)
@@ -171,9 +179,9 @@ def _too_many(count: str) -> UserMistake:
 
 
 def pane_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence | None:
-    """The panes of windows that overlap; None for windows that do not."""
+    """Return the panes of overlapping windows; None if the windows do not overlap. Raises as `window_sequence`."""
     sequence = window_sequence(windows, unit)
-    # Fixed windows are all alike; those of the calendar are not.
+    # If two fixed windows do not overlap, none do; calendar windows differ in length.
     compared = sequence.count if windows.by_calendar else min(sequence.count, 2)
     overlap = bool(np.any(sequence.ends(0, compared - 1) > sequence.starts(1, compared))) if compared > 1 else False
     return _panes(windows, unit) if overlap else None
@@ -193,9 +201,9 @@ def _panes(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
 
 
 def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowGrid:
-    """The widest grid in whose cells statistics may stand for rows: no window begins or ends inside of one.
+    """Return the widest grid in whose cells statistics may stand for rows: no window begins or ends inside a cell.
 
-    The calendar's give days, or hours where the zone changes between summer and winter time.
+    The cells of calendar windows are usually days, or hours if daylight saving time begins or ends in the range.
     """
     if windows is None:
         return WindowGrid()
@@ -205,7 +213,10 @@ def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> 
 
 
 def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRanges]:
-    """Which windows, not overlapping, the rows at ascending `times` fall into: window numbers and each one's rows."""
+    """Return the numbers of the windows near ascending `times`, and for each the range of its rows, which may be empty.
+
+    The windows must not overlap.
+    """
     low = sequence.first_ending_after(int(times[0]))
     high = sequence.count_starting_until(int(times[-1]))
     if high - low > len(times) // 4:
@@ -216,14 +227,14 @@ def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRan
 
 
 def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRanges]:
-    """For few rows over many windows: from each row's window, without a look at empty ones."""
+    """Like `cut`, but from the window of each row: cheaper if there are few rows for many windows."""
     number = sequence.index_of(times)
     begins = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), number[1:] != number[:-1])))
     numbers = number[begins]
     stops = np.append(begins[1:], len(times))
     inside = numbers >= 0
     begins, stops, numbers = begins[inside], stops[inside], numbers[inside]
-    # Rows behind a window's end lie in the gap before the next one.
+    # Rows after a window's end are in the gap before the next window.
     if len(numbers):
         stops = np.minimum(stops, np.searchsorted(times, ends_of(sequence, numbers)))
     filled = begins < stops
@@ -231,7 +242,10 @@ def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array
 
 
 def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Which of the spans, each in one window or in a gap between windows, lie in a window, and in which."""
+    """Return the indexes of the spans that are inside a window, and the windows' numbers.
+
+    Each span must be inside one window or in a gap between windows; a span with start > end is empty and skipped.
+    """
     numbers = sequence.index_of(starts)
     spans = np.flatnonzero((numbers >= 0) & (starts <= ends))
     if len(spans):
@@ -240,7 +254,7 @@ def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array)
 
 
 def ends_of(sequence: WindowSequence, numbers: Int64Array) -> Int64Array:
-    """Ends of the windows of these numbers (at least one)."""
+    """Return the ends of the windows with these numbers (at least one)."""
     low, high = int(numbers.min()), int(numbers.max()) + 1
     return sequence.ends(low, high)[numbers - low]
 
@@ -250,7 +264,7 @@ def ends_of(sequence: WindowSequence, numbers: Int64Array) -> Int64Array:
 
 @lru_cache(_CACHED_SEQUENCES)
 def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
-    # A left-open range was moved by one tick; the calendar counts from where the user put it.
+    # A left-open range was moved by one tick; the calendar counts from the start that the user wrote.
     shift = 1 if windows.label_end else 0
     origin = Calendar(windows.start - shift, unit, windows.zone)
     starts: list[int] = []
@@ -273,9 +287,9 @@ def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
 
 @lru_cache(_CACHED_SEQUENCES)
 def _calendar_step(windows: TimeWindows, unit: TimeUnit) -> int | None:
-    """What divides all distances between borders; None if there is only the first."""
+    """Return the greatest common divisor of all distances between borders; None if there is only one border."""
     sequence = window_sequence(windows, unit)
     borders = np.concatenate((sequence.starts(0, sequence.count), sequence.ends(0, sequence.count)))
-    # Behind the end of all windows nothing is read.
+    # Nothing is read after the end of the range.
     borders = np.sort(borders[borders < windows.end])
     return int(np.gcd.reduce(np.diff(borders))) or None

@@ -1,8 +1,9 @@
-"""Analysis: what the names of a statement mean in the schema, and what types its expressions have.
+"""Analysis: resolves the names of a statement in the schema and types its expressions.
 
 scope      paths and wildcards to devices and series
 binding    expressions to typed expressions
-sources    what a SELECT reads
+sources    the scans of a SELECT
+headers    names of result columns
 
 Pure: any thread.
 """

@@ -1,12 +1,13 @@
-"""Types: from an expression whose paths are whole to a bound one over numbered columns.
+"""Binding: turn an expression with full paths into a typed expression over numbered columns.
 
     root.a.d1.s1 + 1 > 2        ->  Operation(>, Operation(+, InputColumn 0, 1: DOUBLE), 2: BOOLEAN)
 
 `Columns` resolves paths and aggregates: before an aggregation, paths are the scans' columns; after it, aggregates are
 its results. Messages quote expressions as they are written, as IoTDB's do.
 
-How a comparison treats signed zeros (see `expression.py`) is decided here, by the expression and not by what it is
-bound to: a call that makes points counts as computed, although its values are a column by then.
+The binder decides how a comparison treats signed zeros (see `plan/expression.py`). The decision depends on the
+expression as written, not on its bound form: a call that generates points counts as computed, although its values are
+an input column once it is bound.
 
 Pure: any thread.
 """
@@ -76,7 +77,7 @@ _ARITHMETIC = frozenset(
         BinaryOperator.MODULO,
     }
 )
-#: Arithmetic that is whole where both sides are.
+#: Operators whose result is an integer if both operands are integers.
 _WHOLE = frozenset({BinaryOperator.DIVIDE, BinaryOperator.MODULO})
 _LOGIC = frozenset({BinaryOperator.AND, BinaryOperator.OR})
 _NUMBERS = INTEGER_TYPES | FLOATING_TYPES
@@ -88,20 +89,21 @@ _BELOW_INT64 = math.nextafter(-(2.0**63), -math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What names mean to the operator that evaluates the expression."""
+    """The columns available to the operator that evaluates the expression, by the names that the statement uses."""
 
     moment: TimeContext
-    #: By path; a path that is missing is null (a device without that measurement).
+    #: The column of each path; a path without one is null (a device that lacks the measurement).
     paths: Mapping[PathExpression, InputColumn] = field(default_factory=dict)
-    #: By aggregate call; None: aggregates may not appear here.
+    #: The result of each aggregate call; None before an aggregation, where aggregates are not allowed.
     aggregates: Mapping[Expression, Bound] | None = None
+    #: The column of `__endTime`; None without windows.
     end_time: InputColumn | None = None
-    #: By call of a function that makes points: where these are.
+    #: The result of each call of a function that generates points.
     points: Mapping[Expression, Bound] = field(default_factory=dict)
 
 
 def bind(expression: Expression, columns: Columns) -> Bound:
-    """The typed expression. Raises SemanticError, UserMistake (functions' arguments)."""
+    """Return the typed expression. Raises SemanticError, and UserMistake for invalid arguments of functions."""
     if columns.aggregates is not None:
         found = columns.aggregates.get(expression)
         if found is not None:
@@ -116,7 +118,7 @@ def bind(expression: Expression, columns: Columns) -> Bound:
 
 
 def predicate(expression: Expression, columns: Columns) -> Bound:
-    """A condition. Raises SemanticError if it is not BOOLEAN."""
+    """Bind a condition. Raises SemanticError if it is not BOOLEAN."""
     bound = bind(expression, columns)
     if bound.type is not DataType.BOOLEAN:
         raise _wrong_type(expression, bound.type, "BOOLEAN")
@@ -136,7 +138,7 @@ def _path(path: PathExpression, columns: Columns) -> Bound:
     return columns.paths.get(path, NULL)
 
 
-#: What is missing: null, of a type that goes with everything.
+#: Null, as a literal or for a missing series: BOOLEAN, so that it is a valid condition. Other checks of types skip it.
 NULL = Constant(None, DataType.BOOLEAN)
 
 
@@ -165,14 +167,14 @@ def _literal(literal: Literal, columns: Columns) -> Constant:
 
 
 def _as_double(value: int) -> float:
-    """The nearest double, an infinity beyond them all."""
+    """Return the nearest double; an infinity if the value exceeds the range of doubles."""
     try:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
 
 
-#: The type of a value that is not known yet.
+#: Types of parameters, whose values are not known while a statement is planned.
 _GIVEN_TYPES = {
     LiteralKind.BOOLEAN: DataType.BOOLEAN,
     LiteralKind.INTEGER: DataType.INT64,
@@ -184,7 +186,7 @@ _GIVEN_TYPES = {
 
 
 def may_be_given(literal: Literal) -> bool:
-    """Whether the literal's type is that of all of its kind."""
+    """Return whether a parameter may replace the literal: its type follows from its kind, not from its value."""
     large = literal.kind is LiteralKind.INTEGER and isinstance(literal.value, int) and abs(literal.value) > _INT64_MAX
     return literal.kind in _GIVEN_TYPES and not large
 
@@ -196,7 +198,7 @@ def _parameter(parameter: Parameter, _: Columns) -> PlanParameter:
 
 
 def constant(literal: Literal, moment: TimeContext) -> Constant:
-    """The constant that a literal is."""
+    """Return the constant of a literal."""
     return _literal(literal, Columns(moment))
 
 
@@ -224,7 +226,7 @@ def _unary(expression: Unary, columns: Columns) -> Bound:
 
 
 def is_null(bound: Bound) -> bool:
-    """Whether it is null in every row, known before there are any."""
+    """Return whether the expression is the constant null."""
     return isinstance(bound, Constant) and bound.value is None
 
 
@@ -273,9 +275,9 @@ def _compare(
 
 
 def _is_computed(expression: Expression, type_: DataType, columns: Columns) -> bool:
-    """Whether it makes floating numbers of a row: neither a constant, nor what a series or an aggregate gives as it is.
+    """Return whether the expression computes a floating-point number from a row.
 
-    What names no series is a constant, however it is written.
+    Constants, series and results of aggregates are not computed. An expression that names no series is a constant.
     """
     if type_ not in FLOATING_TYPES or isinstance(expression, (Literal, PathExpression)):
         return False
@@ -284,12 +286,15 @@ def _is_computed(expression: Expression, type_: DataType, columns: Columns) -> b
     return any_part(expression, lambda part: isinstance(part, _OF_A_ROW))
 
 
-#: What has another value in each row.
+#: Expressions whose value differs from row to row.
 _OF_A_ROW = (PathExpression, TimeReference, EndTimeReference)
 
 
 def _as_like(expression: Expression, bound: Bound, other: DataType, moment: TimeContext) -> Bound:
-    """A text constant that is compared with a date or a time, as one; a date without quotes is a day beside a DATE."""
+    """Convert a constant to the type of the other operand if that is a DATE or TIMESTAMP.
+
+    A text becomes a date or a time; a time literal that is compared with a DATE becomes a date.
+    """
     if other is DataType.DATE and isinstance(expression, Literal) and expression.kind is LiteralKind.TIME:
         bound = Constant(expression.text, DataType.TEXT)
     if not isinstance(bound, Constant) or bound.type is not DataType.TEXT or not isinstance(bound.value, str):
@@ -306,7 +311,10 @@ def _as_like(expression: Expression, bound: Bound, other: DataType, moment: Time
 
 
 def _beside_whole(expression: Expression, bound: Bound, other: DataType) -> Bound:
-    """A whole number below all INT64 stays below them: the double that is nearest to it may be the least of them."""
+    """Replace an integer literal below the range of INT64 by a double that is less than every INT64.
+
+    The double nearest to the literal may be equal to the least INT64.
+    """
     if other not in INTEGER_TYPES or not isinstance(expression, Literal) or not isinstance(expression.value, int):
         return bound
     below = expression.value < -_INT64_MAX - 1
@@ -360,7 +368,7 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
 
 
 def _read_as(item: Expression, type_: DataType) -> Expression:
-    """An item of IN as one of the operand's type: a number as a text, and a text as the number in it."""
+    """Return an item of IN with the operand's kind of type: a number as text, or a numeric text as a number."""
     if not isinstance(item, Literal):
         return item
     if type_ in STRING_TYPES and item.kind in (LiteralKind.INTEGER, LiteralKind.DOUBLE):
@@ -418,9 +426,10 @@ def _retyped(bound: Bound, type_: DataType) -> Bound:
 
 
 def _common_type(types: Sequence[DataType]) -> DataType:
-    """The one type of CASE's results: integers keep their type, mixed ones become INT64; other types do not mix.
+    """Return the common type of the results of CASE. Raises SemanticError if there is none.
 
-    Numbers of which at least one is FLOAT or DOUBLE become DOUBLE.
+    Integers of one type keep it, different integer types become INT64, and numbers of which at least one is FLOAT or
+    DOUBLE become DOUBLE. Texts become TEXT. Other types do not mix.
     """
     if not types:
         return DataType.TEXT
@@ -440,7 +449,7 @@ def _common_type(types: Sequence[DataType]) -> DataType:
     return types[0]
 
 
-#: What functions are called in other dialects.
+#: Names of functions in other dialects, and their names here.
 _ELSEWHERE = {
     "max": "max_value",
     "min": "min_value",
@@ -452,7 +461,7 @@ _ELSEWHERE = {
 }
 
 
-#: Calls without arguments that have one value in all rows.
+#: Functions without arguments, whose value is the same in all rows.
 _CONSTANT_CALLS: dict[str, Callable[[TimeContext], Constant]] = {
     "now": lambda moment: Constant(moment.now, DataType.TIMESTAMP),
     "version": lambda _: _version(),
@@ -460,20 +469,20 @@ _CONSTANT_CALLS: dict[str, Callable[[TimeContext], Constant]] = {
 
 
 def _version() -> Constant:
-    from importlib.metadata import version  # loads the reader of e-mail
+    from importlib.metadata import version  # slow: it imports the email package
 
     return Constant(version("saros"), DataType.TEXT)
 
 
 def is_known(call: Call) -> bool:
-    """Whether there is such a function, of any kind."""
+    """Return whether a function of any kind has the call's name."""
     name = call.name.lower()
     found = function_named(call) is not None or aggregate_named(call) is not None
     return found or name in POINT_FUNCTIONS or name in _CONSTANT_CALLS
 
 
 def unknown_function(call: Call) -> SemanticError:
-    """What is wrong with a call of no function."""
+    """Return the error for a call of an unknown function, with the most similar name."""
     name = call.name.lower()
     names = [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS]
     near = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.75)), None)
@@ -494,7 +503,7 @@ def _call(expression: Call, columns: Columns) -> Bound:
         raise unknown_function(expression)
     arguments = tuple(bind(argument, columns) for argument in expression.arguments)
     if any(is_null(argument) for argument in arguments):
-        return NULL  # of a series that is not here, whose type nobody knows
+        return NULL  # a missing series has no type to check
     type_ = function.check([argument.type for argument in arguments], expression.attributes)
     own = function if isinstance(expression, RegisteredCall) else None
     return FunctionCall(name, arguments, type_, expression.attributes, own)

@@ -1,4 +1,4 @@
-"""Names of result columns, as IoTDB makes them.
+"""Names of result columns, as IoTDB writes them.
 
     concat(t, 'it''s')       concat(root.a.t, "it's")        a text is in double quotes, and nothing in it is escaped
     b = TRUE                 root.a.b = true
@@ -6,7 +6,7 @@
     t IN ('x', 'y')          root.a.t IN (x,y)
     t LIKE 'a!_' ESCAPE '!'  root.a.t LIKE pattern = 'a!_' escape = '!'
 
-Not SQL: `str` of an expression is. Pure: any thread.
+The names are not SQL; `str` of an expression is. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def column_name(expression: Expression) -> str:
 
 
 def _spelled(expression: Expression) -> Expression:
-    """Return the expression with other texts of its literals; only its `str` means anything."""
+    """Return the expression with the literals' texts as in a name; only `str` of the result is valid."""
     match expression:
         case PathExpression():  # the usual case, and fast
             return expression

@@ -1,13 +1,13 @@
-"""Names: which series a path of an expression means, and what expressions a wildcard makes of one.
+"""Scopes: resolve the paths of an expression to series, and expand wildcards to one expression per series.
 
     FROM root.a.*          SELECT s1 + s2      ->  root.a.d1.s1 + root.a.d1.s2,  root.a.d1.s1 + root.a.d2.s2, ...
                            count(*)            ->  count(root.a.d1.s1), count(root.a.d1.s2), ...
 
-Each path is looked up below each FROM path, in order, series in path order; an expression with several paths stands for
-all combinations, its first path varying slowest. What an expansion makes are expressions whose paths are whole and
-belong to exactly one series: `Scope.series` knows which.
+Each path is looked up below each FROM path, in order; the series of a FROM path are in path order. An expression with
+several paths expands to all combinations, in which its first path varies slowest. Each path of an expanded expression
+is a full path of exactly one series, which `Scope.series` maps it to.
 
-In ALIGN BY DEVICE the scope is one device, and paths keep the form the user gave them.
+In ALIGN BY DEVICE the scope is one device, and paths stay relative to it.
 
 Belongs to one statement.
 """
@@ -39,13 +39,13 @@ from saros_storage.base.paths import parse_pattern, split_path
 from saros_storage.schema import DeviceSchema, SeriesSchema
 
 _ALL = PathExpression(("*",))
-#: An expression with wildcards may stand for so many expressions.
+#: The limit of expressions that one expression with wildcards may expand to.
 _COMBINATIONS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One series, under the name by which the statement found it (its measurement or its alias)."""
+    """One series and the path by which the statement refers to it, whose last node is its measurement or its alias."""
 
     path: PathExpression
     device: DeviceSchema
@@ -53,17 +53,17 @@ class Leaf:
 
 
 class Scope:
-    """See the module: the series below some FROM paths."""
+    """The series below the FROM paths of a statement."""
 
     def __init__(self, schema: SchemaReader, prefixes: Sequence[PathExpression]) -> None:
         self._schema = schema
         self._prefixes = prefixes
-        #: The series of each path that an expansion has put into an expression.
+        #: The series of each path in the expanded expressions.
         self.series: dict[PathExpression, Leaf] = {}
         self._found: dict[PathExpression, list[PathExpression]] = {}
 
     def find(self, path: PathExpression) -> list[PathExpression]:
-        """Whole paths of the series that a path means; none if there is no such series."""
+        """Return the full paths of the series that a path matches."""
         found = self._found.get(path)
         if found is None:
             wholes = [path] if path.absolute else [PathExpression(p.nodes + path.nodes) for p in self._prefixes]
@@ -90,14 +90,14 @@ class Scope:
         return leaf
 
     def expand(self, expression: Expression) -> list[Expression]:
-        """What the expression stands for; empty if a path of it means no series."""
+        """Return the expressions that an expression expands to; none if one of its paths matches no series."""
         if isinstance(expression, PathExpression):
             return list(self.find(expression))
         if counts_rows(expression):
             return _row_count(expression, self.find)
         if type(expression) is Call and len(expression.arguments) == 1:
             argument = expression.arguments[0]
-            if isinstance(argument, PathExpression):  # count(*): most of what there is
+            if isinstance(argument, PathExpression):  # such as count(*): the usual case, and fast
                 name, more, from_for = expression.name, expression.attributes, expression.from_for
                 return [Call(name, (path,), more, from_for) for path in self.find(argument)]
         paths = list(paths_of(expression))
@@ -110,12 +110,12 @@ class Scope:
         return _combinations(expression, found)
 
     def expand_known(self, expression: Expression) -> list[Expression]:
-        """What a condition stands for: paths that mean no series stay as they are, to become null."""
+        """Return the expressions that a condition expands to; paths that match no series stay, to become null."""
         return _combinations(expression, [self.find(path) or [path] for path in paths_of(expression)])
 
 
 def require_suffix(path: PathExpression) -> None:
-    """Raise SemanticError unless the path is one that ALIGN BY DEVICE takes."""
+    """Raise SemanticError unless the path is valid in ALIGN BY DEVICE."""
     if len(path.nodes) != 1 or path.nodes[0] == "**":
         raise SemanticError(
             f"{path}: with ALIGN BY DEVICE the suffix paths can only be measurement or one-level wildcard"
@@ -130,7 +130,7 @@ class DeviceScope:
         self.series: dict[PathExpression, Leaf] = {}
 
     def find(self, path: PathExpression) -> list[PathExpression]:
-        """The measurements that a path means."""
+        """Return the measurements of the device that a path matches."""
         require_suffix(path)
         if path.has_wildcard:
             pattern = parse_pattern(f"root.{path}")
@@ -157,12 +157,12 @@ class DeviceScope:
 
 
 def counts_rows(expression: Expression) -> TypeGuard[Call]:
-    """Whether the expression is COUNT_TIME, whose argument is all series at once."""
+    """Return whether the expression is COUNT_TIME, whose argument is all series at once."""
     return isinstance(expression, Call) and expression.name.lower() == "count_time"
 
 
 def _row_count(call: Call, find: Callable[[PathExpression], Sequence[PathExpression]]) -> list[Expression]:
-    """COUNT_TIME of the rows of all series that its argument means."""
+    """Return one COUNT_TIME over all series of the scope; none if it has no series. Raises SemanticError."""
     if call.arguments != (_ALL,):
         raise SemanticError("The parameter of count_time can only be '*'.")
     found = tuple(find(_ALL))
@@ -170,7 +170,7 @@ def _row_count(call: Call, find: Callable[[PathExpression], Sequence[PathExpress
 
 
 def _combinations(expression: Expression, found: Sequence[Sequence[PathExpression]]) -> list[Expression]:
-    """The expression with every combination of what its paths mean."""
+    """Return the expression once per combination of the series of its paths. Raises SemanticError if they are many."""
     count = math.prod(map(len, found))
     if count > _COMBINATIONS_MAX:
         raise SemanticError(
@@ -180,8 +180,8 @@ def _combinations(expression: Expression, found: Sequence[Sequence[PathExpressio
 
 
 def children_of(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions right below one, as they are written."""
-    if isinstance(expression, PathExpression):  # most of what there is
+    """Return the operands of an expression, in the order in which they are written."""
+    if isinstance(expression, PathExpression):  # the usual case, and fast
         return ()
     match expression:
         case Unary(_, operand) | IsNull(operand) | Cast(operand):
@@ -204,7 +204,7 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
 
 
 def rebuilt(expression: Expression, children: Sequence[Expression]) -> Expression:
-    """The expression with other children, as many as `children_of` gives."""
+    """Return the expression with other children, as many as `children_of` returns."""
     match expression:
         case Unary() | IsNull() | Cast():
             return replace(expression, operand=children[0])
@@ -226,7 +226,7 @@ def rebuilt(expression: Expression, children: Sequence[Expression]) -> Expressio
 
 
 def paths_of(expression: Expression) -> Iterator[PathExpression]:
-    """All paths in an expression, from left to right."""
+    """Yield all paths in an expression, from left to right."""
     if isinstance(expression, PathExpression):
         yield expression
     for child in children_of(expression):
@@ -234,12 +234,12 @@ def paths_of(expression: Expression) -> Iterator[PathExpression]:
 
 
 def names_series(expression: Expression) -> bool:
-    """Whether there is a path in the expression."""
+    """Return whether there is a path in the expression."""
     return any(True for _ in paths_of(expression))
 
 
 def with_paths(expression: Expression, paths: Sequence[Expression]) -> Expression:
-    """The expression with its paths, from left to right, replaced."""
+    """Return the expression with its paths replaced, from left to right."""
     return _replaced(expression, iter(paths))
 
 
@@ -251,5 +251,5 @@ def _replaced(expression: Expression, paths: Iterator[Expression]) -> Expression
 
 
 def any_part(expression: Expression, wanted: Callable[[Expression], bool]) -> bool:
-    """Whether the expression or something in it is wanted."""
+    """Return whether the expression or an expression in it is `wanted`."""
     return wanted(expression) or any(any_part(child, wanted) for child in children_of(expression))

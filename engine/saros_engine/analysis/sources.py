@@ -20,25 +20,25 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A scan to be: some series of one device; of a device that is not aligned, one."""
+    """A scan in planning, of series of one aligned device, or of one series of a device that is not aligned."""
 
     request: ScanRequest
     leaves: tuple[Leaf, ...]
 
 
 def source_key(leaf: Leaf) -> tuple[str, str]:
-    """Series with one key are read by one scan."""
+    """Return the key of a series' scan; series with the same key are read by one scan."""
     return leaf.device.path, "" if leaf.device.aligned else leaf.series.measurement
 
 
-#: Rows of a block of a source, where there are so many columns in all.
+#: The rows of a source's blocks, for the number of columns of all sources.
 BlockRows = Callable[[int], int]
 
 
 def sources_of(
     leaves: Iterable[Leaf], time: TimeRange, block_rows: BlockRows, *, descending: bool = False
 ) -> list[Source]:
-    """One source per aligned device and per other series, in order of first use; a series appears once."""
+    """Return one source per aligned device and per other series, in order of first use, each series once."""
     groups: dict[tuple[str, str], dict[str, Leaf]] = {}
     for leaf in leaves:
         groups.setdefault(source_key(leaf), {}).setdefault(leaf.series.measurement, leaf)
@@ -60,7 +60,7 @@ def sources_of(
 
 
 def joined(sources: list[Source], *, descending: bool = False) -> Node:
-    """The scans side by side; at least one."""
+    """Return the scans of the sources (at least one), joined by time."""
     scans: list[Node] = [
         Scan(s.request, tuple([Field(str(leaf.path), leaf.series.type) for leaf in s.leaves])) for s in sources
     ]
@@ -71,7 +71,7 @@ def joined(sources: list[Source], *, descending: bool = False) -> Node:
 
 
 def column_numbers(sources: list[Source], leaves: Iterable[Leaf]) -> dict[PathExpression, InputColumn]:
-    """Column of each leaf in the join; a series that has two names has one column."""
+    """Return the column of each leaf in the join; two names of a series share its column."""
     numbers: dict[tuple[str, str], int] = {}
     for source in sources:
         for leaf in source.leaves:
