@@ -1,4 +1,4 @@
-"""What a cluster provides to the engine; a database outside a cluster has none."""
+"""The engine's interface to a cluster; a database outside a cluster has none."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from saros_engine.statements.extension_statements import Installations
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Its four services."""
+    """The services of a cluster that the engine uses."""
 
-    #: What SHOW tells of nodes and regions.
+    #: Nodes and regions, for SHOW.
     info: ClusterInfo
     #: Statements about nodes.
     admin: ClusterAdmin
-    #: What the other nodes have installed.
+    #: The extensions installed on the other nodes.
     installations: Installations
-    #: What each of them tells of itself.
+    #: Requests to each of the other nodes.
     others: OtherNodes

@@ -1,12 +1,13 @@
-"""The coordinator: one statement from its text to its result.
+"""The coordinator: executes a statement, from its text to its result.
 
     text --statement cache--> tree --bind ?--> SELECT   `queries`: plan -> execution -> blocks
                                                INSERT   `writing`: tablets -> store
                                                SHOW     `show_executor`
                                                others   `schema_statements`, DELETE, LOAD, FLUSH, users, ...
 
-`authorization` checks every statement before it takes effect; the outcome is reported to the audit trail, if one is
-kept.
+`authorization` checks every statement before it takes effect. The outcome is reported to the audit trail, if the
+session has one.
+
 Thread-safe; `execute` runs on the caller's thread up to the first block.
 """
 
@@ -81,7 +82,7 @@ _INTERNAL = 2001
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A statement as received: `given` are the values of its `?`."""
+    """A statement as received. `given`: the values of its `?`."""
 
     text: str
     parsed: ast.Parsed
@@ -91,30 +92,30 @@ class _Question:
 
     @property
     def limits(self) -> ReadLimits:
-        """How long it may wait."""
+        """The limits of the statement's waiting."""
         return ReadLimits(self.timeout_ms, self.request.deadline_ns)
 
 
 @dataclass(slots=True)
 class EngineCounters:
-    """Sums since the start."""
+    """Counters of an engine since its start, and its memory."""
 
     statements: int = 0
-    #: Statements and batches that ended by an error before their first row.
+    #: Statements and batches that failed before their first row.
     failures: int = 0
     points_written: int = 0
-    #: Plans of SELECTs: made, and used again.
+    #: Plans of SELECTs: made, and reused.
     plans_made: int = 0
     plans_reused: int = 0
-    #: What queries hold together.
+    #: The memory of all queries together.
     memory: PoolStatus = NO_MEMORY
-    #: How long queries took, and batches and INSERTs that were written.
+    #: Durations of queries, and of writes (batches and INSERTs).
     queries: LatencySnapshot = NOTHING
     writes: LatencySnapshot = NOTHING
 
 
 class _Counted:
-    """A context that is counted at its end, also as a failure if it ends by an exception."""
+    """A context that counts statements at its end, and a failure if it ends by an exception."""
 
     __slots__ = ("_counters", "_counting", "_statements")
 
@@ -133,7 +134,7 @@ class _Counted:
 
 
 class QueryEngine:
-    """See the module."""
+    """The engine of one database: executes statements and writes batches."""
 
     def __init__(
         self,
@@ -146,9 +147,10 @@ class QueryEngine:
         sync: SyncAdmin | None = None,
         mode: SystemMode | None = None,
     ) -> None:
-        """`cluster` is None outside a cluster; `users` if the database keeps none; `sync` if nothing syncs it.
+        """Create the engine of a store.
 
-        `mode` is None if the system mode need not outlive the process.
+        `cluster` is None outside a cluster; `users` is None if the database has no users; `sync` is None if it does not
+        take part in sync; `mode` is None if the system mode need not survive a restart.
         """
         self._cluster = cluster
         self._sync = sync
@@ -156,7 +158,7 @@ class QueryEngine:
         self._users = users
         self._options = options
         self._clock = clock
-        #: Whether it only reads.
+        #: The system mode: running, or read-only.
         self.mode = SystemMode() if mode is None else mode
         info = OneNode(store, self.mode) if cluster is None else cluster.info
         others = None if cluster is None else cluster.others
@@ -165,7 +167,7 @@ class QueryEngine:
         self._patterns_known: RecentMap[str, tuple[str, ...]] = RecentMap(options.statements_cached)
         self._binder = ParameterBinder(store.options.time_unit.value)
         self._queries = Queries(store, scheduler, clock, options, info.node)
-        #: What is told, and asked of, node by node.
+        #: Requests that are sent to every node.
         self.every_node = ClusterRequests(
             self._queries.registry, store, clock, info.node, others, self._forget, self.mode
         )
@@ -188,7 +190,7 @@ class QueryEngine:
         timeout_ms: int | None = None,
         request: WriteRequest = UNNUMBERED,
     ) -> Result:
-        """Run one statement. Raises what is wrong with it: ParseError, UserMistake, EngineError, StorageError."""
+        """Execute one statement. Raises ParseError, UserMistake, EngineError, StorageError."""
         with self._counted(statements=1):
             parsed = self._statements.get(text)
             is_bound = bool(parsed.parameters or parameters)
@@ -227,7 +229,7 @@ class QueryEngine:
         session: SessionContext | None = None,
         request: WriteRequest = UNNUMBERED,
     ) -> int:
-        """Write a batch of one device; see `writing.Writer.insert_columns`. A `session` of None is unrestricted."""
+        """Write a batch of one device; see `writing.Writer.insert_columns`. Without a session, nothing is checked."""
         with self._counted(statements=0):
             if session is not None:
                 self._authorize_columns(device, columns, session, request)
@@ -255,7 +257,10 @@ class QueryEngine:
     def append_tag_key(
         self, prefix: str, number: int, key: str, *, session: SessionContext, request: WriteRequest
     ) -> None:
-        """Append a tag key (see `tag_keys`), as a user who may write. Raises UserMistake 503 if the number is taken."""
+        """Append a tag key (see `tag_keys`); the session needs the privilege to write it.
+
+        Raises UserMistake 503 if the number is taken.
+        """
         creation = tag_key_creation(prefix, number, key)
         self._authorize_columns(creation.device, [one.measurement for one in creation.series], session, request)
         self.mode.require_running()
@@ -269,7 +274,7 @@ class QueryEngine:
                 authorize_write(device, tuple(measurements), self._authorization_request(session.access, request))
 
     def _timed(self, write: Callable[[], int]) -> int:
-        """Run, time and count a write, which returns its number of points."""
+        """Run a write, which returns its number of points, and record its duration and points."""
         began_ns = self._clock.monotonic_ns()
         try:
             points = write()
@@ -285,7 +290,7 @@ class QueryEngine:
             self._counters.points_written += points
 
     def counters(self) -> EngineCounters:
-        """The sums so far."""
+        """Return the current counters."""
         made, reused = self._queries.plan_counts()
         queries, writes = self._queries.durations.spread(), self._writes.spread()
         memory = self._queries.memory.status()
@@ -311,7 +316,7 @@ class QueryEngine:
     # ------------------------------------------------------------------ statements
 
     def _is_refused(self, statement: ast.Statement) -> bool:
-        """Whether a system that only reads refuses the statement."""
+        """Return whether the system refuses the statement while it is read-only."""
         return changes(statement) or (self.mode.is_fixed and not leaves_database_alone(statement))
 
     def _run(self, question: _Question, session: SessionContext) -> Result:
@@ -347,12 +352,12 @@ class QueryEngine:
                 return Result("", count=self._change(statement, session, question))
 
     def _change(self, statement: ast.Statement, session: SessionContext, question: _Question) -> int:
-        """Run a statement that returns no rows; returns how many things it changed."""
+        """Run a statement that returns no rows; return the number of objects that it changed."""
         request = question.request
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
-                # of which aliases and views there are
+                # The patterns below depend on aliases and views, so the schema must be current.
                 wait_for_schema(self._store, patterns_of(statement), request.deadline_ns)
                 patterns, count = patterns_to_delete(self._store.schema, map(str, paths))
                 self._store.delete(patterns, times, request=request)
@@ -411,7 +416,7 @@ class QueryEngine:
     def _with_range(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, point: ReadPoint
     ) -> ast.Select:
-        """The SELECT with the range of its windows of time, for which another query may have to be run."""
+        """Return the SELECT with a range for its time windows; finding it may take another query."""
         if not lacks_range(select):
             return select
         moment = self._queries.moment(session)
@@ -431,7 +436,7 @@ class QueryEngine:
         return with_range(select, found, moment)
 
     def _patterns(self, parsed: ast.Parsed) -> tuple[str, ...]:
-        """The same for all statements of a shape."""
+        """Return the path patterns of a statement, cached by its shape."""
         found = self._patterns_known.get(parsed.shape)
         if found is None:
             found = patterns_of(parsed.statement)
@@ -439,11 +444,11 @@ class QueryEngine:
         return found
 
     def _filled(self, parsed: ast.Parsed, given: tuple[ast.Literal, ...]) -> ast.Statement:
-        """The statement with its parameters filled in."""
+        """Return the statement with its parameters filled in."""
         return self._binder.filled(parsed.statement, given) if given else parsed.statement
 
     def _table(self, question: _Question, session: SessionContext) -> Result:
-        """A SELECT from information_schema."""
+        """Run a SELECT from information_schema."""
         select = self._binder.filled(question.parsed.statement, question.given)
         assert isinstance(select, ast.Select)
         shown, point = self._showing.show(show_of(select), session, question.limits)
@@ -451,7 +456,7 @@ class QueryEngine:
         return self._started(plan, question, session, point)
 
     def _existing(self, databases: Sequence[ast.PathExpression], request: WriteRequest) -> list[str] | None:
-        """Return the databases that a statement names; None: it names none. Raises UserMistake 504."""
+        """Return the databases that a statement names; None if it names none. Raises UserMistake 504."""
         named = [str(path) for path in databases]
         if named:
             wait_for_schema(self._store, named, request.deadline_ns)
@@ -501,7 +506,7 @@ class QueryEngine:
         return fixed_result(*written(targets, source_columns(select, logical), counts))
 
     def run_continuous(self, query: ContinuousQuery, moment: int) -> None:
-        """Run a continuous query as of a moment, as the user who created it. Raises what `execute` raises."""
+        """Run a continuous query for a moment, with the privileges of its user. Raises the errors of `execute`."""
         self.mode.require_running()
         access = UNRESTRICTED
         if query.user:
@@ -560,7 +565,7 @@ def _optional_result(shown: RowSet | None) -> Result:
 
 @contextmanager
 def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[None]:
-    """Report a statement that is audited, or was denied, to the audit trail once its outcome is known."""
+    """Report an audited or denied statement to the audit trail when its outcome is known."""
     code = 0
     try:
         yield
@@ -574,7 +579,7 @@ def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[Non
 
 
 def _points_of(outcome: int | Exception) -> int:
-    """How many points a batch with this outcome has brought."""
+    """Return the number of points that a batch with this outcome has written."""
     if isinstance(outcome, int):
         return outcome
     return outcome.points if isinstance(outcome, PartlyWritten) else 0

@@ -1,13 +1,13 @@
-"""Continuous queries: what they are, what they may be, and when they run. Kept as entries of the schema's catalogue.
+"""Continuous queries: their rules, their schedule, and their entries in the schema's catalogue.
 
     boundary 0, every 30m, range 1h, 10m:    at 01:30  -> the rows of [00:30, 01:20)
-                                             at 02:00  -> those of [01:00, 01:50)
+                                             at 02:00  -> the rows of [01:00, 01:50)
 
     ("continuous query", name)         the query
-    ("continuous query done", name)    the last moment that it ran for, and what went wrong then
+    ("continuous query done", name)    the last moment that it ran for, and the error of that run
 
-A query runs for every moment boundary + k * every from its creation on, also for those that passed while nobody ran it;
-with TIMEOUT POLICY DISCARD only for the latest of those that are due.
+From its creation on, a query runs for every moment boundary + k * every. Moments that passed while no node ran queries
+are caught up; with TIMEOUT POLICY DISCARD, only the latest due moment is.
 
 Pure: any thread.
 """
@@ -47,23 +47,27 @@ _MS_PER_SECOND = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ContinuousQuery:
-    """One of them; times and lengths in the database's unit. `user`: as whom it runs; empty: nobody in particular."""
+    """A continuous query. Times and lengths are in the database's unit."""
 
     name: str
-    #: The whole CREATE, and the SELECT in it.
+    #: The text of the CREATE statement.
     statement: str
+    #: The text of its SELECT.
     text: str
     every: int
     boundary: int
+    #: The range of a run for moment m is [m - start, m - end).
     start: int
     end: int
+    #: True with TIMEOUT POLICY BLOCKED: missed moments are caught up.
     blocked: bool
     zone: str
+    #: The user with whose privileges it runs; empty: without restriction.
     user: str
     created: int
 
     def select(self, moment: int) -> Select:
-        """The SELECT with the range that it has when it runs for a moment."""
+        """Return the SELECT with the time range of a run for a moment."""
         low, high = moment - self.start, moment - self.end
         select = parse(self.text).statement
         assert isinstance(select, Select)
@@ -77,14 +81,17 @@ class ContinuousQuery:
         return replace(select, where=where)
 
     def due(self, now: int, done: int | None) -> int | None:
-        """The moment to run for now; None if it is too early for the next one."""
+        """Return the next moment to run for; None if it is later than `now`.
+
+        `done` is the last moment that the query ran for; None before its first run.
+        """
         first = self._from(self.created) if done is None else done + self.every
         if first > now:
             return None
         return first if self.blocked else max(first, self._from(now - self.every + 1))
 
     def _from(self, ticks: int) -> int:
-        """The first moment at or after a time; none lies before the boundary."""
+        """Return the first moment at or after a time. The boundary is the earliest moment."""
         return max(self.boundary, ticks + (self.boundary - ticks) % self.every)
 
 
@@ -96,12 +103,12 @@ def _ticks(value: int) -> Literal:
 
 
 def continuous_queries(schema: SchemaReader) -> list[ContinuousQuery]:
-    """All of them, by name."""
+    """Return all continuous queries, sorted by name."""
     return [ContinuousQuery(**json.loads(text)) for _, text in schema.catalogue.all_of(_QUERY)]
 
 
 def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
-    """The last moment that a query ran for, if it did, and what went wrong then."""
+    """Return the last moment that a query ran for and the error of that run; None for each if there is none."""
     text = schema.catalogue.get(_DONE, name)
     if text is None:
         return None, None
@@ -110,12 +117,12 @@ def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
 
 
 def ran(name: str, moment: int, problem: str | None) -> SchemaChange:
-    """The change that says that a query ran for a moment."""
+    """Return the change that records a query's run for a moment; `problem` is its error."""
     return SetEntry(_DONE, name, json.dumps([moment, problem], ensure_ascii=False))
 
 
 def creation(query: ContinuousQuery, schema: SchemaReader) -> list[SchemaChange]:
-    """The changes of CREATE CONTINUOUS QUERY. Raises UserMistake 1402."""
+    """Return the changes of CREATE CONTINUOUS QUERY. Raises UserMistake 1402 if the name is taken."""
     if schema.catalogue.get(_QUERY, query.name) is not None:
         raise UserMistake(f"CQ {query.name} already exists: DROP it before", code=_EXISTS)
     return [
@@ -125,7 +132,7 @@ def creation(query: ContinuousQuery, schema: SchemaReader) -> list[SchemaChange]
 
 
 def removal(name: str, schema: SchemaReader) -> list[SchemaChange]:
-    """The changes of DROP CONTINUOUS QUERY. Raises UserMistake 1400."""
+    """Return the changes of DROP CONTINUOUS QUERY. Raises UserMistake 1400 if there is no such query."""
     if schema.catalogue.get(_QUERY, name) is None:
         raise UserMistake(f"CQ {name} doesn't exist: look with SHOW CONTINUOUS QUERIES", code=_NO_SUCH)
     return [SetEntry(_QUERY, name, None), SetEntry(_DONE, name, None)]
@@ -135,7 +142,7 @@ def removal(name: str, schema: SchemaReader) -> list[SchemaChange]:
 
 
 def continuous_query(create: CreateContinuousQuery, statement: str, user: str, moment: TimeContext) -> ContinuousQuery:
-    """The query of a CREATE. Raises SemanticError for what none may be."""
+    """Return the query of a CREATE. Raises SemanticError if it violates the rules of continuous queries."""
     select = parse(create.text).statement
     assert isinstance(select, Select)
     _check_select(select, moment)

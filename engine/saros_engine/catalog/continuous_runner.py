@@ -1,9 +1,11 @@
-"""Runs continuous queries when they are due, on a thread of its own, one after the other.
+"""The runner of continuous queries: runs them when they are due, one after the other, on a thread of its own.
 
-On a cluster the node that leads the meta group runs them. When the lead changes, a query may run twice for a moment;
-what it writes the second time is what it wrote the first time. A moment for which a query failed by its own fault
-(a series of another type, a privilege that is gone) counts as done, and SHOW CONTINUOUS QUERIES tells of it; one that
-failed by the database's (no leader, a full disk, too little memory for all queries) is tried again.
+In a cluster, the leader of the meta group runs them. When the leader changes, a query may run twice for a moment; the
+second run writes the same points again.
+
+If a run fails because of the query (a series has another type, a privilege was revoked), its moment counts as done, and
+SHOW CONTINUOUS QUERIES shows the error. If it fails because of the database (no leader, a full disk, too little memory
+for all queries), the run is retried.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ _NANOSECONDS = 1_000_000_000
 
 
 class ContinuousRunner:
-    """See the module. `run` carries out a query for a moment; `in_charge` says whether this node is to."""
+    """A thread that runs the due continuous queries of a database.
+
+    `run` runs a query for a moment; `in_charge` returns whether this node is the one that runs queries.
+    """
 
     def __init__(
         self,
@@ -43,15 +48,15 @@ class ContinuousRunner:
         self._thread = threading.Thread(target=self._run, name="saros-continuous", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Start no further runs."""
         self._stopped.set()
 
     def join(self) -> None:
-        """Wait until what runs has ended; after `stop`."""
+        """Wait for the end of the current run. Call `stop` first."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -62,7 +67,7 @@ class ContinuousRunner:
                 logger.exception("continuous queries were put off")
 
     def round(self) -> None:
-        """Run what is due."""
+        """Run all due queries, if this node is in charge."""
         queries = continuous_queries(self._store.schema)
         if not queries or not self._in_charge():
             return
@@ -71,7 +76,7 @@ class ContinuousRunner:
                 continue
 
     def _run_once(self, query: ContinuousQuery) -> bool:
-        """Run a query for the next moment that is due; whether there was one, and it is done."""
+        """Run a query for its next due moment; return whether there was one and it counts as done."""
         now = self._clock.now_ns() * self._store.options.time_unit.value // _NANOSECONDS
         moment = query.due(now, last_run(self._store.schema, query.name)[0])
         if moment is None:
@@ -90,6 +95,6 @@ class ContinuousRunner:
         return True
 
     def _put_off(self, query: ContinuousQuery, why: str) -> bool:
-        """It is tried again; False."""
+        """Log a run that will be retried in the next round; return False."""
         logger.warning("a continuous query was put off", extra={"query": query.name, "why": why})
         return False

@@ -1,7 +1,7 @@
-"""A series as a statement declares it, with the type's defaults for what it does not say.
+"""Series as statements declare them, completed by the defaults of their types.
 
 DATATYPE=FLOAT, ENCODING=RLE, MAX_POINT_NUMBER=3       values are rounded to three decimals when they are written
-DATATYPE=INT32, LOSS=SDT, COMPDEV=2, COMPMINTIME=..    points near a line through others are dropped by a flush
+DATATYPE=INT32, LOSS=SDT, COMPDEV=2, COMPMINTIME=..    a flush drops points near a line through other points
 """
 
 from __future__ import annotations
@@ -25,16 +25,19 @@ from saros_storage.schema import Deadband, SeriesSchema
 
 _DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST = "max_point_number", "loss", "compdev", "compmintime", "compmaxtime"
 _PROPERTIES = frozenset({_DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST})
-#: Encodings that keep scaled integers of floats, where IoTDB writes them.
+#: Encodings that round floats to MAX_POINT_NUMBER decimals in IoTDB, which stores them as scaled integers.
 _ROUNDING = frozenset({Encoding.RLE, Encoding.TS_2DIFF})
-#: What IoTDB takes for a number of decimals that is none.
+#: The number of decimals if MAX_POINT_NUMBER is invalid, as in IoTDB.
 _DEFAULT_DECIMALS = 2
-#: No double has more.
+#: A double has at most this many significant digits.
 _DECIMALS_MAX = 17
 
 
 def series_of(column: SeriesColumn) -> SeriesSchema:
-    """What a column of CREATE TIMESERIES or of a template describes. Raises UserMistake, NotSupportedError."""
+    """Return the series that a column of CREATE TIMESERIES or of a template declares.
+
+    Raises UserMistake for invalid names and values, NotSupportedError for unknown properties.
+    """
     properties = {name.lower(): value for name, value in column.properties}
     unknown = next((name for name, _ in column.properties if name.lower() not in _PROPERTIES), None)
     if unknown is not None:
@@ -58,17 +61,17 @@ def series_of(column: SeriesColumn) -> SeriesSchema:
 
 
 def declared_type(name: str) -> DataType:
-    """A type by its name. Raises UserMistake 701."""
+    """Return the type with this name. Raises UserMistake 701."""
     return DataType[_checked_name(name, DataType.__members__, "data type")]
 
 
 def declared_encoding(name: str | None) -> Encoding | None:
-    """An encoding by its name; None: none is named. Raises UserMistake 701."""
+    """Return the encoding with this name; None for None. Raises UserMistake 701."""
     return None if name is None else Encoding[_checked_name(name, Encoding.__members__, "encoding")]
 
 
 def declared_compressor(name: str | None) -> Compressor | None:
-    """A compressor by its name; None: none is named. Raises UserMistake 701."""
+    """Return the compressor with this name; None for None. Raises UserMistake 701."""
     return None if name is None else Compressor[_checked_name(name, Compressor.__members__, "compressor")]
 
 

@@ -3,8 +3,8 @@
     root.plant.cpu._saros.tags.t1    ATTRIBUTES('tag'='host')         devices: root.plant.cpu.h1.eu
     root.plant.cpu._saros.tags.t2    ATTRIBUTES('tag'='region')
 
-A series is created once: if two writers append a key at the same time, on whatever nodes, one of them is refused, and
-reads the list again. So the list only grows, and a node that knows only the beginning of it derives the same paths.
+A series is created once: if two writers append a key at the same time, on any nodes, one of them is refused and reads
+the list again. The list therefore only grows, and a node that knows only its beginning derives the same paths.
 The series are internal (`saros_storage.schema.tree`): users do not see them, and patterns do not delete them.
 
 Functions over a schema; any thread.
@@ -39,7 +39,7 @@ def device_of_tag_keys(prefix: str) -> str:
 
 
 def tag_key_creation(prefix: str, number: int, key: str) -> CreateSeries:
-    """Return the change that makes a key the one of a number, from 1 on; it is refused (503) if there is one."""
+    """Return the change that records the key with a number, from 1; it is refused (503) if the number has a key."""
     type_ = DataType.TEXT
     series = SeriesSchema(
         f"{_PREFIX}{number}", type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, attributes={_ATTRIBUTE: key}

@@ -1,14 +1,15 @@
-"""Device templates: series that devices of one kind have alike, kept as entries of the schema's catalogue.
+"""Device templates: series that all devices of one kind share, kept as entries of the schema's catalogue.
 
     create    ("template", t1) = its columns                  set    ("template on", root.sg) = t1
-    activate  a device at or below root.sg gets t1's series, by CREATE TIMESERIES USING or by writing to it
+    activate  a device at or below root.sg gets t1's series, by CREATE TIMESERIES USING or by a write to it
 
-A device is said to use the template that is set at or above it if it is there, aligned as the template, and has all its
-series with their types: that is looked at, not kept. A template may be empty, until series are added; no device uses it
-then, and to activate it does nothing. Templates do not nest: none is set at, above or below another.
+A device *uses* the template that is set at or above it if the device exists, is aligned like the template, and has all
+of its series with their types. Use is derived from the schema, not stored. A template may be empty until series are
+added; no device uses an empty template, and activating it has no effect. Templates do not nest: a template cannot be
+set at, above or below the path of another.
 
-Two nodes that change templates at the same time, each not knowing of the other, may both succeed; then the later one
-counts. Functions over a store; any thread.
+If two nodes change templates at the same time, both statements may succeed, and the later change takes effect.
+Functions over a store; any thread.
 """
 
 from __future__ import annotations
@@ -43,24 +44,24 @@ _IN_USE, _INCOMPATIBLE, _NOT_ACTIVATED, _MEASUREMENT_EXISTS = 515, 516, 524, 527
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The series that a device gets."""
+    """A device template: the series of each device that uses it."""
 
     name: str
     aligned: bool
     series: tuple[SeriesSchema, ...]
 
     def text(self) -> str:
-        """What the catalogue keeps."""
+        """Return the template's text in the catalogue."""
         return json.dumps(
             {"aligned": self.aligned, "columns": list(map(_series_to_json, self.series))}, ensure_ascii=False
         )
 
     def find(self, measurement: str) -> SeriesSchema | None:
-        """One of the series."""
+        """Return the template's series of a measurement, if it has one."""
         return next((s for s in self.series if s.measurement == measurement), None)
 
     def is_used_by(self, device: DeviceSchema) -> bool:
-        """See the module."""
+        """Return whether a device uses the template."""
         return (
             bool(self.series)
             and device.aligned == self.aligned
@@ -102,12 +103,12 @@ def _series_of(
 
 
 def templates(schema: SchemaReader) -> list[str]:
-    """The names of all templates."""
+    """Return the names of all templates."""
     return [name for name, _ in schema.catalogue.all_of(_TEMPLATE)]
 
 
 def template(schema: SchemaReader, name: str) -> Template:
-    """A template by its name. Raises UserMistake 512."""
+    """Return the template with this name. Raises UserMistake 512."""
     text = schema.catalogue.get(_TEMPLATE, name)
     if text is None:
         raise UserMistake(f"Undefined template name: {name}. Look with SHOW DEVICE TEMPLATES", code=_UNDEFINED)
@@ -115,12 +116,12 @@ def template(schema: SchemaReader, name: str) -> Template:
 
 
 def places(schema: SchemaReader, name: str) -> list[str]:
-    """The paths that a template is set to."""
+    """Return the paths that a template is set to."""
     return [path for path, of in schema.catalogue.all_of(_PLACE) if of == name]
 
 
 def template_for(schema: SchemaReader, device: str) -> Template | None:
-    """The template that is set at a device's path or above it."""
+    """Return the template that is set at or above a device's path, if there is one."""
     catalogue = schema.catalogue
     if not catalogue.by_key:
         return None
@@ -134,13 +135,13 @@ def template_for(schema: SchemaReader, device: str) -> Template | None:
 
 
 def used_by(schema: SchemaReader, device: DeviceSchema) -> str | None:
-    """The name of the template that a device uses."""
+    """Return the name of the template that a device uses, if it uses one."""
     found = template_for(schema, device.path)
     return found.name if found is not None and found.is_used_by(device) else None
 
 
 def given_by(schema: SchemaReader, device: DeviceSchema, measurement: str) -> str | None:
-    """The name of the template that a device has a series from."""
+    """Return the name of the template that a device's series belongs to; None if the device does not use one."""
     found = template_for(schema, device.path)
     if found is None or found.find(measurement) is None or not found.is_used_by(device):
         return None
@@ -151,7 +152,7 @@ def given_by(schema: SchemaReader, device: DeviceSchema, measurement: str) -> st
 
 
 def change_templates(store: Database, statement: ast.TemplateStatement, request: WriteRequest) -> int:
-    """Carry out a statement; how many things it changed. Raises UserMistake."""
+    """Execute a statement about templates; return the number of objects that it changed. Raises UserMistake."""
     match statement:
         case ast.CreateTemplate():
             return _create(store, statement, request)
@@ -197,7 +198,7 @@ def _series(columns: Sequence[ast.SeriesColumn], *, aligned: bool) -> tuple[Seri
 
 
 def _alter(store: Database, statement: ast.AlterTemplate, request: WriteRequest) -> int:
-    """More series, for the template and for the devices that use it."""
+    """Add series to a template and to the devices that use it."""
     old = template(store.schema, statement.name)
     added = _series(statement.columns, aligned=old.aligned)
     known = next((s.measurement for s in added if old.find(s.measurement) is not None), None)
@@ -218,7 +219,7 @@ def _creation(device: str, wanted: Template, known: DeviceSchema | None) -> Crea
 
 
 def _users(store: Database, place: str, wanted: Template) -> list[DeviceSchema]:
-    """The devices at or below a path that use a template."""
+    """Return the devices at or below a path that use a template."""
     found = [store.schema.device(place), *store.schema.match_devices(parse_pattern(f"{place}.**"))]
     return [device for device in found if device is not None and wanted.is_used_by(device)]
 
@@ -254,7 +255,7 @@ def _unset(store: Database, statement: ast.UnsetTemplate, request: WriteRequest)
 
 
 def forget_places(store: Database, database: str, request: WriteRequest) -> None:
-    """Take templates back from a database that was dropped."""
+    """Unset the templates at and below a database that was dropped."""
     found = [path for path, _ in store.schema.catalogue.all_of(_PLACE) if f"{path}.".startswith(f"{database}.")]
     if found:
         store.change_schema([SetEntry(_PLACE, path, None) for path in found], request=request)
@@ -281,7 +282,7 @@ def _activate(store: Database, path: ast.PathExpression, request: WriteRequest) 
 
 
 def _deactivate(store: Database, statement: ast.DeactivateTemplate, request: WriteRequest) -> int:
-    """Drop the template's series, with their points, of the devices that use it."""
+    """Drop the series of the template, and their points, from the matching devices that use it."""
     schema = store.schema
     if statement.name is not None:
         template(schema, statement.name)
@@ -316,7 +317,10 @@ def _deactivate(store: Database, statement: ast.DeactivateTemplate, request: Wri
 def with_template(
     schema: SchemaReader, device: str, known: DeviceSchema | None, missing: Sequence[SeriesSchema], *, aligned: bool
 ) -> list[SchemaChange]:
-    """What a write to a device must create: what it lacks, and all of its template if that has some of it."""
+    """Return the schema changes that a write to a device needs: the missing series.
+
+    If some of them belong to the device's template, the changes create all series of the template.
+    """
     wanted = template_for(schema, device) if missing else None
     if wanted is None or wanted.aligned != aligned or not any(wanted.find(s.measurement) for s in missing):
         return [CreateSeries(device, aligned, tuple(missing), if_missing=True)] if missing else []

@@ -1,14 +1,16 @@
-"""Logical views: series without points of their own, which show what an expression over other series gives.
+"""Logical views: series without points of their own, whose values an expression over other series computes.
 
     ("view", "root.v.d.total") = {"as": "root.a.d1.s1 + root.a.d1.s2", "tags": {...}, ...}   in the schema's catalogue
 
-    schema --ViewedSchema--> planner, SHOW        views are series to them, with the type of their expression
+    schema --ViewedSchema--> planner, SHOW        both see views as series, with the type of their expression
     count(root.v.d.total)  --base-->  count(root.a.d1.s1 + root.a.d1.s2)
 
-Names of columns are made from what the statement says, and then views give way to their expressions; the rest of
-planning knows series only. A view of a view is kept as a view of what that one looks at. Nobody sees by a view what he
-may not read without it. A view whose series are gone (or may not be read), or have types by now that its expression
-does not take, is no series any more; SHOW VIEW shows it.
+The planner names the result columns after the views, and then replaces the views by their expressions; later steps of
+planning see series only. The expression of a view over a view is stored with the inner view's expression inserted.
+
+A view gives no access to data that the user may not read directly. If a series of its expression was dropped or may not
+be read, or now has a type that the expression does not accept, the view does not appear as a series; SHOW VIEW still
+lists it.
 
 A ViewedSchema belongs to one statement.
 """
@@ -34,14 +36,14 @@ from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TimeU
 from saros_storage.schema import Catalogue, DeviceSchema, SeriesSchema, TtlRules
 
 KIND = "view"
-#: Types do not depend on it.
+#: For binding that only determines a type, which does not depend on the time or the zone.
 _ANY_MOMENT = TimeContext("UTC", TimeUnit.MILLISECOND, 0)
 _PARSED_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One view; its expression's paths are whole, and of series."""
+    """A view. The paths of its expression are full paths of series, not of views."""
 
     path: str
     expression: Expression
@@ -49,18 +51,18 @@ class View:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
-        """What the catalogue keeps."""
+        """Return the view's text in the catalogue."""
         words = {"as": str(self.expression), "tags": dict(self.tags), "attributes": dict(self.attributes)}
         return json.dumps(words, ensure_ascii=False)
 
     @property
     def source(self) -> str | None:
-        """The path of the series that it is another name for; None if it computes."""
+        """The path of the series if the view is an alias of one series; None if its expression computes."""
         return str(self.expression) if isinstance(self.expression, PathExpression) else None
 
 
 def parsed_view(path: str, text: str) -> View:
-    """The view that a text of the catalogue is."""
+    """Return the view that a text of the catalogue describes."""
     words = json.loads(text)
     return View(path, _parsed(words["as"]), words["tags"], words["attributes"])
 
@@ -73,12 +75,12 @@ def _parsed(text: str) -> Expression:
 
 
 def texts_of_views(catalogue: Catalogue) -> dict[str, str]:
-    """The texts of all views by path."""
+    """Return the catalogue's texts of all views by path."""
     return dict(catalogue.all_of(KIND)) if catalogue.by_key else {}
 
 
 def with_bases(catalogue: Catalogue, patterns: Collection[str]) -> Collection[str]:
-    """Path patterns, and the series that the views at and below them look at."""
+    """Return the path patterns and the paths of the series that views matching them, or below them, refer to."""
     texts = texts_of_views(catalogue)
     parsed = [parse_pattern(pattern) for pattern in patterns] if texts else []
     seen = [path for path in texts if any(pattern.overlaps(split_path(path)) for pattern in parsed)]
@@ -87,12 +89,12 @@ def with_bases(catalogue: Catalogue, patterns: Collection[str]) -> Collection[st
 
 
 def is_view(catalogue: Catalogue, path: str) -> bool:
-    """Whether a path is a view."""
+    """Return whether a path is a view."""
     return catalogue.get(KIND, path) is not None
 
 
 def require_no_views(catalogue: Catalogue, device: str, measurements: Iterable[str]) -> None:
-    """Raise UserMistake 503 if one of these series of a device is to be created where a view is, or below one."""
+    """Raise UserMistake 503 if one of these series of a device would be at the path of a view, or below a view."""
     if not catalogue.by_key:
         return
     nodes = split_path(device)
@@ -104,7 +106,7 @@ def require_no_views(catalogue: Catalogue, device: str, measurements: Iterable[s
 
 
 class ViewedSchema:
-    """See the module. Implements `SchemaReader`; `sees` tells which views show."""
+    """A `SchemaReader` that presents views as series. `sees` returns whether a view's path is visible."""
 
     def __init__(self, schema: SchemaReader, texts: Mapping[str, str], sees: Callable[[str], bool]) -> None:
         self._schema = schema
@@ -121,15 +123,15 @@ class ViewedSchema:
     # ------------------------------------------------------------------ views
 
     def views(self, pattern: PathPattern) -> list[View]:
-        """The views that a pattern matches, in path order, also those that look at nothing."""
+        """Return the views that a pattern matches, in path order, including views whose series are missing."""
         return [self._views[p] for p in sorted(self._views, key=split_path) if pattern.matches(split_path(p))]
 
     def view(self, path: str) -> View | None:
-        """The view that a path is."""
+        """Return the view at a path, if there is one."""
         return self._views.get(path)
 
     def series_of(self, view: View) -> SeriesSchema | None:
-        """The view as a series; None if what it looks at is not there, or has types that it does not take."""
+        """Return the view as a series; None if its series are missing or have types that it does not accept."""
         if view.path not in self._kept:
             self._kept[view.path] = self._as_series(view)
         return self._kept[view.path]
@@ -150,13 +152,13 @@ class ViewedSchema:
         return SeriesSchema(name, type_, encoding, compressor, None, view.tags, view.attributes)
 
     def base(self, path: PathExpression) -> tuple[DeviceSchema, SeriesSchema] | None:
-        """The series, not a view, that a whole path is."""
+        """Return the stored series at a full path, with its device; None if there is none. Views are not found."""
         device = self._schema.device(join_nodes(path.nodes[:-1]))
         series = None if device is None else device.find(path.nodes[-1])
         return None if device is None or series is None else (device, series)
 
     def database_of(self, path: str) -> str:
-        """The database of a view or of a device of views; empty if there is none any more."""
+        """Return the database that contains a path; empty if it was dropped."""
         return next((d for d in self._schema.databases() if f"{path}.".startswith(f"{d}.")), "")
 
     # ------------------------------------------------------------------ the schema with views as series
@@ -180,7 +182,7 @@ class ViewedSchema:
         return self._schema.match_databases(pattern)
 
     def device(self, path: str) -> DeviceSchema | None:
-        """A device with its series and views."""
+        """Return a device with its series and views."""
         return self._with_views(path, self._schema.device(path))
 
     def _with_views(self, path: str, base: DeviceSchema | None) -> DeviceSchema | None:
@@ -196,14 +198,14 @@ class ViewedSchema:
         return replace(base, series={**base.series, **own})
 
     def match_devices(self, pattern: PathPattern) -> list[DeviceSchema]:
-        """Devices that have series or views."""
+        """Return the devices with series or views that a pattern matches, in path order."""
         found: dict[str, DeviceSchema | None] = {d.path: d for d in self._schema.match_devices(pattern)}
         found |= {path: found.get(path) for path in self._by_device if pattern.matches(split_path(path))}
         devices = [self._with_views(path, found[path]) for path in sorted(found, key=split_path)]
         return [device for device in devices if device is not None]
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
-        """Series and views, in path order."""
+        """Return the series and views that a pattern matches, in path order."""
         found = self._schema.match_series(pattern)
         for view in self.views(pattern):
             device = self.device(split_series(view.path)[0])
@@ -231,7 +233,7 @@ class ViewedSchema:
         return sorted(found)
 
     def _prefixes(self, pattern: PathPattern, more: int) -> list[str]:
-        """Beginnings of views' paths that the pattern matches, with so many nodes more."""
+        """Return the prefixes of views' paths that the pattern matches, each extended by `more` nodes of its path."""
         paths = [split_path(path) for path in self._views]
         return [
             join_nodes(nodes[: count + more])
@@ -242,14 +244,14 @@ class ViewedSchema:
 
 
 def view_in(schema: SchemaReader, path: str) -> View | None:
-    """The view that a path is, to whoever sees the schema so."""
+    """Return the view at a path if the schema presents it, otherwise None."""
     return schema.view(path) if isinstance(schema, ViewedSchema) else None
 
 
 class BaseSeries:
-    """Makes views in the expressions of a statement give way, and adds the series that these look at to `series`.
+    """Replaces the views in a statement's expressions by their expressions, and adds their series to `series`.
 
-    `device`: nodes in front of paths that are not whole (ALIGN BY DEVICE).
+    `device`: the nodes to put before relative paths (ALIGN BY DEVICE).
     """
 
     def __init__(self, schema: SchemaReader, series: dict[PathExpression, Leaf], device: tuple[str, ...] = ()) -> None:
@@ -258,13 +260,13 @@ class BaseSeries:
         self._device = device
 
     def of(self, expression: Expression) -> Expression:
-        """The expression over series only."""
+        """Return the expression with its views replaced."""
         if self._schema is None:
             return expression
         return with_paths(expression, [self._base(path) for path in paths_of(expression)])
 
     def of_each(self, expressions: Iterable[Expression]) -> list[Expression]:
-        """The expressions over series only."""
+        """Return the expressions with their views replaced."""
         return [self.of(expression) for expression in expressions]
 
     def _base(self, path: PathExpression) -> Expression:

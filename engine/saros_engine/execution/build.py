@@ -1,4 +1,4 @@
-"""From plan nodes to operators: the one place that knows both."""
+"""The operators of plan nodes; no other module knows both."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from saros_engine.plan.plan import (
 from saros_storage.scan.reading import ReaderFactory
 
 _Unary = Filter | Project | Generate | Aggregate | LevelMerge | FillNode | Sort | Limit
-#: Makes the operator that receives another fragment's rows.
+#: Builds the operator that receives another fragment's rows.
 Exchange = Callable[[ExchangeSource], Operator]
 
 
 def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange: Exchange) -> Operator:
-    """The operator tree of a plan tree; nothing is opened before it is first pulled.
+    """Return the operator tree of a plan tree; operators open their readers at the first pull.
 
-    Raises UserMistake for what is wrong whatever the data (too many windows, a bad regular expression).
+    Raises UserMistake for errors that do not depend on the data (too many windows, an invalid regular expression).
     """
 
     def below(child: Node) -> Operator:
@@ -78,7 +78,7 @@ def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange
 
 
 def _above(node: _Unary, child: Operator, context: OperatorContext) -> Operator:
-    """The operator of a node with one child."""
+    """Return the operator of a node with one child."""
     match node:
         case Filter():
             return FilterOperator(node, child, context)
@@ -115,7 +115,7 @@ def _reading(
 
 
 def _runs(children: Sequence[Node]) -> list[list[Node]]:
-    """The children of a join; as one those that follow each other and may be read together."""
+    """Group the children of a join: neighbouring scans that can be read in lockstep form one run."""
     runs: list[list[Node]] = []
     for child in children:
         last = runs[-1][-1] if runs else None
@@ -127,7 +127,7 @@ def _runs(children: Sequence[Node]) -> list[list[Node]]:
 
 
 def _read_together(run: Sequence[Node], readers: ReaderFactory, context: OperatorContext) -> Operator | None:
-    """The operator of a run of scans; None of what is not one."""
+    """Return the operator of a run of several scans; None if the run is a single child."""
     scans = [child for child in run if isinstance(child, Scan)]
     return ScansOperator(scans, readers, context) if len(scans) > 1 else None
 

@@ -1,4 +1,4 @@
-"""A pipeline: one operator tree and its output buffer, run by the scheduler one quantum at a time."""
+"""A pipeline: one operator tree and its output buffer, run by the scheduler, one quantum at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_storage.base.clock import Clock
 
 
 class PipelineDriver:
-    """Implements the scheduler's `Driver`."""
+    """The scheduler's `Driver` of one fragment instance: it moves blocks from the root operator to the buffer."""
 
     def __init__(self, id_: DriverId, root: Operator, sink: ExchangeBuffer, clock: Clock, width: int) -> None:
         self._id = id_
@@ -18,7 +18,7 @@ class PipelineDriver:
         self.root = root
         self._sink = sink
         self._clock = clock
-        #: Of the plan, see `plan.width`.
+        #: The width of the plan (see `plan.width`).
         self.width = width
         self._finished = False
 

@@ -1,14 +1,14 @@
 """Exchanges: bounded buffers of blocks between fragments, and from the last fragment to the client.
 
-    driver A -- put --> [block block] -- take --> driver B                       A waits when full, B when empty
+    driver A -- put --> [block block] -- take --> driver B                       A waits if full, B waits if empty
                                       -- wait_take --> the client's thread
 
-Either end may stop early or finish: `finish` means that the writer has no more blocks, `fail` that the query ended with
-an error, `leave` that the reader wants no more, upon which the writer stops too. Waiting is done on futures, which are
-resolved outside the lock.
+Both ends can end the exchange: `finish` means that the writer has no more blocks, `fail` that the query ended with an
+error, and `leave` that the reader wants no more blocks, after which the writer stops as well. Both ends wait on
+futures, which are resolved outside the lock.
 
-Buffered blocks are charged to the query's account as queued bytes; so are blocks that the client took, until it asks
-for the next. While the memory of all queries together is short, a buffer accepts one block at a time.
+Buffered blocks are charged to the query's account as queued bytes. Blocks that the client took stay charged until it
+asks for the next block. While the memory of all queries together is short, a buffer accepts one block at a time.
 
 Thread-safe, for one writer and one reader.
 """
@@ -25,23 +25,23 @@ from saros_engine.plan.plan import ExchangeSource
 from saros_scheduler.task import Blocked
 from saros_storage.base.block import Block
 
-#: A writer that has put more than this waits until the reader took some.
+#: The usual capacity of a buffer: with at least this many bytes buffered, the writer waits for the reader.
 BYTES_MAX = 8 << 20
-#: Rows that go to the client at a time, if they come in smaller blocks.
+#: Small blocks are joined up to this many rows for the client.
 _ROWS_TOGETHER = 8_192
 
 
 class ExchangeBuffer:
-    """See the module."""
+    """A bounded buffer of blocks between one writer and one reader."""
 
     def __init__(self, bytes_max: int = BYTES_MAX, memory: MemoryAccount | None = None) -> None:
-        """`memory` is None if buffered bytes are not accounted."""
+        """`memory` is None if buffered bytes are not charged to an account."""
         self._memory = UnlimitedMemory() if memory is None else memory
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
         self._blocks: deque[Block] = deque()
         self._bytes = 0
-        #: Bytes that the client took last.
+        #: Bytes of the blocks that the client took last, still charged.
         self._at_client = 0
         self._finished = False
         self._left = False
@@ -53,11 +53,11 @@ class ExchangeBuffer:
 
     @property
     def abandoned(self) -> bool:
-        """Whether the reader wants no more."""
+        """True if the reader wants no more blocks."""
         return self._left
 
     def writable(self) -> Blocked | None:
-        """None if a block may be put, else the future to wait for."""
+        """Return the future to wait for before `put`; None if a block may be put now."""
         bytes_max = 1 if self._memory.short else self._bytes_max
         with self._lock:
             if self._left or self._bytes < bytes_max:
@@ -82,14 +82,14 @@ class ExchangeBuffer:
         _resolve(waiting)
 
     def finish(self) -> None:
-        """No more blocks will come."""
+        """Mark the end of the blocks."""
         with self._lock:
             self._finished = True
             waiting, self._for_reader = self._for_reader, None
         _resolve(waiting)
 
     def fail(self, cause: BaseException) -> None:
-        """End the query with `cause`: the reader gets it instead of the remaining blocks."""
+        """Drop the buffered blocks; the reader's next call raises `cause`."""
         with self._lock:
             self._failure = cause
             gone = self._clear()
@@ -103,16 +103,16 @@ class ExchangeBuffer:
 
     @property
     def drained(self) -> bool:
-        """Whether all blocks were taken and no more will come."""
+        """True if all blocks were taken and no more will come."""
         return self._left or (self._finished and not self._blocks and self._failure is None)
 
     @property
     def is_readable(self) -> bool:
-        """Whether `take` has a block, an end or an error to report."""
+        """True if `take` has a block, the end or an error to report."""
         return bool(self._blocks) or self._finished or self._left or self._failure is not None
 
     def readable(self) -> Blocked | None:
-        """None if `take` has something to report, else the future to wait for."""
+        """Return the future to wait for before `take`; None if `take` has something to report now."""
         with self._lock:
             if self.is_readable:
                 return None
@@ -121,16 +121,16 @@ class ExchangeBuffer:
             return self._for_reader
 
     def take(self) -> Block | None:
-        """The next block, or None if there is none now. Raises what `fail` was given."""
+        """Remove and return the next block; None if the buffer is empty. Raises the cause passed to `fail`."""
         blocks, size = self._take(0)
         self._dequeue(size)
         return blocks[0] if blocks else None
 
     def wait_take(self) -> Block | None:
-        """The next block, waited for; None at the end. For a thread that is not a driver's.
+        """Wait for the next block and return it; None at the end. Not for a driver's thread.
 
-        Small blocks that are already buffered are returned as one: otherwise the cost of sending each to the client
-        would dominate.
+        Small blocks that are already buffered are joined: otherwise the cost of sending each to the client would
+        dominate.
         """
         if self._at_client:
             self._count_as_read()
@@ -145,7 +145,7 @@ class ExchangeBuffer:
                 future.result()
 
     def wait_readable(self, seconds: float) -> bool:
-        """Wait up to a time-out; returns whether `take` has something to report. Not for a driver's thread."""
+        """Wait up to a timeout; return whether `take` has something to report. Not for a driver's thread."""
         future = self.readable()
         if future is None:
             return True
@@ -156,9 +156,10 @@ class ExchangeBuffer:
         return True
 
     def _take(self, rows: int, *, to_client: bool = False) -> tuple[list[Block], int]:
-        """The next block, joined with those after it up to a number of rows, and its size in bytes.
+        """Remove the next block, and the blocks after it up to `rows` rows in all; return them and their bytes.
 
-        None if there is none. `to_client`: its bytes stay charged as queued until the client asks again, or leaves.
+        The list is empty if no block is buffered. `to_client`: the bytes stay charged as queued until the client asks
+        for the next block, or leaves.
         """
         with self._lock:
             if self._failure is not None:
@@ -180,9 +181,9 @@ class ExchangeBuffer:
         return taken, size
 
     def leave(self, cause: BaseException | None = None) -> None:
-        """Drop the blocks that are left: the reader wants no more. Idempotent.
+        """End reading: drop the remaining blocks and stop the writer. Idempotent.
 
-        `cause`: raised by later reads unless all blocks were read before; None: they return None, as at the end.
+        Later reads raise `cause`, unless all blocks had been read. If `cause` is None, they return None, as at the end.
         """
         with self._lock:
             if self._failure is None and not self.drained:
@@ -197,7 +198,7 @@ class ExchangeBuffer:
         _resolve(writer)
 
     def _count_as_read(self) -> None:
-        """The client has finished with the blocks it took."""
+        """Release the bytes of the blocks that the client took before."""
         with self._lock:
             read, self._at_client = self._at_client, 0
         self._dequeue(read)
@@ -207,7 +208,7 @@ class ExchangeBuffer:
             self._memory.dequeue(count)
 
     def _clear(self) -> int:
-        """Drop all blocks; returns their size in bytes. Call with the lock held."""
+        """Drop all blocks; return their size in bytes. Call with the lock held."""
         gone, self._bytes = self._bytes, 0
         self._blocks.clear()
         return gone
@@ -219,7 +220,7 @@ def _resolve(future: Blocked | None) -> None:
 
 
 class ExchangeOperator(PullOperator):
-    """Receives the rows of another fragment's only instance, in order of arrival."""
+    """An operator that receives the rows of another fragment's only instance, in order of arrival."""
 
     def __init__(self, node: ExchangeSource, buffer: ExchangeBuffer, context: OperatorContext) -> None:
         super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
@@ -239,13 +240,14 @@ class ExchangeOperator(PullOperator):
 
 
 class DeviceExchangeOperator(PullOperator):
-    """Receives the rows of devices that were dealt round-robin to a fragment's instances, in that same order.
+    """An operator that receives the rows of devices that were dealt round-robin to a fragment's instances.
 
-        buffers     d0 d0 | d2 ..      d1 | d3 d3 ..        a block is of one device, or of those of one turn
+        buffers     d0 d0 | d2 ..      d1 | d3 d3 ..        a block has rows of one device, or of one slice of a device
         rows        d0 d0 d1 d2 ..
 
-    A device is complete when its buffer has ended or shows a later device, which is held until its turn. A device
-    without rows never appears. Slices of one device are told apart by the times of their rows.
+    Rows are returned in the order in which the devices were dealt. A device is complete when its buffer has ended or
+    returns a block of a later device, which is held until its turn. A device may have no rows. Slices of one device are
+    distinguished by the times of their rows.
     """
 
     def __init__(self, node: ExchangeSource, buffers: Sequence[ExchangeBuffer], context: OperatorContext) -> None:
@@ -254,9 +256,9 @@ class DeviceExchangeOperator(PullOperator):
         self._times = node.times
         self._named_by = node.named_by
         self._buffers = tuple(buffers)
-        #: Of each buffer the first block of a device whose turn has not come.
+        #: For each buffer, the block that was taken before its device's turn.
         self._held: list[Block | None] = [None] * len(self._buffers)
-        #: The device whose turn it is.
+        #: The index of the device whose turn it is.
         self._turn = 0
 
     def blocked(self) -> Blocked | None:

@@ -3,12 +3,12 @@
     QueryPlan -- one driver and one buffer per fragment instance --> scheduler
     client <-- blocks -- the root fragment's buffer
 
-Every query ends in exactly one place, the listener's call, whatever ended it. At that moment the view is closed, the
-memory account holds only what is in the root's buffer, and the registry drops the query. After a normal end, the client
-may still read the rest of that buffer. If memory runs so short that the buffer is reclaimed first, the client gets an
+However a query ends, it ends in the listener's call, exactly once. At that moment the view is closed, the memory
+account holds only the bytes in the root's buffer, and the registry drops the query. After a normal end, the client can
+still read the rest of that buffer. If the buffer must be reclaimed first because memory is short, the client gets an
 error that says so.
 
-Thread-safe: the client's thread and the scheduler's.
+Thread-safe: used by the client's thread and the scheduler's.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import ReadView
 
-#: Devices that wait for their turn to be exported may take this part of the query's memory in all: half of a device
-#: should be there when its turn comes, or its writer waits for the other.
+#: Buffers of devices that wait for their turn may take this fraction (1/n) of the query's memory in all. They should
+#: hold about half of a device when its turn comes: with less, the fragments of other devices would wait for each other.
 _WAITING_SHARE = 4
-#: What is joined waits for a reader that comes soon: one and a half of the largest blocks, so that the next one is made
-#: meanwhile. More would only be written to memory that the processors' caches have not.
+#: The capacity of buffers whose reader joins them: 1.5 times the largest block, so that the next block is produced in
+#: the meantime. A larger buffer would only exceed the processor's caches.
 _JOINED_BYTES = 24 << 20
-#: Up to so many columns, a block of a plan is made in a few milliseconds: the client's thread, which waits for nothing
-#: else, may make the first ones itself.
+#: A plan of up to this many columns produces a block in a few milliseconds, so the client's thread, which would only
+#: wait, may produce the first blocks itself.
 _SMALL_WIDTH = 64
 
 
 def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
-    """The capacity in bytes of each instance's buffer; the client's buffer has the usual capacity."""
+    """Return the capacity in bytes of each instance's buffer; the client's buffer has the usual capacity."""
     if len(plan.instances) == 1:
         return [BYTES_MAX]
     dealt = sum(isinstance(instance.fragment.root, DeviceMerge) for instance in plan.instances)
@@ -62,7 +62,7 @@ def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
 
 
 class QueryExecution:
-    """See the module."""
+    """The execution of one query. `start` it, and read or `close` it."""
 
     def __init__(
         self,
@@ -75,23 +75,26 @@ class QueryExecution:
         ended: Callable[[QueryExecution], None],
         spill: QuerySpill | None,
     ) -> None:
-        """Build the drivers; takes ownership of the view. `ended` is called once. On UserMistake all is released."""
+        """Build the drivers; take ownership of the view. `ended` is called once, when all resources are released.
+
+        Raises UserMistake as `build`; the view is then closed.
+        """
         self.query = query
         self.plan = plan
         self.memory = memory
-        #: The exception that ended the query, once it has ended by one.
+        #: The exception that ended the query, if one did.
         self.cause: BaseException | None = None
         self._clock = clock
-        #: Of the client's waits that are over; and when the present one began.
+        #: The total of the client's completed waits, and the start of the current wait.
         self._waited_ns = 0
         self._waits_since_ns: int | None = None
         self._view = view
         self._ended = ended
-        #: Held until all is released: a lock costs a tenth of an event.
+        #: Held until all resources are released. A lock costs a tenth of an event.
         self._running = threading.Lock()
         self._running.acquire()
         self._scheduler: DriverScheduler | None = None
-        #: The thread within `start`, which may be running the driver there.
+        #: The thread that is in `start`, where it may run the driver.
         self.started_by: int | None = None
         self._buffers = [ExchangeBuffer(room, memory) for room in _rooms(plan, memory)]
         memory.end_with(_weak_end(self))
@@ -123,7 +126,7 @@ class QueryExecution:
     def start(self, scheduler: DriverScheduler, deadline_ns: int | None) -> None:
         """Submit the drivers to the scheduler; for a small plan, lend it the calling thread.
 
-        Raises what `submit` raises, with everything released.
+        Raises the errors of `DriverScheduler.submit`, after all resources are released.
         """
         self._scheduler = scheduler
         self.started_by = threading.get_ident()
@@ -132,7 +135,7 @@ class QueryExecution:
                 self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=self._may_lend()
             )
         except BaseException as error:
-            # Ctrl-C may come when the scheduler has them already: then it is the one to end the query.
+            # On Ctrl-C, the scheduler may already have accepted the drivers; it must then end the query.
             if not scheduler.abort(self.query, error) and self._running.locked():
                 for driver in self.drivers:
                     driver.close(None)
@@ -167,14 +170,14 @@ class QueryExecution:
     # ------------------------------------------------------------------ the client's thread
 
     def next_block(self) -> Block | None:
-        """The next rows; None at the end. Raises what ended the query."""
+        """Wait for the next rows and return them; None at the end. Raises the error that ended the query."""
         if self._buffers[0].is_readable:
             return self._buffers[0].wait_take()
         with self._waiting():
             return self._buffers[0].wait_take()
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to a time-out for rows or the end; returns whether `next_block` would now return at once."""
+        """Wait up to a timeout for rows or the end; return whether `next_block` would now return at once."""
         if self._buffers[0].is_readable:
             return True
         with self._waiting():
@@ -190,7 +193,7 @@ class QueryExecution:
             self._waited_ns += self._clock.monotonic_ns() - began
 
     def waited_ns(self) -> int:
-        """How long the client has waited for rows so far. Any thread."""
+        """Return the time that the client has waited for rows so far. Any thread."""
         since = self._waits_since_ns
         return self._waited_ns + (0 if since is None else self._clock.monotonic_ns() - since)
 
@@ -205,7 +208,7 @@ class QueryExecution:
         return self.memory.held
 
     def cancel(self, reason: str) -> bool:
-        """End the query, if it still runs; its client gets QueryKilled."""
+        """End the query if it still runs; its client gets QueryKilled with `reason`. Return whether it was running."""
         return self._abort(QueryKilled(reason))
 
     def _abort(self, error: QueryKilled) -> bool:
@@ -213,10 +216,10 @@ class QueryExecution:
         return self._scheduler.abort(self.query, error)
 
     def close(self) -> None:
-        """Close on the client's behalf: end the query and wait until its resources are released. Idempotent.
+        """End the query for its client, and wait until its resources are released. Idempotent.
 
-        Reads meanwhile and afterwards raise QueryKilled unless all rows were read: nothing looks like the regular end
-        of the result.
+        Concurrent and later reads raise QueryKilled unless all rows were read, so that a closed result cannot be
+        mistaken for a complete one.
         """
         if self._running.locked():
             self._abort(QueryKilled.by_client())
@@ -226,7 +229,7 @@ class QueryExecution:
 
 
 def _weak_end(execution: QueryExecution) -> Callable[[BaseException], None]:
-    """A call of `fail` that does not keep the execution alive."""
+    """Return a callback to `fail` that does not keep the execution alive."""
     found = weakref.ref(execution)
 
     def end(cause: BaseException) -> None:

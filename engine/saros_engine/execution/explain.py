@@ -1,4 +1,4 @@
-"""EXPLAIN and EXPLAIN ANALYZE: a plan, or what its operators did, as lines of text. Pure."""
+"""EXPLAIN and EXPLAIN ANALYZE: a plan, or the statistics of its operators, as lines of text. Pure."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from saros_engine.plan.plan import (
 from saros_storage.base.types import TIME_MAX, TIME_MIN
 from saros_storage.scan.reading import ReadCounters, ScanRequest
 
-#: Lists of columns are cut after so many.
+#: The number of names after which a list of columns is cut.
 _SHOWN = 8
 
 
 def explain(plan: QueryPlan) -> list[str]:
-    """The logical plan, then the fragments if there are several."""
+    """Return the lines of the logical plan, and of the fragments if there are several."""
     lines = ["Logical plan", *_indent(_tree(plan.logical))]
     for instance in plan.instances if len(plan.instances) > 1 else ():
         lines.append(f"Fragment {instance.fragment.number}.{instance.instance}")
@@ -45,7 +45,7 @@ def explain(plan: QueryPlan) -> list[str]:
 
 
 def explain_analysis(drivers: Sequence[PipelineDriver], elapsed_ns: int, peak_bytes: int) -> list[str]:
-    """What was done: per fragment, driver and operator."""
+    """Return the lines of a finished query's statistics, by fragment, driver and operator."""
     rows = drivers[0].root.statistics.rows
     lines = [f"Query  rows {rows}  time {_ms(elapsed_ns)}  drivers {len(drivers)}  peak memory {peak_bytes} B"]
     for number, members in groupby(drivers, key=lambda d: d.id.fragment):

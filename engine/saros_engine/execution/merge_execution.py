@@ -1,4 +1,4 @@
-"""MERGE: a statement that waits, that SHOW QUERIES shows, and that KILL QUERY and its time-out end."""
+"""MERGE: a statement that can run for long. SHOW QUERIES lists it, and KILL QUERY and its timeout end it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from saros_storage.base.clock import Clock
 
 
 class MergeExecution:
-    """One MERGE. `deadline_ns`: None if it may take as long as it likes."""
+    """The execution of one MERGE. `deadline_ns` is None if it has no timeout."""
 
     def __init__(self, query: QueryId, store: Database, clock: Clock, deadline_ns: int | None) -> None:
         self.query = query
@@ -20,11 +20,11 @@ class MergeExecution:
         self._clock = clock
         self._deadline_ns = deadline_ns
         self._began_ns = clock.monotonic_ns()
-        #: Why it was ended.
+        #: The error that ended it, if one did.
         self._cause: Exception | None = None
 
     def run(self, databases: Sequence[str] | None, *, full: bool) -> None:
-        """Merge, and wait for it. Raises QueryKilled, QueryTimedOut, StorageError."""
+        """Merge the databases, and wait for the end. Raises QueryKilled, QueryTimedOut, StorageError."""
         self._store.merge(databases, full=full, stopped=self._stopped)
         if self._cause is not None:
             raise self._cause
@@ -36,16 +36,16 @@ class MergeExecution:
         return self._cause is not None
 
     def cancel(self, reason: str) -> bool:
-        """End it; its client gets QueryKilled."""
+        """End the merge; its client gets QueryKilled. Return whether nothing had ended it before."""
         first = self._cause is None
         if first:
             self._cause = QueryKilled(reason)
         return first
 
     def waited_ns(self) -> int:
-        """Since the start: the client waits for nothing else."""
+        """Return the time since the start: the client waits all the time."""
         return self._clock.monotonic_ns() - self._began_ns
 
     def memory_bytes(self) -> int:
-        """None: what it reads is the store's."""
+        """Return 0: a merge uses the store's memory."""
         return 0

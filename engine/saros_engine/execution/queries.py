@@ -45,13 +45,16 @@ _NANOSECONDS_PER_MS = 1_000_000
 _NANOSECONDS_PER_S = 1_000_000_000
 
 
-#: Waiting ends this long before a time-out, or a tenth of it if that is shorter.
+#: Waiting for the schema ends this long before a statement's timeout, or a tenth of the timeout if that is shorter.
 _ERROR_MS_MAX = 250
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """How long a statement waits: `timeout_ms`, None: as configured; `deadline_ns`: see `WriteRequest`."""
+    """The limits of a statement's waiting.
+
+    `timeout_ms`: None for the configured timeout, 0 for none; `deadline_ns`: see `WriteRequest`.
+    """
 
     timeout_ms: int | None = None
     deadline_ns: int | None = None
@@ -61,7 +64,7 @@ NO_LIMITS = ReadLimits()
 
 
 class Queries:
-    """See the module."""
+    """The plans and executions of a database's queries."""
 
     def __init__(
         self, store: Database, scheduler: DriverScheduler, clock: Clock, options: EngineOptions, node: NodeId
@@ -73,24 +76,24 @@ class Queries:
         self._unit = store.options.time_unit
         self._plans = PlanCache(options.plans_cached)
         self.registry = QueryRegistry(clock, node)
-        #: Of those that are over.
+        #: The durations of the executions that have ended.
         self.durations = LatencyHistogram()
-        #: What all of them hold together.
+        #: The memory of all executions together.
         self.memory = MemoryPool(options.queries_memory_bytes_max, clock)
         self._counting = threading.RLock()
         self._idle = threading.Condition(self._counting)
         self._open = 0
-        #: `close` waits for the end of those that are open.
+        #: True once `close` waits for the end of the open executions.
         self._closing = False
 
-    # ------------------------------------------------------------------ what they are planned and read with
+    # ------------------------------------------------------------------ contexts of planning and reading
 
     def moment(self, session: SessionContext) -> TimeContext:
-        """The current time in the session's notation."""
+        """Return the current time and the session's time zone."""
         return TimeContext(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
 
     def read_point(self, session: SessionContext, limits: ReadLimits = NO_LIMITS) -> ReadPoint:
-        """A point for the session's next read, which grows with the scope of the read."""
+        """Return a read point for the session's next read; it grows with the scope of the read."""
         if session.point is not None:
             return session.point
         point = self._store.read_point(session.consistency, session.horizon, self._deadline_of(limits))
@@ -99,14 +102,17 @@ class Queries:
         return point
 
     def _deadline_of(self, limits: ReadLimits) -> int | None:
-        """The end of all waiting for a statement: before its time-out, whose error would not say what is waited for."""
+        """Return the deadline for a statement's waiting; None if it has none.
+
+        It is earlier than the statement's timeout, whose error would not name the cause of the wait.
+        """
         timeout_ms = self._options.query_timeout_ms if limits.timeout_ms is None else limits.timeout_ms
         waiting_ms = max(timeout_ms - min(timeout_ms // 10, _ERROR_MS_MAX), 1) if timeout_ms else 0
         ends = [end for end in (self._deadline(waiting_ms), limits.deadline_ns) if end is not None]
         return min(ends, default=None)
 
     def catch_up(self, point: ReadPoint, patterns: Collection[str]) -> None:
-        """Wait until the schema at and below path patterns, and of views there, shows what the point must see."""
+        """Wait until the schema at and below path patterns, and of the views there, is as new as the point requires."""
         settled_plan(self._store, point, patterns, lambda: None, lambda _: ())
 
     def consistent_plan(
@@ -116,7 +122,7 @@ class Queries:
         return settled_plan(self._store, point, patterns, plan, sources)
 
     def context(self, session: SessionContext) -> PlanContext:
-        """The planning context: the part of the schema whose data the session may read."""
+        """Return the context of planning, with the part of the schema whose data the session may read."""
         return PlanContext(schema_for(session.access, self._store, Privilege.READ_DATA), self.moment(session))
 
     # ------------------------------------------------------------------ plans
@@ -128,9 +134,9 @@ class Queries:
         session: SessionContext,
         fill: Callable[[], ast.Statement],
     ) -> QueryPlan:
-        """The plan of a SELECT whose `?` have these values, from the cache or by way of it.
+        """Return the plan of a SELECT with these values for its `?`; take it from the plan cache, or add it there.
 
-        `fill` returns the statement with its values.
+        `fill` returns the statement with the values filled in.
         """
         asking = PlanRequest(
             session.access.key,
@@ -143,12 +149,12 @@ class Queries:
         return self._distributed(planned.fields, planned.root, timed=planned.timed)
 
     def plan(self, select: ast.Select, session: SessionContext) -> QueryPlan:
-        """The plan of a SELECT, bypassing the cache."""
+        """Return the plan of a SELECT, without the plan cache."""
         with reduced_gc():
             return self.physical(plan_select(select, self.context(session)), session)
 
     def physical(self, logical: LogicalPlan, session: SessionContext) -> QueryPlan:
-        """The plan optimised, authorized and cut into fragments."""
+        """Optimize and authorize a logical plan, and cut it into fragments."""
         root = optimize(logical.root)
         authorize_plan(root, session.access)
         return self._distributed(logical.fields, root, timed=logical.timed)
@@ -161,7 +167,7 @@ class Queries:
         self._plans.clear()
 
     def plan_counts(self) -> tuple[int, int]:
-        """The numbers of SELECT plans made and reused."""
+        """Return the number of SELECT plans made, and of those reused."""
         return self._plans.counts()
 
     # ------------------------------------------------------------------ executions
@@ -169,7 +175,10 @@ class Queries:
     def start(
         self, plan: QueryPlan, text: str, asker: ClientInfo, timeout_ms: int | None, point: ReadPoint
     ) -> QueryExecution:
-        """Run a plan. A `timeout_ms` of None means the configured one. Close the result, or read it to its end."""
+        """Start a plan. `timeout_ms`: None for the configured timeout, 0 for none.
+
+        The caller must read the execution to its end, or close it.
+        """
         limit_ms = self._options.query_timeout_ms if timeout_ms is None else timeout_ms
         view = self._view(plan, point)
         execution = QueryExecution(
@@ -187,14 +196,14 @@ class Queries:
         return execution
 
     def _view(self, plan: QueryPlan, point: ReadPoint) -> ReadView:
-        """The view of a plan; only a point that is not settled needs to know the plan's sources."""
+        """Return the view of a plan. Only a read point that is not settled needs the plan's sources."""
         if point.picture is not None:
             return point.picture()
         return self._store.view(point, None if point.settled else plan.sources)
 
     @contextmanager
     def merging(self, text: str, asker: ClientInfo, timeout_ms: int | None) -> Iterator[MergeExecution]:
-        """Register a MERGE to run. It may take longer than a query unless its client sets a time-out."""
+        """Register a MERGE while it runs. Only its client can set a timeout: the configured one is for queries."""
         execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
         self._began(text, asker, timeout_ms, execution)
         try:
@@ -219,7 +228,7 @@ class Queries:
                 self._idle.notify_all()
 
     def interrupt(self, thread: int) -> None:
-        """Cancel the query that a thread is starting, and may be running the first steps of."""
+        """Cancel the query that a thread is starting, of which it may run the first steps."""
         for running in self.registry.running():
             execution = running.execution
             if isinstance(execution, QueryExecution) and execution.started_by == thread:

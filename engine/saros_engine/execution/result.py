@@ -1,4 +1,4 @@
-"""The result of a statement: rows, as blocks that are pulled, or a count of changes."""
+"""Results of statements: rows, as blocks that are pulled, or a count of changes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from saros_storage.scan.read_point import HERE, ReadPoint
 
 
 class Rows(Protocol):
-    """Where a result's blocks come from."""
+    """The source of a result's blocks."""
 
     def next_block(self) -> Block | None:
-        """The next non-empty block; None at the end. Raises what ended the query."""
+        """Wait for the next non-empty block and return it; None at the end. Raises the error that ended the query."""
         ...
 
     def wait(self, seconds: float) -> bool:
-        """Wait for so long; whether `next_block` need not wait any more."""
+        """Wait up to a timeout for rows or the end; return whether `next_block` would now return at once."""
         ...
 
     def close(self) -> None:
-        """Release everything. Idempotent; any thread."""
+        """Release all resources. Idempotent; any thread."""
         ...
 
 
 class Result:
-    """The outcome of one statement. `timed`: a Time column stands in front of `fields`."""
+    """The result of one statement. `timed`: a Time column precedes `fields`."""
 
     def __init__(
         self,
@@ -44,41 +44,41 @@ class Result:
         point: ReadPoint = HERE,
     ) -> None:
         self._point = point
-        #: Empty for what is not a query.
+        #: Empty if the statement is not a query.
         self.query_id = query_id
         self.fields = tuple(fields)
         self.timed = timed
         self.has_rows = rows is not None
-        #: Points written, things changed; -1 for queries.
+        #: The number of points written or objects changed; -1 for queries.
         self.update_count = -1 if rows is not None else count
         self._rows = rows
 
     @property
     def stale(self) -> bool:
-        """Whether newer data may exist that could not be asked for; for sure once all rows were read."""
+        """True if newer data may exist that could not be requested. Final once all rows were read."""
         return self._point.stale
 
     @property
     def missing(self) -> Sequence[str]:
-        """The data that was left out: for each group without a leader its databases, the group, and the reason."""
+        """The data that was left out: for each group without a leader, its databases, the group, and the reason."""
         return tuple(self._point.missing.values())
 
     def next_block(self) -> Block | None:
-        """The next rows, or None at the end; blocks until there are some."""
+        """Wait for the next rows and return them; None at the end. Raises the error that ended the query."""
         return None if self._rows is None else self._rows.next_block()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the next rows, or the end, for so long; whether `next_block` need not wait any more."""
+        """Wait up to a timeout for rows or the end; return whether `next_block` would now return at once."""
         return self._rows is None or self._rows.wait(seconds)
 
     def close(self) -> None:
-        """Release what is left; ends a query that still runs. Idempotent, any thread."""
+        """End the query if it still runs, and release its resources. Idempotent; any thread."""
         if self._rows is not None:
             self._rows.close()
 
 
 class FixedRows:
-    """Rows that are known: one block."""
+    """Rows that are known in advance, in one block."""
 
     def __init__(self, block: Block) -> None:
         self._block: Block | None = block if block.rows else None
@@ -104,7 +104,7 @@ class FixedRows:
 def fixed_result(
     fields: Sequence[Field], rows: Iterable[Sequence[Scalar]], point: ReadPoint = HERE, *, timed: bool = False
 ) -> Result:
-    """Return a result of known rows. `timed`: their first values are their times, and `fields[0]` is `Time`."""
+    """Return a result of known rows. `timed`: the first value of each row is its time, and `fields[0]` is `Time`."""
     listed = list(rows)
     times = np.array([row[0] for row in listed], np.int64) if timed else None
     first = 1 if timed else 0
