@@ -426,10 +426,10 @@ def _retyped(bound: Bound, type_: DataType) -> Bound:
 
 
 def _common_type(types: Sequence[DataType]) -> DataType:
-    """Return the common type of the results of CASE. Raises SemanticError if there is none.
+    """Return the common type of the results of CASE. Raises SemanticError for types that do not mix.
 
     Integers of one type keep it, different integer types become INT64, and numbers of which at least one is FLOAT or
-    DOUBLE become DOUBLE. Texts become TEXT. Other types do not mix.
+    DOUBLE become DOUBLE. Texts become TEXT. Other types do not mix with each other.
     """
     if not types:
         return DataType.TEXT

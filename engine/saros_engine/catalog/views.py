@@ -152,7 +152,7 @@ class ViewedSchema:
         return SeriesSchema(name, type_, encoding, compressor, None, view.tags, view.attributes)
 
     def base(self, path: PathExpression) -> tuple[DeviceSchema, SeriesSchema] | None:
-        """Return the stored series at a full path, with its device; None if there is none. Views are not found."""
+        """Return the stored series at a full path, with its device; None if it does not exist or is a view."""
         device = self._schema.device(join_nodes(path.nodes[:-1]))
         series = None if device is None else device.find(path.nodes[-1])
         return None if device is None or series is None else (device, series)

@@ -193,7 +193,7 @@ class QueryExecution:
             self._waited_ns += self._clock.monotonic_ns() - began
 
     def waited_ns(self) -> int:
-        """Return the time that the client has waited for rows so far. Any thread."""
+        """Return the total time that the client has waited for rows. Any thread."""
         since = self._waits_since_ns
         return self._waited_ns + (0 if since is None else self._clock.monotonic_ns() - since)
 

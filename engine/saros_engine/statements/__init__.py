@@ -1,10 +1,11 @@
 """Statements other than SELECT and SHOW.
 
-writing, batches, select_into                rows: INSERT, batches of columns, SELECT INTO
-grouped_writes                               writes of several threads that go together
+writing, batches, select_into                writes of rows: INSERT, batches of columns, SELECT INTO
+grouped_writes                               concurrent writes of several threads as one call
 load_statement                               LOAD
-schema_statements, ddl, alter_series         databases, series, templates; view_statements: views
+schema_statements, ddl, alter_series         databases, series, templates
+view_statements                              views
 extension_statements                         functions and triggers
-user_statements                              users, roles, privileges
+user_statements                              users, roles, privileges, tokens
 cluster_statements, sync_statements          nodes; the sync tool
 """

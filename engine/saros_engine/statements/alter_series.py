@@ -1,4 +1,4 @@
-"""ALTER of tags, attributes and aliases: from a series to the series as it is then. Pure: any thread."""
+"""ALTER TIMESERIES of tags, attributes and aliases: the altered series of a statement. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _METADATA = 507
 
 
 def altered(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    """The series after the statement. Raises UserMistake 507."""
+    """Return the series as the statement alters it. Raises UserMistake 507."""
     return _ALTER[statement.kind](series, statement)
 
 

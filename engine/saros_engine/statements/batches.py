@@ -1,7 +1,7 @@
-"""Batches of columns for several devices, which are independent of each other, and the outcome of each.
+"""Independent batches of columns for several devices, and the outcome of each.
 
-    client's values --> ColumnBatch --> allowed to the session --> checked --> written: the points
-                           +---------------+------------------------+-----------+--> the error, in the batch's place
+    client's values --> ColumnBatch --> authorized --> checked --> written: the number of points
+                             +---------------+------------+-----------+--> or the error, in the batch's place
 
 Pure: any thread.
 """
@@ -25,24 +25,24 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class ColumnBatch:
-    """Rows of one device; the columns are by canonical measurement or alias."""
+    """Rows of one device; the keys of the columns are canonical measurements or aliases."""
 
     device: str
     times: Int64Array
     columns: Mapping[str, Column]
-    #: None: as the device is.
+    #: The alignment of a new device without a template; None: not aligned. Existing devices keep theirs.
     aligned: bool | None
-    #: Columns that do not fit their series are left out, and the others are written.
+    #: True if columns that do not fit their series are left out and the others written.
     partial: bool = False
-    #: Of the series that it creates.
+    #: Tags of the series that the batch creates.
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Result]) -> list[_Result | Exception]:
-    """Return the result of a step for each item, or the error that refuses it, now or before.
+    """Return the result of a step for each item, or its error; an item that is an error is its own outcome.
 
-    After an error that is no refusal, such as a group without a leader, the step is not tried for the other items:
-    each would wait as long. The error is theirs, too.
+    After an error that is not a refusal, such as a group without a leader, the step is not tried for the other items,
+    because each would wait as long; they get the same error.
     """
     outcomes: list[_Result | Exception] = []
     failure: Exception | None = None
@@ -61,5 +61,5 @@ def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Res
 
 
 def failure_of_others(error: Exception) -> Exception | None:
-    """Return the error of parts of a request that were not tried after one has failed; None: try them."""
+    """Return the error for the parts of a request that are not tried after `error`; None if they should be tried."""
     return None if not isinstance(error, StorageError) or is_refusal(error) else cause_of(error)

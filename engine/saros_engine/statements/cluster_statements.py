@@ -1,7 +1,7 @@
-"""ADMIT NODE to DISMISS NODE, REBALANCE CLUSTER: statements about nodes as calls of a `ClusterAdmin`.
+"""Statements about nodes, such as ADMIT NODE and REBALANCE CLUSTER, as calls of a `ClusterAdmin`.
 
-Each begins or ends something, and returns when the cluster has agreed to it; SHOW CLUSTER CHANGE tells how far it is.
-Whether the session may is decided before (`authorization`). Any thread.
+Each statement starts or ends a change of the cluster, and returns when the cluster has agreed to it. SHOW CLUSTER
+CHANGE shows its progress. `authorization` has checked the session's privileges before. Any thread.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _PLANNED = (
 
 
 def show_plan(statement: ast.Rebalance, admin: ClusterAdmin) -> RowSet:
-    """What REBALANCE CLUSTER would move: a row for each two groups. Raises StorageError."""
+    """Return the moves that REBALANCE CLUSTER would make: one row per pair of groups. Raises StorageError."""
     return RowSet(_PLANNED, [astuple(move) for move in admin.plan(statement.measure)])
 
 
 def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) -> RowSet | None:
-    """Carry out a statement; the row of ADMIT NODE, None of others. Raises UserMistake, StorageError."""
+    """Execute a statement; return the row of ADMIT NODE, None for others. Raises UserMistake, StorageError."""
     match statement:
         case ast.AdmitNode(peer, client, token, rack):
             return RowSet(_ADMITTED, [admin.admit(peer, client, token, rack)])

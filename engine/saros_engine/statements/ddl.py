@@ -1,4 +1,7 @@
-"""Schema statements: CREATE, DROP and ALTER, as changes of the store. Each answers how many things it changed."""
+"""Schema statements: CREATE, DROP and ALTER, as changes of the store.
+
+Each function executes one statement and returns the number of objects that it changed; it raises UserMistake.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,12 @@ from saros_storage.base.write_request import WriteRequest
 
 Matched = tuple[schema.DeviceSchema, schema.SeriesSchema]
 _METADATA = 507
-#: A thousand years, nearly: nanoseconds of it still fit int64.
+#: About 285 years, which fit INT64 in nanoseconds.
 _TTL_MS_MAX = 9_000_000_000_000
 
 
 def create_database(store: Database, statement: CreateDatabase, request: WriteRequest) -> int:
-    """CREATE DATABASE."""
+    """Execute CREATE DATABASE."""
     if statement.path.has_wildcard:
         raise UserMistake(f"{statement.path} is a pattern: a database needs one path", code=509)
     if statement.ttl is not None:
@@ -50,14 +53,14 @@ def create_database(store: Database, statement: CreateDatabase, request: WriteRe
 
 
 def alter_database(store: Database, statement: AlterDatabase, request: WriteRequest) -> int:
-    """ALTER DATABASE."""
+    """Execute ALTER DATABASE."""
     if not store.schema.is_database(str(statement.path)):
         raise UserMistake(f"Path [{statement.path}] is not a database", code=504)
     return 0 if statement.ttl is None else change_ttl(store, SetTtl(statement.path, statement.ttl), request)
 
 
 def delete_databases(store: Database, statement: DeleteDatabases, request: WriteRequest) -> int:
-    """DROP DATABASE; of none if one of the paths is not one."""
+    """Execute DROP DATABASE; if one of the paths matches no database, drop none."""
     databases: dict[str, None] = {}
     for path in statement.paths:
         found = store.schema.match_databases(parse_pattern(str(path)))
@@ -73,7 +76,7 @@ def delete_databases(store: Database, statement: DeleteDatabases, request: Write
 
 
 def change_ttl(store: Database, statement: SetTtl | UnsetTtl, request: WriteRequest) -> int:
-    """SET TTL and UNSET TTL; a database stands for all below it, too."""
+    """Execute SET TTL or UNSET TTL; for a database, the rule also covers all paths below it."""
     path = str(statement.path)
     patterns = _patterns_of_database(path) if store.schema.is_database(path) else (path,)
     if isinstance(statement, UnsetTtl):
@@ -95,7 +98,7 @@ def _patterns_of_database(path: str) -> tuple[str, ...]:
 
 
 def _forget_ttl(store: Database, patterns: tuple[str, ...], request: WriteRequest) -> int:
-    """Take back the rules of these patterns; what has none is passed by."""
+    """Remove the TTL rules of these patterns, if they have any; return 1 if one was removed, otherwise 0."""
     known = dict(store.schema.ttl.live())
     found = [schema.UnsetTtl(pattern) for pattern in patterns if pattern in known]
     if found:
@@ -104,7 +107,10 @@ def _forget_ttl(store: Database, patterns: tuple[str, ...], request: WriteReques
 
 
 def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseries, request: WriteRequest) -> int:
-    """CREATE [ALIGNED] TIMESERIES; the database too, if there is none. A device is aligned, or not, for good."""
+    """Execute CREATE [ALIGNED] TIMESERIES; create the database if needed.
+
+    The first series of a device decides for good whether it is aligned.
+    """
     device = join_nodes(statement.device.nodes)
     if statement.device.has_wildcard:
         raise UserMistake(f"{device} is a pattern: a series needs one path", code=509)
@@ -121,13 +127,16 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
 
 
 def delete_timeseries(store: Database, statement: DeleteTimeseries, request: WriteRequest) -> int:
-    """DROP TIMESERIES, of all that the patterns match but for those of device templates; of none if one has nothing."""
+    """Execute DROP TIMESERIES of the series that the patterns match, except for series of device templates.
+
+    If a pattern matches none, drop nothing.
+    """
     found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
     count = 0
     for path, matched in found:
         if any(given_by(store.schema, device, series.measurement) is None for device, series in matched):
             continue
-        # What somebody else is dropping is gone everywhere when this has looked for it.
+        # Another client may be dropping these series: this deletion returns after they are gone on all nodes.
         removed = 0 if matched else store.delete_series(str(path), request=request)
         if not removed:
             raise UserMistake(f"Timeseries [{path}] does not exist{_hint(store, path, matched)}", code=508)
@@ -137,7 +146,7 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
 
 
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
-    """Of which series a DELETE of these takes points, and how many they are.
+    """Return the patterns of the points that a DELETE removes, and the number of matching series.
 
     Raises UserMistake 508 for a view, which has no points.
     """
@@ -153,14 +162,21 @@ def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[lis
 
 
 def _own_paths(pattern: str, matched: Iterable[Matched]) -> list[str]:
-    """The pattern, and before it the paths of series that it means by their alias only: points lie under own names."""
+    """Return the pattern, preceded by the paths of series that it matches by alias only.
+
+    Points are stored by measurement, which a pattern over an alias does not match.
+    """
     parsed = parse_pattern(pattern)
     named = [(*split_path(device.path), one.measurement) for device, one in matched if one.alias is not None]
     return [*(join_nodes(nodes) for nodes in named if not parsed.matches(nodes)), pattern]
 
 
 def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> list[str]:
-    """Patterns of those that are no template's: `_own_paths` of what is given, or of each device without template."""
+    """Return patterns of the matched series that do not belong to a template.
+
+    If no device uses a template, these are the `_own_paths` of `path`. Otherwise they are the `_own_paths` of each
+    device without one, and the paths of the other series of devices with one.
+    """
     own: dict[str, list[Matched]] = {}
     using = set()
     for device, series in matched:
@@ -179,14 +195,14 @@ def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> l
 
 
 def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> str:
-    """Why there is nothing to be dropped, if it is not for want of series."""
+    """Return the reason why nothing can be dropped, to append to the message; empty if there are no such series."""
     if matched:
         return ", or is a device template's: DEACTIVATE that there"
     return ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
 
 
 def alter_timeseries(store: Database, statement: AlterTimeseries, request: WriteRequest) -> int:
-    """ALTER TIMESERIES, and ALTER VIEW of tags and attributes. Raises UserMistake."""
+    """Execute ALTER TIMESERIES, or ALTER VIEW of tags and attributes."""
     if is_view(store.schema.catalogue, str(statement.path)):
         return alter_view(store, statement, request)
     device, name = split_series(str(statement.path))
@@ -203,7 +219,7 @@ def alter_timeseries(store: Database, statement: AlterTimeseries, request: Write
 
 
 def alter_storage(store: Database, statement: AlterStorage, request: WriteRequest) -> int:
-    """SET STORAGE_PROPERTIES of all series that the patterns match, but for those of device templates."""
+    """Execute SET STORAGE_PROPERTIES for the series that the patterns match, except for series of device templates."""
     encoding, compressor = declared_encoding(statement.encoding), declared_compressor(statement.compressor)
     found: dict[str, dict[str, None]] = {}
     for path in statement.paths:
@@ -222,7 +238,7 @@ def alter_storage(store: Database, statement: AlterStorage, request: WriteReques
 def _alter_type(
     store: Database, device: schema.DeviceSchema, series: schema.SeriesSchema, type_: DataType, request: WriteRequest
 ) -> int:
-    """SET DATA TYPE; how it is declared otherwise stays, as far as it goes with the type."""
+    """Execute SET DATA TYPE; the encoding stays if it supports the new type."""
     if series.type is type_:
         return 0
     given = given_by(store.schema, device, series.measurement)

@@ -1,7 +1,8 @@
-"""CREATE, DROP and SHOW of functions and triggers that users wrote.
+"""CREATE, DROP and SHOW of user-defined functions and triggers.
 
-A registration is for all nodes, so all must have what it names before it is made: the others are asked, and one that
-does not answer may be without. A node that comes later, or lost its package, says so when it is to call it.
+A registration applies to all nodes, so its entry point must be installed on all of them first: the other nodes are
+asked, and one that does not answer counts as a node without it. A node that joins later, or lost the package, reports
+the missing entry point when it has to call it.
 """
 
 from __future__ import annotations
@@ -22,17 +23,20 @@ from saros_storage.schema import Catalogue, SchemaChange
 
 
 class Installations(Protocol):
-    """What the other nodes of a cluster have installed."""
+    """The extensions installed on the other nodes of a cluster."""
 
     def require(self, group: str, entry: str) -> None:
-        """Raise UserMistake 1200 or 1303 that names the first node without an entry point of a group, and why it is."""
+        """Raise UserMistake 1200 or 1303, with the node and the reason, if a node lacks an entry point of a group."""
         ...
 
 
 def extension_changes(
     statement: ExtensionStatement, catalogue: Catalogue, installations: Installations | None
 ) -> list[SchemaChange]:
-    """What a CREATE or DROP changes. Raises UserMistake for what cannot be."""
+    """Return the schema changes of a CREATE or DROP. Raises UserMistake if it is not possible.
+
+    `installations` is None without other nodes.
+    """
     match statement:
         case CreateFunction():
             changes, group = function_creation(statement, catalogue), FUNCTIONS_GROUP
@@ -48,7 +52,7 @@ def extension_changes(
 
 
 def show_functions(catalogue: Catalogue) -> RowSet:
-    """SHOW FUNCTIONS: those of Saros, and those that were registered, by name."""
+    """Return the rows of SHOW FUNCTIONS: built-in and registered functions, sorted by name."""
     kinds = dict.fromkeys(AGGREGATES, "built-in aggregate function")
     kinds |= {name: f"built-in {function.kind.value} function" for name, function in FUNCTIONS.items()}
     kinds |= dict.fromkeys(POINT_FUNCTIONS, "built-in series function")
@@ -60,7 +64,7 @@ def show_functions(catalogue: Catalogue) -> RowSet:
 
 
 def show_triggers(triggers: Triggers) -> RowSet:
-    """SHOW TRIGGERS, as this node has them."""
+    """Return the rows of SHOW TRIGGERS, with their state on this node."""
     fields = _texts("TriggerName", "Event", "Type", "State", "PathPattern", "ClassName", "NodeID")
     return RowSet(fields, [*triggers.rows()])
 

@@ -1,11 +1,11 @@
-"""Writes of several threads that go together: those that come while others are under way wait, and are one group.
+"""Group writes: concurrent writes of several threads are passed to the database in one call.
 
-    nothing under way       goes at once                       a single writer never waits for others
-    a group under way       waits; when the group is over, the first that waits leads all of them
-    ... for HOLD_SECONDS    goes without the group: one of its writes may have met with trouble
+    no group in progress            a write starts at once: a single writer never waits for others
+    a group in progress             a write waits; when the group ends, the first waiting write leads the next group
+    ... for over HOLD_SECONDS       a waiting write starts without waiting for the group, which may be stuck
 
-The leader hands all writes of its group to the database in one call, and waits for them; the others sleep. So a write
-costs one switch of threads instead of one for each lock and each fsync on its way. Each write has its own outcome.
+The leader passes all writes of its group to the database in one call and waits for them; the other threads sleep. A
+write therefore costs one thread switch instead of one for each lock and each fsync. Each write has its own outcome.
 Thread-safe.
 """
 
@@ -20,16 +20,16 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.write_request import WriteRequest
 
-#: The longest time that a group keeps other writes waiting.
+#: The longest time that other writes wait for a group.
 HOLD_SECONDS = 0.05
-#: A write that has no outcome after this is written by itself, which finds out what became of it.
+#: A write without an outcome after this time is retried by itself, which determines its outcome.
 PENDING_SECONDS = 2.0
 
 Submit = Callable[[Sequence[tuple[Tablet, WriteRequest]]], Sequence[PendingWrite | None]]
 
 
 class _Member:
-    """A write that waits for its turn, or belongs to a group."""
+    """A write that waits for a group, or belongs to one."""
 
     __slots__ = ("after", "is_over", "is_written", "pending", "request", "tablet", "wake")
 
@@ -37,35 +37,36 @@ class _Member:
         self.tablet = tablet
         self.request = request
         self.pending: PendingWrite | None = None
-        #: None: that is not known yet.
+        #: None while the outcome is not known.
         self.is_written: bool | None = None
-        #: Its group is over.
+        #: True after its group has ended.
         self.is_over = False
-        #: The one that it wakes then: all at once would contend for the interpreter.
+        #: The member that it wakes then. Threads woken all at once would contend for the interpreter's lock.
         self.after: _Member | None = None
-        #: Held while the thread has nothing to do.
+        #: The thread sleeps by acquiring this lock; releasing it wakes the thread.
         self.wake = threading.Lock()
         self.wake.acquire()
 
 
 class GroupedWrites:
-    """See the module."""
+    """The concurrent writes of one database."""
 
     def __init__(self, submit: Submit, clock: Clock) -> None:
         """`submit`: see `Database.submit_writes`."""
         self._submit = submit
         self._clock = clock
-        #: Guards the next three.
+        #: Guards the next three fields.
         self._lock = threading.Lock()
         self._waiting: list[_Member] = []
-        #: The write whose thread leads a group, or was woken to, and since when; None: nothing is under way.
+        #: The write whose thread leads a group, or was woken to lead one, and the time since; None without a group.
         self._leader: _Member | None = None
         self._led_since_ns = 0
 
     def write(self, tablet: Tablet, request: WriteRequest) -> bool | None:
-        """Write a tablet of series that exist; return whether it is written. Otherwise `Database.write` has to do it.
+        """Write a tablet of existing series; return True if it is written.
 
-        None: it was begun, and may be written all the same.
+        Otherwise the caller must use `Database.write`: after False, the tablet was not written; after None, the write
+        was started and its outcome is not known.
         """
         own = _Member(tablet, request)
         with self._lock:
@@ -82,7 +83,10 @@ class GroupedWrites:
         return bool(own.is_written)
 
     def _take_group(self, own: _Member) -> Sequence[_Member]:
-        """Take all that waits, to lead it, unless another thread leads, and does not take long; under the lock."""
+        """Take all waiting writes, to lead them as a group. Call with the lock held.
+
+        The result is empty if another thread leads a group for less than HOLD_SECONDS, or has taken the write.
+        """
         now_ns = self._clock.monotonic_ns()
         is_led = self._leader not in (None, own) and now_ns - self._led_since_ns < HOLD_SECONDS * 1e9
         if is_led or own not in self._waiting:
@@ -92,7 +96,7 @@ class GroupedWrites:
         return group
 
     def _sleep(self, own: _Member) -> Sequence[_Member]:
-        """Sleep until the write's group is over, or return the group that it is to lead."""
+        """Sleep until the write's group has ended, or return the group that the write must lead."""
         while not own.is_over:
             own.wake.acquire(timeout=HOLD_SECONDS)
             with self._lock:
@@ -101,7 +105,7 @@ class GroupedWrites:
         return ()
 
     def _lead(self, own: _Member, group: Sequence[_Member]) -> None:
-        """Write a group, wake its members one after the other, and hand the lead over."""
+        """Write a group, wake its first member and the next leader; each member wakes the following one."""
         try:
             self._write(group)
         finally:
@@ -119,7 +123,7 @@ class GroupedWrites:
                     _wake(member)
 
     def _write(self, group: Sequence[_Member]) -> None:
-        """Begin all writes, and wait for their outcomes as long as others may be kept waiting."""
+        """Start all writes of a group, and wait up to HOLD_SECONDS for their outcomes."""
         pending = self._submit([(member.tablet, member.request) for member in group])
         until_ns = self._clock.monotonic_ns() + round(HOLD_SECONDS * 1e9)
         for member, write in zip(group, pending, strict=True):
@@ -128,13 +132,13 @@ class GroupedWrites:
                 member.is_written = write.wait(max(until_ns - self._clock.monotonic_ns(), 0) / 1e9)
 
     def _patience_s(self, request: WriteRequest) -> float:
-        """Return the seconds to wait for a write that has taken long."""
+        """Return the seconds to wait for the outcome of a write that its group has not waited for."""
         if request.deadline_ns is None:
             return PENDING_SECONDS
         return min(PENDING_SECONDS, max(request.deadline_ns - self._clock.monotonic_ns(), 0) / 1e9)
 
 
 def _wake(member: _Member) -> None:
-    """Let the thread of a member go on; under the lock."""
+    """Wake the thread of a member. Call with the lock held."""
     if member.wake.locked():
         member.wake.release()

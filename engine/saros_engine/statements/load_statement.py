@@ -1,11 +1,12 @@
-"""LOAD: which files a statement means, and whether they may be read.
+"""LOAD: finds the files of a statement, checks that they may be read, and loads them.
 
     LOAD 'file'      that file
-    LOAD 'folder'    all *.tsfile below it, in the order in which they count: by folder, then by time and version in
-                     IoTDB's names, so that unsequence files come after the sequence files that they correct
+    LOAD 'folder'    all *.tsfile files below it, in order of precedence: by folder, then by time and version in IoTDB's
+                     names, so that unsequence files come after the sequence files that they correct
 
-Each file is all or nothing; of several, those that can be loaded are, and the error says which could not. A server
-reads only below the folders that its configuration names: links are followed first, so that none leads out of them.
+Each file is loaded completely or not at all. If some of several files cannot be loaded, the others are, and the error
+lists the failures. A server reads only files below the folders of its configuration; symbolic links are resolved before
+the check.
 
 Runs on the caller's thread.
 """
@@ -25,16 +26,16 @@ from saros_storage.loading.loader import LoadOptions
 
 _NOT_ALLOWED, _NOT_READABLE = 2050, 2051
 _SUFFIX = ".tsfile"
-#: Failures that an error of several files names.
+#: The number of failures that the error lists.
 _FAILURES_MAX = 5
 
 
 def load_files(
     store: Database, statement: Load, level: int, folders: Sequence[str] | None, request: WriteRequest
 ) -> int:
-    """Carry out a LOAD; how many files were loaded. `folders`: those that may be read; None: any.
+    """Execute a LOAD; return the number of files loaded. `folders`: the folders that may be read, None for all.
 
-    Raises UserMistake 2050, 2051, 503 (a view is where a series would be made), and what `Database.load` raises.
+    Raises UserMistake 2050, 2051, 503 (a view is at the path of a series to create), and the errors of `Database.load`.
     """
     options = LoadOptions(statement.level or level, statement.verify is not False, require_no_views)
     paths = list(_files(statement.source, folders))

@@ -1,4 +1,4 @@
-"""Statements that change the schema: each is dispatched here to the module that implements its kind."""
+"""Dispatch of the statements that change the schema to the modules that implement them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from saros_storage.base.write_request import WriteRequest
 
 
 class SchemaStatements:
-    """See the module."""
+    """Runs the statements that change the schema of a database. Thread-safe."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class SchemaStatements:
         asked: Callable[[Access], AuthorizationRequest],
         installations: Installations | None,
     ) -> None:
-        """`installations`: what the other nodes have installed; None: there are none."""
+        """`asked` returns the authorization request of an access; `installations` is None without other nodes."""
         self._store = store
         self._writer = writer
         self._queries = queries
@@ -41,9 +41,10 @@ class SchemaStatements:
         self._installations = installations
 
     def run(self, statement: ast.Statement, session: SessionContext, text: str, request: WriteRequest) -> int:
-        """Carry it out; how many things it changed. Raises what is wrong with it: UserMistake, EngineError."""
+        """Execute a statement; return the number of objects that it changed. Raises UserMistake, EngineError."""
         store = self._store
-        if not isinstance(statement, ast.CreateDatabase | ast.CreateTimeseries):  # what others change is looked up here
+        # The other statements look up existing objects, so the schema must be current.
+        if not isinstance(statement, ast.CreateDatabase | ast.CreateTimeseries):
             wait_for_schema(store, patterns_of(statement), request.deadline_ns)
         match statement:
             case ast.CreateDatabase():
@@ -93,7 +94,7 @@ class SchemaStatements:
     ) -> int:
         moment = self._queries.moment(session)
         query = continuous_query(create, text, session.access.user, moment)
-        # What is wrong with it shows now, and not when it runs.
+        # Plan and authorize a run now, so that errors appear here and not at the first run.
         select = query.select(moment.now)
         authorize(select, self._authorization_request(session.access))
         targets_of(select, plan_select(select, self._queries.context(session)))

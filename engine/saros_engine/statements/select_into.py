@@ -1,7 +1,7 @@
-"""SELECT INTO at work: the blocks of a query become batches for its targets, and rows that say what was written.
+"""SELECT INTO: writes the blocks of a query as batches to its targets, and returns rows that report the counts.
 
-Nulls are not written; a series of which there is nothing is not made. Rows without a time (an aggregate over all) get
-time 0. Each block is one batch per device: what was written before an error stays.
+Nulls are not written, and a series without points is not created. Rows without a time (an aggregate over all rows) get
+time 0. Each block is one batch per device; if an error occurs, batches written before it remain.
 
 Runs on the caller's thread.
 """
@@ -22,13 +22,14 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, DataType, Int64Array, Scalar
 
 _TYPE_MISMATCH = 507
-#: `Written` is INT32, as clients of IoTDB expect; larger counts are shown as this one.
+#: `Written` is INT32, as clients of IoTDB expect; larger counts are shown as this value.
 _WRITTEN_MAX = 2**31 - 1
-#: (device, times, columns by measurement, ALIGNED was said) -> written.
+#: Writes a batch: device, times, columns by measurement, and whether INTO says ALIGNED.
 WriteBatch = Callable[[str, Int64Array, dict[str, Column], bool], None]
 
 
-#: Columns go to series of other types where no value is out of range; whole numbers may lose digits in floating ones.
+#: The types of series that columns of each type may be written to: no value is out of range, although integers may lose
+#: digits in floating-point series.
 _WIDER: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP}),
@@ -40,7 +41,7 @@ _WIDER: dict[DataType, frozenset[DataType]] = {
 
 
 def check_types(targets: Sequence[Target], fields: Sequence[Field], schema: SchemaReader) -> None:
-    """Raise UserMistake 507 for a target whose series is there with a type that the column would be cut to."""
+    """Raise UserMistake 507 if the series of a target exists with a type that the column cannot be written to."""
     for target in targets:
         device = schema.device(target.device)
         series = None if device is None else device.find(target.measurement)
@@ -53,7 +54,7 @@ def check_types(targets: Sequence[Target], fields: Sequence[Field], schema: Sche
 
 
 def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list[int | None]:
-    """Write all rows; how many points went to each target, None for those that no row was for."""
+    """Write all rows; return the number of points written to each target, None for targets without rows."""
     counts: list[int | None] = [None] * len(targets)
     while (block := rows.next_block()) is not None:
         times = np.zeros(block.rows, np.int64) if block.time is None else block.time
@@ -75,7 +76,7 @@ def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list
 
 
 def _by_device(targets: Sequence[Target]) -> Iterator[list[int]]:
-    """The numbers of the targets that take the same rows to the same device."""
+    """Yield the indexes of the targets that take the same rows to the same device, group by group."""
 
     def key(number: int) -> tuple[str, str]:
         return targets[number].source or "", targets[number].device
@@ -85,7 +86,7 @@ def _by_device(targets: Sequence[Target]) -> Iterator[list[int]]:
 
 
 def _rows_of(block: Block, source: str | None) -> BoolArray | None:
-    """The rows of a device; None: all."""
+    """Return a mask of the rows of a device; None for all rows."""
     if source is None:
         return None
     return np.array([name == source for name in block.columns[0].to_list()], np.bool_)
@@ -103,7 +104,10 @@ def _write(device: str, times: Int64Array, columns: dict[str, Column], aligned: 
 def written(
     targets: Sequence[Target], names: Sequence[str], counts: Sequence[int | None]
 ) -> tuple[list[Field], list[list[Scalar]]]:
-    """What SELECT INTO answers, nothing of targets that no row was for; `names` are the result columns'."""
+    """Return the fields and rows that SELECT INTO answers, without targets that had no rows.
+
+    `names`: the names of the query's result columns.
+    """
     by_device = any(target.source is not None for target in targets)
     fields = [Field("SourceDevice", DataType.TEXT)] if by_device else []
     fields += [Field("SourceColumn", DataType.TEXT), Field("TargetTimeseries", DataType.TEXT)]

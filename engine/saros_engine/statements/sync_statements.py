@@ -1,10 +1,10 @@
-"""SHOW SENDERS, RECEIVERS, SYNC; TRANSFER DEVICE, DROP SENDER: the sync tool as its server's users see it.
+"""Statements about the sync tool: SHOW SENDERS, RECEIVERS and SYNC, TRANSFER DEVICE, DROP SENDER.
 
-    SHOW SENDERS      who has sent here: a row per sender
+    SHOW SENDERS      the senders that sync to this database: a row per sender
     SHOW SYNC         devices that were refused: a row per device and sender
-    SHOW RECEIVERS    whom `saros sync` sends what this folder has: a row per receiver
+    SHOW RECEIVERS    the receivers to which `saros sync` sends this folder's data: a row per receiver
 
-What there is to tell comes from a `SyncAdmin`, of the server. Any thread.
+The server provides the `SyncAdmin` that answers them. Any thread.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _RECEIVERS = (
 
 @dataclass(frozen=True, slots=True)
 class SenderRow:
-    """A sender, in the order of the columns. `committed_ns` since the epoch; 0: never.
+    """A sender. `committed_ns`: the time of its last committed round since the epoch, 0 before the first one.
 
-    `receiving`: the round on its way, None: none is; `lacking`: bytes of it, None: that is not known yet.
+    `receiving`: the round in progress, None between rounds; `lacking`: its missing bytes, None while not known.
     """
 
     id: str
@@ -70,7 +70,7 @@ class SenderRow:
 
 @dataclass(frozen=True, slots=True)
 class ReceiverRow:
-    """A receiver of this folder's sender. `shows_ns`: it shows what was sealed then; 0: nothing yet."""
+    """A receiver of this folder's sender. `shows_ns`: the receiver shows data sealed until then; 0 for none yet."""
 
     name: str
     state: str
@@ -84,31 +84,31 @@ class ReceiverRow:
 
 
 class SyncAdmin(Protocol):
-    """What the sync tool does here. Methods raise StorageError."""
+    """The sync tool of a server. Methods raise StorageError."""
 
     def senders(self) -> Sequence[SenderRow]:
-        """Who has sent."""
+        """Return the senders that sync to this database."""
         ...
 
     def refused(self) -> Sequence[tuple[str, str, str, str]]:
-        """Sender, device, owner, reason."""
+        """Return sender, device, owner and reason of each refused device."""
         ...
 
     def receivers(self) -> Sequence[ReceiverRow]:
-        """Whom this folder's sender sends to."""
+        """Return the receivers of this folder's sender."""
         ...
 
     def transfer(self, device: str, sender: str) -> None:
-        """Show a device as another sender has it."""
+        """Make a sender the owner of a device: show the data that it has sent."""
         ...
 
     def drop(self, sender: str) -> int:
-        """Forget a sender with all that it has sent; how many devices it had."""
+        """Remove a sender and all data that it has sent; return the number of its devices."""
         ...
 
 
 def show_sync(kind: ast.ShowKind, desk: SyncAdmin | None, time_text: Callable[[int], str]) -> RowSet:
-    """The rows; `time_text` prints a time in seconds since the epoch."""
+    """Return the rows of a SHOW about sync; `time_text` formats a time in seconds since the epoch."""
 
     def text_of_time(time_ns: int) -> str | None:
         return time_text(time_ns // _NANOSECONDS) if time_ns else None
@@ -140,7 +140,7 @@ def _require_sync_admin(desk: SyncAdmin | None) -> SyncAdmin:
 
 
 def run_sync_statement(statement: ast.SyncStatement, desk: SyncAdmin | None) -> int:
-    """How many devices it concerned. Raises StorageError."""
+    """Execute a statement; return the number of devices that it concerned. Raises StorageError."""
     desk = _require_sync_admin(desk)
     match statement:
         case ast.TransferDevice(device, sender):

@@ -1,7 +1,7 @@
-"""CREATE USER to SHOW TOKENS: statements about users as changes of a `Directory`, and its state as rows.
+"""Statements about users, roles, privileges and tokens, as changes of a `Directory`, and lists of its content.
 
-Whether the session may is decided before (`authorization`); lists are cut to what it may see. Passwords become hashes
-here, by the function that was given, and go no further; the secret of a new token goes into the answer only.
+`authorization` has checked the session's privileges before; lists contain only entries that the session may see.
+Passwords are replaced by their hashes here and go no further. The secret of a new token appears only in the answer.
 Thread-safe.
 """
 
@@ -64,7 +64,7 @@ class UserRequest:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret of a token, and the hash that is kept of it."""
+    """The secret of a new token, and the hash of it that is stored."""
 
     text: str = field(repr=False)
     digest: str = field(repr=False)
@@ -76,17 +76,17 @@ class UserStatements:
     def __init__(
         self, directory: Directory, hash_password: Callable[[str, str], str], new_secret: Callable[[], Secret]
     ) -> None:
-        """`hash_password(user, password)` raises UserMistake for a password that is too weak."""
+        """`hash_password(user, password)` returns the hash; it raises UserMistake if the password is too weak."""
         self.directory = directory
         self._hash_password = hash_password
         self._new_secret = new_secret
 
     def users(self) -> Users:
-        """The state as it is known here."""
+        """Return the users as this node knows them."""
         return self.directory.users()
 
     def run(self, statement: ast.UserStatement, asked: UserRequest) -> RowSet | None:
-        """Carry out a statement; rows of LIST, SHOW and CREATE TOKEN, None of others.
+        """Execute a statement; return the rows of LIST, SHOW and CREATE TOKEN, None for others.
 
         Raises UserMistake, SemanticError, StorageError.
         """
@@ -111,7 +111,7 @@ class UserStatements:
                 return None
 
     def _create_token(self, create: ast.CreateToken, asked: UserRequest) -> RowSet:
-        """Create a token; its row has the secret, which is nowhere else."""
+        """Create a token; return its row, which has the secret."""
         moment, user = asked.moment, _owner(create.user, asked.access)
         expires = None if create.expires is None else constant_time(create.expires, moment)
         if expires is not None and expires <= moment.now:
@@ -150,7 +150,7 @@ class UserStatements:
 
 
 def _owner(user: str | None, access: Access) -> str:
-    """Return the user whose token a statement means. Raises SemanticError."""
+    """Return the user that a statement about tokens refers to. Raises SemanticError if it is unknown."""
     owner = access.user if user is None else user
     if not owner:
         raise SemanticError(
@@ -168,7 +168,7 @@ def _ticks(milliseconds: int | None, moment: TimeContext) -> int | None:
 
 
 def _check_not_administrator(statement: ast.UserStatement, users: Users) -> None:
-    """Raise UserMistake for what would be granted to, or revoked from, a user who may everything."""
+    """Raise UserMistake if the statement grants to, or revokes from, an administrator."""
     match statement:
         case (
             ast.GrantRole(_, name)
@@ -220,7 +220,7 @@ def _names(title: str, names: Iterable[str]) -> RowSet:
 
 
 def _list_privileges(users: Users, of: ast.Principal) -> RowSet:
-    """Own privileges first, then those of each role, with the role's name in front."""
+    """Return the rows of LIST PRIVILEGES: a user's own privileges first, then those of each of its roles."""
     if of.kind is ast.PrincipalKind.ROLE:
         return RowSet(_PRIVILEGE_FIELDS, _rows("", users.role(of.name).grants))
     user = users.user(of.name)
@@ -254,7 +254,7 @@ def _token_row(token: Token, moment: TimeContext) -> Sequence[Scalar]:
 
 
 def _date(day: int) -> int:
-    """Return a DATE of days since 1970."""
+    """Return the DATE (as YYYYMMDD) of a number of days since 1970."""
     found = _EPOCH + timedelta(days=day)
     return found.year * 10_000 + found.month * 100 + found.day
 

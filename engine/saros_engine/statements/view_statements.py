@@ -1,4 +1,7 @@
-"""CREATE, ALTER, RENAME and DROP VIEW, as entries of the schema's catalogue. Each answers how many views it changed."""
+"""CREATE, ALTER, RENAME and DROP VIEW, as changes of entries in the schema's catalogue.
+
+Functions that execute a statement return the number of views that it changed.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,12 @@ from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import SeriesSchema, SetEntry
 
 _METADATA, _EXISTS, _MISSING = 507, 503, 508
-#: Calls whose result depends on more than the values of one row.
+#: Functions whose result depends on more than the values of one row.
 _NEEDS_OTHER_ROWS = frozenset({"now", "version", *(function.name for function in SERIES_FUNCTIONS)})
 
 
 def planned_views(statement: CreateView, context: PlanContext) -> list[View]:
-    """The views of a CREATE VIEW, to be made. Raises SemanticError."""
+    """Return the views that a CREATE VIEW defines. Raises SemanticError."""
     sources = plan_select(statement.select, context).sources
     for source in sources:
         if calls_registered(source):
@@ -55,14 +58,14 @@ def planned_views(statement: CreateView, context: PlanContext) -> list[View]:
 
 
 def _needs_more(part: Expression) -> bool:
-    """Whether it needs more than one row, or the moment of the query."""
+    """Return whether an expression needs more than one row, or the time of the query."""
     return isinstance(part, Call) and (
         is_aggregate(part) or makes_points(part) or part.name.lower() in _NEEDS_OTHER_ROWS
     )
 
 
 def _by_own_names(expression: Expression, context: PlanContext) -> Expression:
-    """With series by their measurements, where the statement has aliases."""
+    """Return the expression with aliases of series replaced by their measurements."""
     names = []
     for path in paths_of(expression):
         device = context.schema.device(join_nodes(path.nodes[:-1]))
@@ -72,7 +75,7 @@ def _by_own_names(expression: Expression, context: PlanContext) -> Expression:
 
 
 def create_views(store: Database, writer: Writer, views: Sequence[View], request: WriteRequest, *, exist: bool) -> int:
-    """CREATE VIEW and, if they `exist`, ALTER VIEW ... AS."""
+    """Execute CREATE VIEW, or ALTER VIEW ... AS if the views must `exist`."""
     for view in views:
         if exist:
             _require_view(store, view.path)
@@ -86,7 +89,7 @@ def create_views(store: Database, writer: Writer, views: Sequence[View], request
 
 
 def _altered(store: Database, view: View) -> View:
-    """The view with the tags and attributes that it has already."""
+    """Return the view with the tags and attributes of the existing view, if there is one."""
     text = store.schema.catalogue.get(KIND, view.path)
     if text is None:
         return view
@@ -102,7 +105,7 @@ def _require_view(store: Database, path: str) -> View:
 
 
 def _check_place(store: Database, path: str) -> None:
-    """Raise UserMistake 503 if something is there, or a series or view above it."""
+    """Raise UserMistake 503 if the path, or one below it, is in use, or a series or view is above it."""
     nodes = split_path(path)
     catalogue = store.schema.catalogue
     for count in range(3, len(nodes) + 1):
@@ -117,7 +120,7 @@ def _check_place(store: Database, path: str) -> None:
 
 
 def rename_view(store: Database, statement: RenameView, request: WriteRequest) -> int:
-    """ALTER VIEW ... RENAME TO."""
+    """Execute ALTER VIEW ... RENAME TO."""
     view = _require_view(store, str(statement.path))
     target = str(statement.to)
     split_series(target)
@@ -129,7 +132,7 @@ def rename_view(store: Database, statement: RenameView, request: WriteRequest) -
 
 
 def drop_views(store: Database, statement: DropViews, request: WriteRequest) -> int:
-    """DROP VIEW; of none if one of the paths has none."""
+    """Execute DROP VIEW; if one of the paths matches no view, drop none."""
     dropped: dict[str, None] = {}
     for path in statement.paths:
         pattern = parse_pattern(str(path))
@@ -149,13 +152,13 @@ def forget_views(store: Database, database: str, request: WriteRequest) -> None:
 
 
 def alter_view(store: Database, statement: AlterTimeseries, request: WriteRequest) -> int:
-    """ALTER VIEW of tags and attributes."""
+    """Execute ALTER VIEW of tags and attributes."""
     view = _require_view(store, str(statement.path))
     if statement.type_name is not None:
         raise UserMistake(f"{view.path} is a view, whose type is that of what it looks at: alter that", code=_METADATA)
     if statement.alias is not None:
         raise UserMistake(f"{view.path} is a view, which has no alias: RENAME it", code=_METADATA)
-    # Any type will do: a view's tags and attributes are altered as a series' are.
+    # Tags and attributes are altered like those of a series; the type does not matter.
     series = SeriesSchema(
         view.path, DataType.TEXT, Encoding.PLAIN, DEFAULT_COMPRESSOR, None, view.tags, view.attributes
     )

@@ -1,20 +1,21 @@
-"""Writing: INSERT statements and columnar batches become tablets, with the schema changes that they need.
+"""Writing: turns INSERT statements and columnar batches into tablets and the schema changes that they need.
 
     INSERT rows -- per measurement: type, values --> columns --> Tablet --> Store.write(tablets, creates)
     batch of columns -----------------------------------------^
 
-A series that is not there is created with the type of its first value: true and false BOOLEAN, numbers DOUBLE, quoted
-text TEXT (INSERT); of a batch, the type of its array. So is the database, some levels below root. A null is an absent
-point; NaN is a value. Columns of nulls only are left out before anything else is decided: their types say nothing.
+A missing series is created. Its type is that of its array in a batch, and that of its first value in an INSERT: BOOLEAN
+for true and false, DOUBLE for numbers, TEXT for quoted text. A missing database is created at a configured level below
+root. A null is an absent point; NaN is a value. Columns that contain only nulls are dropped first: their types mean
+nothing.
 
-Values of a series that keeps so many decimals are rounded here, so that log, memory and files agree.
+Values of series with a number of decimals are rounded here, so that log, memory and files agree.
 
-INSERT is partial, as in IoTDB: a value that does not fit is left out, the others of its row and its measurement are
-written, and the error names it (code 507). A batch is all or nothing, unless it is partial: then columns that do not
-fit are left out. Columns widen to the series' type where no value can be lost; floats go to series of integers if all
-of them are whole numbers, since data frames keep integers with gaps as floats. Rows that are expired when they come are
-left out of either, and an error (607) says so. Both are `PartlyWritten`, which says how many points were written and
-everything that was left out.
+INSERT can be partial, as in IoTDB: values that do not fit are left out, the other values are written, and the error
+(507) names those that were left out. A batch is written completely or not at all, unless it is partial: then columns
+that do not fit are left out. Columns are widened to the series' type where no value can be lost. Floats are accepted by
+series of integers if all of them are integral, because data frames store integers with gaps as floats. Both INSERT and
+batches leave out rows that are expired when they arrive, and report them by an error (607). Both errors are
+`PartlyWritten`, which gives the number of points written and lists what was left out.
 
 Thread-safe.
 """
@@ -59,11 +60,12 @@ from saros_storage.schema import CreateDatabase, DeviceSchema, Expiry, SchemaCha
 
 _TYPE_MISMATCH = 507
 _OUT_OF_TTL = 607
-#: Measurements that a message names.
+#: The number of measurements that a message names.
 _NAMED_MAX = 5
-#: Database, series, path exist already; a series' type, a series, a device is not what it was taken for.
+#: Codes of errors that a concurrent schema change can cause: a database, series or path exists already; a series' type,
+#: a series or a device's alignment is not as expected.
 _OVERTAKEN = (501, 503, 506, 507, 508, 511)
-#: Batch columns of these types may go to series of those.
+#: The types of series that accept batch columns of each type.
 _ACCEPTED: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP, DataType.INT32, DataType.FLOAT}),
@@ -73,9 +75,9 @@ _ACCEPTED: dict[DataType, frozenset[DataType]] = {
     DataType.STRING: frozenset({DataType.TEXT}),
     DataType.TIMESTAMP: frozenset({DataType.INT64}),
 }
-#: Shapes of batches whose look-ups are remembered: some 600 bytes each.
+#: The number of cached shapes of batches, of some 600 bytes each.
 _SHAPES_MAX = 50_000
-#: Sets of series that devices are created with; each set is made once.
+#: The number of cached sets of series that devices are created with.
 _SERIES_SETS_MAX = 4_096
 
 
@@ -86,48 +88,48 @@ def new_series(measurement: str, type_: DataType, tags: Mapping[str, str] = Mapp
 
 @lru_cache(_SERIES_SETS_MAX)
 def _new_series_of_all(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> tuple[SeriesSchema, ...]:
-    """Return series with their types' defaults; devices that are created with the same ones share them."""
+    """Return series with their types' defaults; devices created with the same series share them."""
     return tuple(map(new_series, measurements, types))
 
 
 class PartlyWritten(UserMistake):
-    """A write that left out rows or values; `transforms` were written."""
+    """A write that left out rows or values; `points` is the number of points written."""
 
     def __init__(self, device: str, points: int, given: int, left_out: Sequence[str], *, code: int) -> None:
-        """`given`: points of the request; `left_out`: which of them were not written, and why."""
+        """`given`: the number of points of the request; `left_out`: those not written, with the reasons."""
         message = f"{points} of {given} points of {device} were written; left out: {'; '.join(left_out)}"
         super().__init__(message, code=code)
         self.points = points
 
 
 def points_of(columns: Sequence[Column]) -> int:
-    """How many points there are in columns."""
+    """Return the number of points in columns."""
     return sum([column.present_count for column in columns])
 
 
 def _with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
-    """The columns without those of nulls only, whose types say nothing; the same mapping if there are none of these."""
+    """Return the columns without those that contain only nulls; the same mapping if there are no such columns."""
     absent = {name for name, column in columns.items() if column.valid is not None and not column.valid.any()}
     return {name: column for name, column in columns.items() if name not in absent} if absent else columns
 
 
-#: Of a batch: its device as given, measurements, types, and whether it is to be aligned.
+#: The shape of a batch: its device as written by the caller, measurements, types, and requested alignment.
 _Key = tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """A batch that was checked: its columns have a value for each of its rows, and points; no row is expired."""
+    """A checked batch: each column has one value per row and at least one point, and no row is expired."""
 
     key: _Key
     times: Int64Array
     columns: Mapping[str, Column]
-    #: The points that it was given, and which of its rows were expired; empty: none.
+    #: If rows were expired: the number of points including theirs, and a text that describes them.
     given: int = 0
     expired: str = ""
-    #: Columns that do not fit their series are left out.
+    #: True if columns that do not fit their series are left out.
     partial: bool = False
-    #: Of the series that it creates.
+    #: Tags of the series that the batch creates.
     tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -141,22 +143,22 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """A batch as it is written under the schema as it is."""
+    """A batch as a tablet that fits the current schema."""
 
     tablet: Tablet
     creates: Sequence[SchemaChange] = ()
-    #: Columns of a partial batch that are not in the tablet: their points, and the reasons.
+    #: For the columns of a partial batch that are not in the tablet: the number of their points, and the reasons.
     lost: int = 0
     misfits: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _JointWrite:
-    """Batches of different devices that one write takes, and the schema changes that they need."""
+    """Batches of different devices that are written together, and the schema changes that they need."""
 
     tablets: dict[_Batch, Tablet] = field(default_factory=dict)
     creates: list[SchemaChange] = field(default_factory=list)
-    #: Databases among `creates`: several devices may need the same one.
+    #: The databases in `creates`; several devices may need the same one.
     databases: set[CreateDatabase] = field(default_factory=set)
 
     def add(self, batch: _Batch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
@@ -172,7 +174,10 @@ class _JointWrite:
 
 @dataclass(frozen=True, slots=True)
 class _JointWrites:
-    """The joint writes of a request. A create that is refused does not concern batches that create nothing."""
+    """The joint writes of a request.
+
+    Batches that create series are apart from the others, which a refused schema change then does not affect.
+    """
 
     plain: _JointWrite = field(default_factory=_JointWrite)
     creating: _JointWrite = field(default_factory=_JointWrite)
@@ -184,7 +189,7 @@ class _JointWrites:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What a batch's device, names and types came to at one version of the schema."""
+    """The tablet's device and alignment for batches of one shape, at one version of the schema."""
 
     version: int
     device: str
@@ -192,7 +197,7 @@ class _Shape:
 
 
 class Writer:
-    """See the module. `level`: nodes below root of a database that is created by writing."""
+    """Writes INSERT statements and batches to a store. `level`: the level below root of databases that it creates."""
 
     def __init__(self, store: Database, level: int, clock: Clock, triggers: Triggers) -> None:
         self._store = store
@@ -213,13 +218,16 @@ class Writer:
         aligned: bool | None,
         request: WriteRequest,
     ) -> int:
-        """Write a batch; `columns` are by canonical measurement or alias. Answers the points. Raises UserMistake."""
+        """Write a batch; return the number of points. Raises UserMistake, PartlyWritten, StorageError.
+
+        The keys of `columns` are canonical measurements or aliases.
+        """
         return self._insert(self._checked(ColumnBatch(device, times, columns, aligned)), request)
 
     def _insert(self, batch: _Batch, request: WriteRequest, joint: _JointWrites | None = None) -> int:
-        """Write a batch; return the points. Raises UserMistake.
+        """Write a batch; return the number of points. Raises UserMistake.
 
-        One that fires no trigger is not written, but added to `joint` if that is given.
+        If `joint` is given, a batch that fires no trigger is added to it instead of being written.
         """
         fitted: _Fitted | None = None
 
@@ -245,11 +253,12 @@ class Writer:
     def insert_batches(
         self, batches: Sequence[ColumnBatch | Exception], request: WriteRequest
     ) -> list[int | Exception]:
-        """Write batches of different devices; return the points of each, or its error; an error is its own outcome.
+        """Write batches of different devices; return for each its number of points, or its error.
 
-        Those that fire no trigger are two writes at most: first those that create something, then the others. If the
-        request is numbered they are one, with that number. If a batch is refused, those of its write are written one
-        by one. Any other failure is that of all batches that were not written by then.
+        An error among `batches` is its own outcome. Batches that fire no trigger are joined into at most two writes:
+        first those that create series, then the others; into one write if the request is numbered. If a batch is
+        refused, all batches of its write are written one by one. Any other failure is the outcome of all batches that
+        were not written before it.
         """
         checked = outcomes_of(batches, self._checked)
         joint = _JointWrites()
@@ -269,7 +278,7 @@ class Writer:
         ]
 
     def _write_together(self, joint: _JointWrite, request: WriteRequest) -> dict[_Batch, int | Exception]:
-        """Write batches as one; return the outcomes of those that it did not write."""
+        """Write batches together; return the outcomes of those that this write did not write."""
         if not joint.tablets:
             return {}
         try:
@@ -288,9 +297,9 @@ class Writer:
         return dict(zip(batches, outcomes_of(batches, lambda batch: self._insert(batch, request)), strict=True))
 
     def _checked(self, batch: ColumnBatch) -> _Batch:
-        """Return the batch without columns of nulls only, and without expired rows.
+        """Return the batch without columns that contain only nulls, and without expired rows.
 
-        Raises UserMistake if a column has not one value for each row.
+        Raises UserMistake if a column does not have one value per row.
         """
         device, times, rows = batch.device, batch.times, len(batch.times)
         for name, column in batch.columns.items():
@@ -307,14 +316,14 @@ class Writer:
         return _Batch(key, times, columns, given, expired, batch.partial, batch.tags)
 
     def _tablet_of_known_shape(self, batch: _Batch) -> Tablet | None:
-        """The tablet of a batch whose shape was written before, under the schema as it is; None: it was not."""
+        """Return the tablet of a batch whose shape is cached for the current schema, otherwise None."""
         shape = self._shapes.get(batch.key)
         if shape is None or shape.version != self._store.schema.version:
             return None
         return Tablet(shape.device, batch.key[1], batch.times, tuple(batch.columns.values()), shape.aligned)
 
     def _fitted(self, batch: _Batch) -> _Fitted:
-        """Return the tablet of a batch, and what is to be created for it. Raises UserMistake."""
+        """Return the tablet of a batch, and the schema changes that it needs. Raises UserMistake."""
         text, names, _, asked = batch.key
         path = join_nodes(split_path(text))
         known = self._store.schema.device(path)
@@ -336,7 +345,7 @@ class Writer:
         return _Fitted(Tablet(path, own, batch.times, written, aligned), creates, lost, misfits)
 
     def _remember_shape(self, batch: _Batch, tablet: Tablet) -> None:
-        """Remember the tablet's shape, if its columns are those of the batch; all its series exist."""
+        """Cache the tablet's shape if its columns are those of the batch. All its series must exist."""
         columns = batch.columns.values()
         if tablet.measurements == batch.key[1] and all(f is c for f, c in zip(tablet.columns, columns, strict=True)):
             if len(self._shapes) >= _SHAPES_MAX:
@@ -344,7 +353,7 @@ class Writer:
             self._shapes[batch.key] = _Shape(self._store.schema.version, tablet.device, tablet.aligned)
 
     def _write(self, tablet: Tablet, request: WriteRequest, creates: Sequence[SchemaChange] = ()) -> None:
-        """Write a batch, and fire what is to be fired for it."""
+        """Write a batch, and fire its triggers before and after."""
         firing = self._triggers.firing(tablet)
         if firing is None and not creates:
             request = self._store.numbered(request)
@@ -359,9 +368,9 @@ class Writer:
             firing.after()
 
     def _creating(self, write: Callable[[], None]) -> None:
-        """Do a write that creates what is missing; again, if others have created or dropped it meanwhile.
+        """Run a write that creates missing series; repeat it if a concurrent schema change made it fail.
 
-        Raises PartialFailure if it is refused at last and was done in part before.
+        Raises PartialFailure if it is finally refused after an earlier attempt was written in part.
         """
         partly: PartialFailure | None = None
         while True:
@@ -381,13 +390,13 @@ class Writer:
                 return
 
     def _is_overtaken(self, error: UserMistake, version: int) -> bool:
-        """Whether a write may have failed because the schema is not what it was when it was looked at."""
+        """Return whether a write may have failed because the schema has changed since `version`."""
         return error.code in _OVERTAKEN and self._store.schema.version != version
 
     # ------------------------------------------------------------------ INSERT
 
     def insert(self, statement: Insert, moment: TimeContext, request: WriteRequest) -> int:
-        """Carry out an INSERT whose parameters are bound. Answers the points.
+        """Execute an INSERT whose parameters are bound; return the number of points written.
 
         Raises PartlyWritten after a partial write: 507 if values do not fit, 607 if only expired rows were left out.
         """
@@ -422,7 +431,7 @@ class Writer:
         return points
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
-        """Which rows are not expired; None: all."""
+        """Return a mask of the rows that are not expired; None if no row is expired."""
         expiry = Expiry(self._store.schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
         limit = expiry.expired_before(device)
         if limit is None:
@@ -433,7 +442,7 @@ class Writer:
     # ------------------------------------------------------------------ schema
 
     def _aligned_as(self, known: DeviceSchema | None, path: str, *, asked: bool | None) -> bool:
-        """How a device is written to: as it is, or, if it is new, as its template says, or as asked for."""
+        """Return whether a device is, or will be, aligned: a new one like its template, without one as `asked`."""
         if known is None:
             template = template_for(self._store.schema, path)
             return bool(asked) if template is None else template.aligned
@@ -450,7 +459,7 @@ class Writer:
         return changes
 
     def database_for(self, device: str) -> list[SchemaChange]:
-        """The change that makes a device's database; none if it has one. Raises UserMistake 509."""
+        """Return the change that creates a device's database; none if it exists. Raises UserMistake 509."""
         if self._store.schema.database_of(device) is not None:
             return []
         nodes = split_path(device)
@@ -461,7 +470,7 @@ class Writer:
 
 
 def _outcome(batch: _Batch, fitted: _Fitted | None) -> int:
-    """Return the points that were written of a batch. Raises PartlyWritten if there are others."""
+    """Return the number of points that were written. Raises PartlyWritten if rows or columns were left out."""
     misfits = [] if fitted is None else _listed(fitted.misfits)
     left_out = ([batch.expired] if batch.expired else []) + misfits
     points = batch.points - (0 if fitted is None else fitted.lost)
@@ -472,7 +481,7 @@ def _outcome(batch: _Batch, fitted: _Fitted | None) -> int:
 
 
 def _failure_of_others(outcome: int | Exception) -> Exception | None:
-    """Return the error of batches that are not tried after this outcome of another one; None: they are."""
+    """Return the error of the batches that are not tried after this outcome; None if they should be tried."""
     return failure_of_others(outcome) if isinstance(outcome, Exception) else None
 
 
@@ -482,13 +491,13 @@ def _compressed(tablet: Tablet, rows: BoolArray) -> Tablet:
 
 
 def _expired(times: Int64Array, living: BoolArray) -> str:
-    """Which rows are older than the TTL."""
+    """Return a text that describes the rows older than the TTL."""
     expired = times[~living]
     return f"{len(expired)} of {len(times)} rows, older than the TTL, such as time {int(expired[0])}"
 
 
 def _listed(misfits: Sequence[str]) -> list[str]:
-    """Values that do not fit, and what to do."""
+    """Return the texts of values that do not fit, shortened, and of the next step; none if all fit."""
     if not misfits:
         return []
     more = len(misfits) - _NAMED_MAX
@@ -497,26 +506,26 @@ def _listed(misfits: Sequence[str]) -> list[str]:
 
 
 def _values_in(statement: Insert) -> int:
-    """How many values of an INSERT are not null."""
+    """Return the number of values of an INSERT that are not null."""
     values = [value for row in statement.rows for value in row]
     return sum(not (isinstance(value, Literal) and value.kind is LiteralKind.NULL) for value in values)
 
 
 @dataclass(slots=True)
 class _Values:
-    """The values of an INSERT as columns to write, series to create, and values that do not fit."""
+    """The values of an INSERT as columns to write, the series to create, and the values that do not fit."""
 
     names: list[str] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     missing: list[SeriesSchema] = field(default_factory=list)
-    #: Per measurement with such values: which these are.
+    #: A text for each measurement with values that do not fit.
     misfits: list[str] = field(default_factory=list)
 
 
 def _values_of(
     statement: Insert, known: DeviceSchema | None, template: Template | None, moment: TimeContext
 ) -> _Values:
-    """The statement's values for a device as it is known."""
+    """Return the statement's values, as columns for a device with this schema."""
     found = _Values()
     met: list[str] = []
     for place, name in enumerate(statement.measurements):
@@ -543,25 +552,25 @@ def _values_of(
 
 
 def _check_duplicates(own: Sequence[str], names: Sequence[str]) -> None:
-    """Raise UserMistake 701 if two of these names are those of one series, by its alias or not."""
+    """Raise UserMistake 701 if two of the statement's `names` denote one series; `own` are their measurements."""
     if len(set(own)) < len(own):
         raise UserMistake(f"INSERT names a measurement twice: {', '.join(names)}", code=701)
 
 
 def _literal(value: Expression, moment: TimeContext) -> Literal:
-    """A value as it stands there, or the time that it is computed to be."""
+    """Return a value as a literal; an expression such as now() is computed as a time."""
     if isinstance(value, Literal):
         return value
     return Literal(LiteralKind.TIME, constant_time(value, moment), str(value))
 
 
 def _of_template(template: Template | None, name: str) -> SeriesSchema | None:
-    """A series that a device gets from its template, if that has it."""
+    """Return the template's series of a name, if there is one."""
     return None if template is None else template.find(name)
 
 
 def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
-    """The column as the series' type. Raises UserMistake 507, or 2008 naming the series and a value that is lost."""
+    """Convert a column to the series' type. Raises UserMistake 507, or 2008 with a value that would be lost."""
     if column.type is series.type:
         return _as_declared(series, column)
     mismatch = f"{device}.{series.measurement} is {series.type.name}: a column of {column.type.name} does not fit"
@@ -584,7 +593,7 @@ def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
 def _fit_all(
     device: str, wanted: Sequence[SeriesSchema | None], columns: Sequence[Column], *, partial: bool
 ) -> tuple[Sequence[Column | None], Sequence[str]]:
-    """Return the columns as their series' types; if `partial`, None for one that does not fit, and the reasons.
+    """Convert columns to their series' types; if `partial`, return None for those that do not fit, and the reasons.
 
     Raises UserMistake as `_fit`.
     """
@@ -601,5 +610,5 @@ def _fit_all(
 
 
 def _as_declared(series: SeriesSchema, column: Column) -> Column:
-    """With as many decimals as the series keeps; then it is another column, so the shape is not remembered."""
+    """Round a column to the series' decimals, if it has any. The result is a new column, so no shape is cached."""
     return column if series.decimals is None else rounded(column, series.decimals)
