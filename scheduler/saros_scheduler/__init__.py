@@ -1,4 +1,4 @@
-"""Which driver runs next: multilevel queue, deadlines, worker threads. It does not look into queries."""
+"""The scheduler of query drivers: multilevel queue, deadlines, worker threads. It knows nothing about queries."""
 
 import logging
 

@@ -1,10 +1,10 @@
-"""Whether the current thread's computation is still wanted: for drivers with long steps.
+"""Cancellation checks for drivers with long steps.
 
-Between steps the scheduler checks by itself. A loop that may run for more than some 200 ms calls `require_wanted`,
-which breaks the step off if the query was aborted meanwhile (timed out or cancelled). The query still ends with the
-cause of the abort. Outside of drivers, everything is wanted.
+The scheduler checks for an abort between steps. A loop that may run longer than about 200 ms calls `require_wanted`,
+which raises QueryCancelled if the query was aborted (timed out or cancelled) since the step began. The query still
+ends with the cause of the abort. Outside a driver, `require_wanted` does nothing.
 
-The only state of this module is the task that runs on each thread; computations do not know their driver.
+The only state of this module is the task that runs on each thread, so computations need no reference to their driver.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from saros_scheduler.driver_task import DriverTask, TaskState
 
 
 class QueryCancelled(Exception):
-    """The query was aborted during a step; whoever waits for it gets the abort's cause instead."""
+    """The query was aborted during a step. Clients get the cause of the abort instead of this exception."""
 
 
 class _Thread(threading.local):
@@ -26,7 +26,7 @@ _thread = _Thread()
 
 
 class RunningTask:
-    """A context in which this thread runs a task's driver."""
+    """A context manager that marks a task as running on the current thread."""
 
     __slots__ = ("_before", "_task")
 
@@ -42,7 +42,7 @@ class RunningTask:
 
 
 def require_wanted() -> None:
-    """Raises Unwanted. Takes a tenth of a microsecond."""
+    """Raise QueryCancelled if the current task was aborted. Takes a tenth of a microsecond."""
     task = _thread.task
     if task is not None and task.state is TaskState.ABORTED:
         raise QueryCancelled

@@ -1,4 +1,4 @@
-"""Deadline queue: which queries are overdue.
+"""Deadline queue: finds the queries that are overdue.
 
 A bounded heap of (deadline, item). The caller supplies all times: nanoseconds of any monotonic clock.
 
@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class DeadlineQueueFull(Exception):
-    """As many items have a deadline as the queue may hold."""
+    """The queue holds as many items as its capacity allows."""
 
     code = 2031
 
@@ -25,13 +25,13 @@ class DeadlineQueueFull(Exception):
 
 
 class DeadlineQueue(Generic[T]):
-    """At most `capacity` items, each with one deadline."""
+    """A queue of at most `capacity` items, each with one deadline."""
 
     def __init__(self, capacity: int) -> None:
         assert capacity > 0
         self._capacity = capacity
         self._deadlines: dict[T, int] = {}
-        #: (deadline, order of arrival, item); entries that `_deadlines` does not confirm are dead.
+        #: (deadline, order of arrival, item); an entry is stale unless `_deadlines` has the same deadline.
         self._heap: list[tuple[int, int, T]] = []
         self._arrivals = 0
 
@@ -39,7 +39,7 @@ class DeadlineQueue(Generic[T]):
         return len(self._deadlines)
 
     def add(self, item: T, deadline_ns: int) -> None:
-        """Add an item. Raises DeadlineQueueFull."""
+        """Add an item. Raises DeadlineQueueFull if the queue is at its capacity."""
         assert item not in self._deadlines
         if len(self._deadlines) >= self._capacity:
             raise DeadlineQueueFull(self._capacity)
@@ -48,20 +48,20 @@ class DeadlineQueue(Generic[T]):
         heapq.heappush(self._heap, (deadline_ns, self._arrivals, item))
 
     def discard(self, item: T) -> None:
-        """Forget an item; one that is not there is no error."""
+        """Remove an item; do nothing if it is not in the queue."""
         self._deadlines.pop(item, None)
         if len(self._heap) > 2 * self._capacity:
             self._heap = [entry for entry in self._heap if self._alive(entry)]
             heapq.heapify(self._heap)
 
     def next_deadline_ns(self) -> int | None:
-        """The earliest deadline, or None."""
+        """Return the earliest deadline, or None if the queue is empty."""
         while self._heap and not self._alive(self._heap[0]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ns: int) -> list[T]:
-        """Take out all items whose deadline is `now_ns` or earlier, the earliest first."""
+        """Remove and return all items whose deadline is `now_ns` or earlier, the earliest first."""
         due = []
         while (deadline := self.next_deadline_ns()) is not None and deadline <= now_ns:
             item = heapq.heappop(self._heap)[2]

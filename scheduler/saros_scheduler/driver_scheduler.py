@@ -1,19 +1,19 @@
-"""DriverScheduler: worker threads that run drivers a quantum at a time, and the sentinel that ends overdue queries.
+"""DriverScheduler: worker threads that run drivers one quantum at a time, and the sentinel that ends overdue queries.
 
     submit ─▶ READY queue ─▶ worker: process_for(quantum) ─┬─▶ finished: close
                  ▲                                          ├─▶ runnable: back to READY, charged to its level
                  └──── the future's callback ◀── BLOCKED ◀──┘
 
-A thread that submits a query of one driver may lend itself: it then runs the driver's first quantum, a short one, if
-there is room for a guest and the queue would have given this driver to the next worker. For the queue, the deadline,
-the abort and the metrics it is a quantum like any other. It saves two hand-overs between threads, which take longer
-than the work of a small query.
+A thread that submits a query of one driver may lend itself: it then runs the driver's first, short quantum as a guest,
+if a guest slot is free and the queue would have given this driver to the next worker. For the queue, the deadline,
+aborts and the metrics it is a quantum like any other. It saves two hand-overs between threads, which take longer than
+the work of a small query.
 
-A query is the set of drivers that were submitted under its id. It ends once, when its last driver is closed: finished,
-or aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks. Only
-then is the listener notified, so whoever receives the result knows that nothing of the query is left.
+A query is the set of drivers submitted under its id. It ends once, when its last driver is closed: finished, or
+aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks. The
+listener is notified only then, so all resources of the query are released when its result arrives.
 
-Thread-safe. `submit` and `abort` never wait for a driver on another thread. It does not know what drivers do.
+Thread-safe. `submit` and `abort` never wait for a driver on another thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Ticker = Callable[[], int]
 
 
 class QueryTimedOut(Exception):
-    """The query was not done at its deadline."""
+    """The query had not finished by its deadline."""
 
     code = 712
 
@@ -47,7 +47,7 @@ class QueryTimedOut(Exception):
 
 
 class SchedulerClosed(Exception):
-    """The scheduler was closed."""
+    """The scheduler is closed and runs no more queries."""
 
     code = 2014
 
@@ -57,24 +57,24 @@ class SchedulerClosed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
-    """Fixed while the scheduler lives."""
+    """Options of a scheduler, fixed for its lifetime."""
 
     worker_threads: int = 2
-    #: A driver runs about this long before another gets its turn: a block of rows or a few. What is short waits so
-    #: long at most for what is not, and so does a driver that others would have to wait for if it had no turn.
+    #: A driver runs about this long (one block of rows, or a few) before the next gets its turn. It bounds how long a
+    #: short query waits for each long one, and how long a driver on which others depend waits for its turn.
     quantum_ns: int = 5_000_000
-    #: Queries with a deadline that may run at once.
+    #: The most queries with a deadline that may run at once.
     queries_max: int = 1_000
-    #: Threads that submitted a query and run its first quantum, for each worker. With two, workers that run something
-    #: long keep a third of the processors at least, which is what the queue gives the level below the first.
+    #: The most submitting threads per worker that run a first quantum at once. With two, workers with long queries
+    #: keep at least a third of the processors, the share that the queue gives the second level.
     guests_per_worker: int = 2
-    #: A guest has something else to do: what takes longer goes on at a worker.
+    #: The quantum of a guest thread, which has other work to do; a worker continues queries that take longer.
     guest_quantum_ns: int = 10_000_000
 
 
 @dataclass(slots=True)
 class SchedulerMetrics:
-    """Sums since the start; lists have one number per level."""
+    """Totals since the start, and the current numbers of queries and ready tasks; lists have one number per level."""
 
     quanta: list[int] = field(default_factory=lambda: [0] * LEVELS)
     run_ns: list[int] = field(default_factory=lambda: [0] * LEVELS)
@@ -98,23 +98,23 @@ class _Query:
 
 
 class DriverScheduler:
-    """See the module."""
+    """A fixed set of worker threads that run the drivers of all queries, and a sentinel thread for their deadlines."""
 
     def __init__(self, options: SchedulerOptions, ticker: Ticker, *, start: bool = True) -> None:
         self._options = options
         self._ticker = ticker
         self._ready: ReadyQueue[DriverTask] = ReadyQueue()
         self._lock = threading.RLock()
-        #: An earlier deadline, or the end.
+        #: Notified when an earlier deadline was added, or the scheduler is closing.
         self._sentinel_wake = threading.Condition(self._lock)
         self._queries: dict[QueryId, _Query] = {}
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
-        #: For when the sentinel's alarm is set, or will be as soon as it looks; None: for never. It is at most the
-        #: earliest deadline, so only an earlier one needs to wake it: most queries end long before theirs. An alarm
-        #: stays when its query is over: who begins next has a later deadline, as a rule.
+        #: The time at which the sentinel wakes, or will after its next check; None: it waits to be notified. Never
+        #: later than the earliest deadline, so only an earlier deadline has to wake it. It is not moved back when its
+        #: query ends: most queries end long before their deadline, and the next one usually has a later deadline.
         self._wakes_ns: int | None = None
         self._metrics = SchedulerMetrics()
-        #: Threads that may still come as guests.
+        #: Free guest slots.
         self._guests_left = options.worker_threads * options.guests_per_worker
         self._closed = False
         self._threads = [
@@ -125,7 +125,7 @@ class DriverScheduler:
         for thread in self._threads if start else ():
             thread.start()
 
-    # ------------------------------------------------------------------ from outside
+    # ------------------------------------------------------------------ public methods
 
     def submit(
         self,
@@ -137,9 +137,9 @@ class DriverScheduler:
         urgent: bool = False,
         lend: bool = False,
     ) -> None:
-        """Run the drivers of a query, at least one. Raises SchedulerClosed, DeadlineQueueFull: then nothing runs.
+        """Run the drivers of a query, at least one. Raises SchedulerClosed or DeadlineQueueFull; then nothing runs.
 
-        `lend`: the caller's thread may run the first quantum of a driver that is the only one and not urgent.
+        With `lend`, the calling thread may run the first quantum if the query has one driver and is not urgent.
         """
         assert drivers
         now = self._ticker()
@@ -163,7 +163,7 @@ class DriverScheduler:
             self._ready.offer(task, 0, urgent=urgent)
 
     def abort(self, query: QueryId, cause: BaseException) -> bool:
-        """End a query with `cause`, unless it has another already; False if it is not running."""
+        """End a query with `cause`, or with its first cause if it has one already; False if it is not running."""
         with self._lock:
             running = self._queries.get(query)
             if running is None:
@@ -178,7 +178,7 @@ class DriverScheduler:
         return True
 
     def metrics(self) -> SchedulerMetrics:
-        """A copy of the sums."""
+        """Return a copy of the metrics."""
         with self._lock:
             m = self._metrics
             return SchedulerMetrics(
@@ -193,7 +193,7 @@ class DriverScheduler:
             )
 
     def close(self) -> None:
-        """Abort all queries, stop the threads. Idempotent; not from a driver or a listener."""
+        """Abort all queries and stop the threads. Idempotent; must not be called from a driver or a listener."""
         with self._lock:
             self._closed = True
             queries = list(self._queries)
@@ -212,19 +212,22 @@ class DriverScheduler:
             continue
 
     def _run_next(self) -> bool:
-        """Run the next task; False if there will be none. A worker that waits for it keeps nothing of the last one."""
+        """Run the next task; False once the queue is closed.
+
+        A function of its own so that a waiting worker keeps no reference to its last task.
+        """
         task = self._ready.take()
         if task is not None:
             self.run_quantum(task)
         return task is not None
 
     def _visit(self, task: DriverTask) -> None:
-        """Run the first quantum of a task on this thread, if its turn is now."""
+        """Run the first quantum of a task on this thread if it would be taken next; otherwise queue it."""
         try:
             if self._ready.offer_or_take(task, 0):
                 self.run_quantum(task, self._options.guest_quantum_ns)
         except BaseException as error:
-            # Not the driver's: the handler of a signal has raised it on the caller's thread, between two steps.
+            # Not an error of the driver: a signal handler raised it on the caller's thread, between two steps.
             query, is_here = task.driver.id.query, task.state not in (TaskState.READY, TaskState.BLOCKED)
             if self.abort(query, error) and is_here:
                 self._close_driver(query, task, error)
@@ -234,17 +237,20 @@ class DriverScheduler:
                 self._guests_left += 1
 
     def run_quantum(self, task: DriverTask, quantum_ns: int | None = None) -> None:
-        """Give one task its turn: what a worker does for each task it takes. None: the usual quantum."""
+        """Run one task for `quantum_ns` (by default the option's), then queue, block or close it.
+
+        Workers call this for every task that they take from the queue.
+        """
         started = self._ticker()
         waited = task.move(Transition.READY_TO_RUNNING, started)
         if waited is None:
-            return  # aborted while it stood in the queue, and closed by the aborter
+            return  # aborted while it was in the queue, and closed by the aborter
         query, level, blocked = task.driver.id.query, task.level, None
         try:
             with RunningTask(task):
                 blocked = task.driver.process_for(quantum_ns or self._options.quantum_ns)
             finished = task.driver.is_finished()
-        except BaseException as error:  # noqa: BLE001 - the top of a driver: its error ends its query, with this cause
+        except BaseException as error:  # noqa: BLE001 - the top of a driver: its error becomes the abort's cause
             self.abort(query, error)
             finished = False
         now = self._ticker()
@@ -271,7 +277,7 @@ class DriverScheduler:
     def _unblock(self, task: DriverTask) -> None:
         spent = task.move(Transition.BLOCKED_TO_READY, self._ticker())
         if spent is None:
-            return  # aborted while it was blocked: the future came too late
+            return  # aborted before the future was resolved
         with self._lock:
             self._metrics.blocked_ns += spent
         self._ready.offer(task, task.scheduled_ns, urgent=task.urgent)
@@ -323,7 +329,7 @@ class DriverScheduler:
             self.end_overdue()
 
     def end_overdue(self) -> None:
-        """Abort all queries whose deadline has come: what the sentinel does whenever it wakes."""
+        """Abort all queries whose deadline has passed. The sentinel calls this each time it wakes."""
         with self._lock:
             overdue = self._deadlines.pop_due(self._ticker())
         for query in overdue:

@@ -11,9 +11,9 @@
 Every transition takes the task's lock and checks the state again: the query may have been aborted while the thread
 waited for the lock. The transition then returns False and changes nothing.
 
-Who closes the driver: if it finished, the worker that ran it. If the task was aborted, the aborter; but if the task was
-RUNNING then, the worker does so at the end of its quantum. So `Driver.close` is called once, and never while the driver
-runs.
+The worker that ran a driver closes it when it has finished. An aborted task is closed by the aborter, unless it was
+RUNNING: then the worker closes it at the end of its quantum. So `Driver.close` is called once, and never while the
+driver runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from saros_scheduler.task import Driver
 
 
 class TaskState(Enum):
-    """See the module."""
+    """A state of a task; FINISHED and ABORTED are final."""
 
     READY = "ready"
     RUNNING = "running"
@@ -36,7 +36,7 @@ class TaskState(Enum):
 
 
 class Transition(Enum):
-    """The verbs; each knows where it comes from and leads to."""
+    """A transition between two states, except for aborts, which are possible from several states."""
 
     READY_TO_RUNNING = (TaskState.READY, TaskState.RUNNING)
     RUNNING_TO_READY = (TaskState.RUNNING, TaskState.READY)
@@ -54,30 +54,33 @@ END_STATES = frozenset({TaskState.FINISHED, TaskState.ABORTED})
 
 
 class DriverTask:
-    """Wraps one driver. Identity is the object's own."""
+    """One driver with its state and the time that it has run. Tasks are compared by identity."""
 
     def __init__(self, driver: Driver, *, urgent: bool, now_ns: int) -> None:
         self.driver = driver
         self.urgent = urgent
-        #: Time this driver has run; written by the worker that runs it only.
+        #: Time that the driver has run; written only by the worker that runs it.
         self.scheduled_ns = 0
-        #: When it entered its present state; for the queue and block metrics.
+        #: Time of the last transition; for the metrics of queueing and blocking.
         self.entered_ns = now_ns
         self._state = TaskState.READY
         self._lock = threading.Lock()
 
     @property
     def state(self) -> TaskState:
-        """The state at this moment."""
+        """The current state."""
         return self._state
 
     @property
     def level(self) -> int:
-        """The level it belongs to by the time it has run."""
+        """The level of the multilevel queue, by the time that the driver has run."""
         return level_of(self.scheduled_ns)
 
     def move(self, transition: Transition, now_ns: int) -> int | None:
-        """Carry the transition out; nanoseconds spent in the state left, or None if the state is another by now."""
+        """Make the transition and return the nanoseconds spent in its source state.
+
+        Returns None, and changes nothing, if the task is no longer in the source state.
+        """
         with self._lock:
             if self._state is not transition.source:
                 return None
@@ -86,7 +89,7 @@ class DriverTask:
             return spent
 
     def to_aborted(self) -> TaskState | None:
-        """Abort; the state it was in, or None if it had ended already."""
+        """Abort the task and return its previous state; None if it had already ended."""
         with self._lock:
             if self._state in END_STATES:
                 return None

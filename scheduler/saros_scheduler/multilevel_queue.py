@@ -1,4 +1,4 @@
-"""Multilevel queue: which driver runs next.
+"""Multilevel queue: picks the driver that runs next.
 
     level   drivers that have run     weight
       0       0 s ..   1 s              16        a level's share of time is its weight: twice the next level's
@@ -8,8 +8,8 @@
       4     300 s ..                     1
 
 A driver sinks to lower levels as it uses time, so that short queries overtake long ones while long ones still advance.
-`poll` takes the level that is furthest behind its share (least `time / weight`), in it the driver that has run least,
-and among equals the one that has waited longest.
+`poll` takes the level that has used the least of its share (smallest `time / weight`), in it the driver that has run
+least, and among equals the one that has waited longest.
 
 A level that was empty re-enters at its expected time; otherwise the credit that it gathered while empty would lock out
 all other levels. A single charge is capped, so that a driver that hangs in one quantum does not penalise its level for
@@ -39,31 +39,31 @@ CHARGE_NS_MAX = 30 * SECOND_NS
 
 
 def level_of(scheduled_ns: int) -> int:
-    """The level of a driver that has run `scheduled_ns` in all."""
+    """Return the level of a driver that has run `scheduled_ns` in total."""
     return bisect_right(LEVEL_STARTS_NS, scheduled_ns) - 1
 
 
 def weight_of(level: int) -> int:
-    """The level's share, relative to the lowest's."""
+    """Return the level's share of time, relative to the last level's."""
     return 1 << (LEVELS - 1 - level)
 
 
 @dataclass(slots=True)
 class _Level(Generic[T]):
-    #: Weighted time used by this level's drivers.
+    #: Time charged to this level, re-entries included.
     time_ns: int = 0
     #: (time the item has run, order of arrival, item); removed items stay until they reach the top.
     heap: list[tuple[int, int, T]] = field(default_factory=list)
-    #: Items really in the level.
+    #: Items in the level, without the removed ones that are still in the heap.
     size: int = 0
 
 
 class MultilevelPriorityQueue(Generic[T]):
-    """See the module. Items are hashable and offered at most once at a time."""
+    """A queue of five levels with fixed shares of time. Items are hashable; each is in the queue at most once."""
 
     def __init__(self) -> None:
         self._levels: list[_Level[T]] = [_Level() for _ in range(LEVELS)]
-        #: item -> (its level, order of arrival): what a heap entry must agree with to be alive
+        #: item -> (its level, order of arrival); a heap entry that does not match was removed.
         self._places: dict[T, tuple[int, int]] = {}
         self._arrivals = 0
 
@@ -71,7 +71,7 @@ class MultilevelPriorityQueue(Generic[T]):
         return len(self._places)
 
     def offer(self, item: T, scheduled_ns: int) -> None:
-        """Add an item that has run `scheduled_ns` so far."""
+        """Add an item that has already run `scheduled_ns`."""
         assert item not in self._places
         number = level_of(scheduled_ns)
         level = self._levels[number]
@@ -83,12 +83,12 @@ class MultilevelPriorityQueue(Generic[T]):
         level.size += 1
 
     def poll(self) -> T | None:
-        """Take the next item; None if there is none."""
+        """Remove and return the next item; None if the queue is empty."""
         level = self._next_level()
         return None if level is None else self._pop(level)
 
     def poll_only(self, item: T) -> bool:
-        """Take the next item if it is this one; whether it was."""
+        """Remove `item` if it is the next one, and return whether it was."""
         level = self._next_level()
         if level is None or level.heap[0][2] != item:
             return False
@@ -96,30 +96,30 @@ class MultilevelPriorityQueue(Generic[T]):
         return True
 
     def charge(self, level: int, used_ns: int) -> None:
-        """A quantum of `used_ns` was run for `level`."""
+        """Charge `level` for a quantum of `used_ns`, at most CHARGE_NS_MAX."""
         assert used_ns >= 0
         self._levels[level].time_ns += min(used_ns, CHARGE_NS_MAX)
 
     def remove(self, item: T) -> bool:
-        """Take an item out, wherever it is; False if it is not in the queue."""
+        """Remove an item from any level; False if it is not in the queue."""
         if item not in self._places:
             return False
         self._forget(item)
         return True
 
     def level_times_ns(self) -> tuple[int, ...]:
-        """Time charged to each level, re-entries included."""
+        """Return the time charged to each level, re-entries included."""
         return tuple(level.time_ns for level in self._levels)
 
     def validate(self) -> None:
-        """Assert the rules across fields."""
+        """Assert the invariants across fields."""
         for number, level in enumerate(self._levels):
             alive = [item for _, arrival, item in level.heap if self._places.get(item) == (number, arrival)]
             assert len(alive) == level.size
         assert sum(level.size for level in self._levels) == len(self._places)
 
     def _next_level(self) -> _Level[T] | None:
-        """The level of the next item, which is its heap's first; None if there is none."""
+        """Return the level of the next item, with that item on top of its heap; None if the queue is empty."""
         waiting = [n for n in range(LEVELS) if self._levels[n].size]
         if not waiting:
             return None
@@ -144,9 +144,10 @@ class MultilevelPriorityQueue(Generic[T]):
             level.heap.clear()
 
     def _expected_time_ns(self, number: int) -> int:
-        """Where a level would stand had it always had its share.
+        """Return the time that a level would have used if it had always had its share.
 
-        That is with the waiting level that is furthest behind, or, when nobody waits, with the furthest of all.
+        Its share is that of the non-empty level that has used the least of its own; if all levels are empty, that of
+        the level that has used the most.
         """
         shares = [level.time_ns / weight_of(n) for n, level in enumerate(self._levels)]
         waiting = [share for share, level in zip(shares, self._levels, strict=True) if level.size]

@@ -1,7 +1,7 @@
-"""The ready queue: `MultilevelPriorityQueue` behind one lock, with the same methods, and a blocking `take`.
+"""The ready queue: a `MultilevelPriorityQueue` under a lock, with a blocking `take`.
 
-Urgent items (system queries such as SHOW QUERIES) are taken before all others. `offer_or_take` hands an item straight
-back to its caller, if its turn is now. Thread-safe.
+Urgent items (system queries such as SHOW QUERIES) are taken before all others. `offer_or_take` returns an item to its
+caller at once if it would be taken next. Thread-safe.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class ReadyQueue(Generic[T]):
-    """See the module."""
+    """A thread-safe multilevel queue with urgent items; takers wait until an item is offered."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        #: Something waits, or the queue is closed.
+        #: Notified when an item was offered or the queue is closed.
         self._offered = threading.Condition(self._lock)
         self._queue: MultilevelPriorityQueue[T] = MultilevelPriorityQueue()
         self._urgent: deque[T] = deque()
@@ -40,10 +40,10 @@ class ReadyQueue(Generic[T]):
             self._offered.notify()
 
     def offer_or_take(self, item: T, scheduled_ns: int) -> bool:
-        """Add an item that is not urgent, and wake one taker; or, if it would be taken next, take it: True."""
+        """Return True if the item, which is not urgent, would be taken next; otherwise add it and wake one taker."""
         with self._lock:
             if not self._urgent and not len(self._queue):
-                return True  # as if it had been offered and taken; its level catches up at its next offer
+                return True  # as if offered and taken at once; its level's time catches up at the next offer
             self._queue.offer(item, scheduled_ns)
             if not self._urgent and self._queue.poll_only(item):
                 return True
@@ -51,7 +51,7 @@ class ReadyQueue(Generic[T]):
             return False
 
     def take(self) -> T | None:
-        """The next item, waiting for one; None once the queue is closed."""
+        """Remove and return the next item, waiting for one if necessary; None once the queue is closed."""
         with self._lock:
             while not self._closed:
                 if self._urgent:
@@ -63,17 +63,17 @@ class ReadyQueue(Generic[T]):
             return None
 
     def charge(self, level: int, used_ns: int) -> None:
-        """See `MultilevelPriorityQueue.charge`."""
+        """Charge `level` for a quantum, as `MultilevelPriorityQueue.charge` does."""
         with self._lock:
             self._queue.charge(level, used_ns)
 
     def level_times_ns(self) -> tuple[int, ...]:
-        """See `MultilevelPriorityQueue.level_times_ns`."""
+        """Return the time charged to each level, as `MultilevelPriorityQueue.level_times_ns` does."""
         with self._lock:
             return self._queue.level_times_ns()
 
     def close(self) -> None:
-        """Wake all takers with None."""
+        """Close the queue: wake all takers, whose `take` returns None."""
         with self._lock:
             self._closed = True
             self._offered.notify_all()

@@ -1,7 +1,7 @@
-"""The interface between the scheduler and what it runs: driver ids, the `Driver` protocol, futures.
+"""The interface between the scheduler and the drivers that it runs: driver ids, the `Driver` protocol, futures.
 
-The scheduler knows a driver only as something that runs for a quantum and then says whether it is finished, runnable,
-or blocked on a future. Pure: everything here is plain data or a protocol.
+To the scheduler, a driver runs for a quantum and is then finished, runnable, or blocked on a future. Pure: everything
+here is plain data or a protocol.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import NewType, Protocol
 
 QueryId = NewType("QueryId", str)
 
-#: What a driver waits for: resolved with None when it may go on. Any thread may resolve it.
+#: The future that a blocked driver waits for: resolved with None, by any thread, when the driver may continue.
 Blocked = Future[None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DriverId:
-    """Which driver of which fragment instance of which query."""
+    """The identity of a driver: its query, its fragment, the fragment's instance, and its number there."""
 
     query: QueryId
     fragment: int
@@ -30,36 +30,37 @@ class DriverId:
 
 
 class Driver(Protocol):
-    """One pipeline. `process_for` and `close` are never called by two threads at once."""
+    """One pipeline of a query. `process_for` and `close` are never called by two threads at once."""
 
     @property
     def id(self) -> DriverId:
-        """Its name."""
+        """The driver's id."""
         ...
 
     def process_for(self, quantum_ns: int) -> Blocked | None:
-        """Run for about `quantum_ns`, yielding between blocks. None: finished or runnable; else blocked on that future.
+        """Run for about `quantum_ns`, checking the time between blocks of rows.
 
-        An exception ends the whole query: it becomes the abort's cause.
+        Returns a future if the driver is blocked on it, None if it is finished or runnable. An exception ends the
+        whole query: it becomes the abort's cause.
         """
         ...
 
     def is_finished(self) -> bool:
-        """Whether all is done."""
+        """Return whether the driver has finished its work."""
         ...
 
     def close(self, cause: BaseException | None) -> None:
-        """Release all that the driver holds; `cause` is set when the query was aborted. Called exactly once."""
+        """Release the driver's resources; `cause` is set if the query was aborted. Called exactly once."""
         ...
 
 
 class QueryListener(Protocol):
-    """Told once when all tasks of a query are over; from a scheduler thread, so it must be quick."""
+    """Notified once, when all drivers of a query are closed; on a scheduler thread, so its methods must be quick."""
 
     def query_finished(self, query: QueryId) -> None:
-        """Every driver finished and is closed."""
+        """Handle the end of a query whose drivers have all finished and are closed."""
         ...
 
     def query_aborted(self, query: QueryId, cause: BaseException) -> None:
-        """The query was aborted with its first cause; every driver is closed."""
+        """Handle the end of an aborted query: `cause` is its first cause, and all drivers are closed."""
         ...
