@@ -1,9 +1,9 @@
 /*
- * The syntax of Saros' SQL (the dialect of IoTDB's tree model), shaped so that nearly every decision needs one token:
+ * The syntax of Saros' SQL (the dialect of IoTDB's tree model). Nearly every parser decision needs one token:
  *
- * - An expression is a flat chain of operands and operators. Precedence is the builder's (a few lines of operator
+ * - An expression is a flat chain of operands and operators. The builder applies precedence (a few lines of precedence
  *   climbing); a rule per level would cost seven rule calls for every operand.
- * - The clauses after FROM are a loop told apart by their first word; the builder refuses one given twice.
+ * - The clauses after FROM are a loop over clauses with different first words; the builder refuses repeated clauses.
  */
 parser grammar Sql;
 
@@ -122,7 +122,7 @@ arguments
     | values+=expression FROM begin=INTEGER (FOR length=INTEGER)?
     ;
 
-// `s1*2` is a product: a trailing star is taken only where a product cannot be.
+// `s1*2` is a product: a trailing star belongs to the node only where a product is not possible.
 expressionNode: DOUBLE_STAR | STAR | name STAR?? | STAR name STAR??;
 
 // ---------------------------------------------------------------------------------------------- paths
@@ -193,7 +193,7 @@ alignedColumn: measurement=name (LEFT_PARENTHESIS alias=name RIGHT_PARENTHESIS)?
 
 continuousQueryWord: CONTINUOUS QUERY | CQ;
 
-// USING URI 'https://...', which the builder refuses.
+// USING URI 'https://...': the builder refuses it.
 elsewhere: USING name STRING;
 
 viewTarget
@@ -213,7 +213,7 @@ viewSource: exactPath (LEFT_PARENTHESIS names+=viewSuffix (COMMA names+=viewSuff
 
 viewSuffix: nodes+=name (DOT nodes+=name)*;
 
-// RESAMPLE EVERY d BOUNDARY t RANGE d, d TIMEOUT POLICY word BEGIN: the builder knows the words.
+// RESAMPLE EVERY d BOUNDARY t RANGE d, d TIMEOUT POLICY word BEGIN: the builder checks the words.
 continuousQueryOption: NAME | DURATION | DATETIME | INTEGER | COMMA;
 
 templateColumn: measurement=name seriesOptions;
@@ -302,7 +302,7 @@ count
     | COUNT NODES path LEVEL EQUAL level=INTEGER                                       # countNodes
     ;
 
-// ---------------------------------------------------------------------------------------------- life
+// ---------------------------------------------------------------------------------------------- administration
 
 set
     : SET STORAGE GROUP TO exactPath (WITH pair (COMMA? pair)*)?                        # setStorageGroup
@@ -359,7 +359,7 @@ principal: name | ROOT;
 
 password: STRING | PARAMETER;
 
-// ---------------------------------------------------------------------------------------------- nodes that come and go
+// ---------------------------------------------------------------------------------------------- cluster membership
 
 changeCluster
     : ADMIT NODE peer=STRING CLIENT client=STRING (RACK rack=STRING)? (AS token=STRING)?  # admitNode
@@ -373,13 +373,13 @@ changeCluster
     | DISMISS NODE id=INTEGER                                                          # dismissNode
     ;
 
-// ---------------------------------------------------------------------------------------------- what senders have sent
+// ---------------------------------------------------------------------------------------------- sync
 
 transfer: TRANSFER DEVICE exactPath TO SENDER id=STRING;
 
 // ---------------------------------------------------------------------------------------------- names
 
-// Every keyword but ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
+// Every keyword except ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
 name
     : NAME | DURATION | QUOTED_NAME
     | ABORT | ADD | ADMIT | AFTER | ALIAS | ALIGN | ALIGNED | ALL | ALLOW | ALTER | ANALYZE | AND | ANY | AS | ASC

@@ -1,10 +1,10 @@
 /*
  * The tokens of Saros' SQL (the dialect of IoTDB's tree model).
  *
- * - Keywords are case-insensitive and nearly all of them may stand as a name (rule `name` of Sql.g4).
- * - TRUE, FALSE, NULL as a value, NAN, types, encodings and function names are plain names: the builder knows them.
+ * - Keywords are case-insensitive, and nearly all of them may be names (rule `name` of Sql.g4).
+ * - TRUE, FALSE, NULL as a value, NAN, types, encodings and function names are plain names, which the builder interprets.
  * - A duration such as 1d12h is also a legal name (root.sg.d1.123d), so the builder decides by place.
- * - Whatever fits nothing becomes UNRECOGNIZED, which no rule accepts: errors are then told by the parser alone.
+ * - Any other character becomes UNRECOGNIZED, which no rule accepts, so that the parser reports all errors alone.
  */
 lexer grammar SqlLexer;
 
@@ -230,7 +230,7 @@ UNRECOGNIZED: .;
 
 fragment DIGIT: [0-9];
 fragment EXPONENT: 'E' [+\-]? DIGIT+;
-// Any three numbers without blanks: `24-01-01` is a wrong date and no difference.
+// Any three numbers without blanks: `24-01-01` is an invalid date, not a subtraction.
 fragment DATE
     : DIGIT+ '-' DIGIT+ '-' DIGIT+
     | DIGIT+ '/' DIGIT+ '/' DIGIT+

@@ -1,1 +1,1 @@
-"""From SQL text to statements: `parser.parse`, and `cache.StatementCache` for texts of known shapes."""
+"""SQL text to statement trees: `parser.parse`, and `cache.StatementCache` for texts of known shapes."""

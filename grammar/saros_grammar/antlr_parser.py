@@ -1,14 +1,15 @@
-r"""Text to statement by ANTLR: lexer, parser, builder, and errors that help. `parser` loads it on first use.
+r"""Text to statement by ANTLR: lexer, parser, builder, syntax errors. `parser` loads this module on first use.
 
     text --`lexer`--> tokens --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
-      \--on a mistake: ANTLR's lexer, LL, real listener--> tree or ParseError(line, column, caret, what was expected)
+      \--on a mistake: ANTLR's lexer, LL, MistakeListener--> tree or ParseError(line, column, expected tokens)
 
-SLL is fast and in rare cases too strict, so a mistake is only believed when LL, which is exact, finds it too.
-Limits are named constants; a text beyond them is refused before ANTLR sees it, and recursion is bounded by
-`NESTING_MAX` levels of parentheses and CASE. A deep tree needs more frames than Python allows by default; the first one
-raises that limit for the process (only upwards), since whoever walks the tree later needs the frames as well.
+SLL prediction is fast but in rare cases too strict, so an error counts only if LL prediction, which is exact, finds it
+too. A text beyond the limits (named constants) is refused before ANTLR parses it, and recursion is bounded by
+`NESTING_MAX` levels of parentheses and CASE. A deep tree needs more stack frames than Python allows by default. The
+first one raises that limit for the process, and the limit stays raised, since code that walks the tree later needs the
+frames as well.
 
-Any thread: ANTLR's shared tables only grow, and each parse has its own parser.
+Thread-safe: ANTLR's shared tables only grow, and each parse has its own parser.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ from saros_grammar.syntax.ast import Insert, Literal, NotSupported, Parsed, Path
 from saros_grammar.syntax.errors import STATEMENT_TOO_LARGE, ParseError, error_at
 from saros_grammar.templates import Rebuild, compile_template
 
-#: Enough frames for NESTING_MAX and for walking a tree of EXPRESSION_HEIGHT_MAX.
+#: Enough frames for NESTING_MAX levels and for walking a tree of height EXPRESSION_HEIGHT_MAX.
 _FRAMES = 20_000
 _FRAMES_BY_DEFAULT_SUFFICE = 30
 _OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
 _DEPTH = {Sql.LEFT_PARENTHESIS: 1, Sql.LEFT_BRACKET: 1, Sql.CASE: 1}
 _DEPTH |= {Sql.RIGHT_PARENTHESIS: -1, Sql.RIGHT_BRACKET: -1, Sql.END: -1}
 
-#: The parts of a statement that the cache exchanges.
+#: The nodes of a statement that the cache replaces with those of another text.
 _REBOUND = (Literal, PathExpression)
 
 
 def parse_source(text: str) -> Source:
-    """See `parser.parse_source`."""
+    """Parse `text` with ANTLR, for `parser.parse_source`. Raises ParseError."""
     if len(text) > STATEMENT_CHARACTERS_MAX:
         message = f"the statement has {len(text)} characters; at most {STATEMENT_CHARACTERS_MAX} are taken"
         raise ParseError(message, text=text[:1000], code=STATEMENT_TOO_LARGE)
@@ -87,7 +88,7 @@ def _parse_tokens(text: str, tokens: Any) -> Source:
 def _without_runs(
     text: str, tokens: Sequence[Any], starts: Sequence[int]
 ) -> tuple[Statement, ExpressionBuilder] | None:
-    """Parse a text with long lists of literals (`literal_lists`); None if it has none, or must be parsed whole."""
+    """Parse a text with long lists of literals (`literal_lists`); None if it has none or must be parsed as a whole."""
     found = without_runs(tokens)
     if found is None:
         return None
@@ -96,12 +97,12 @@ def _without_runs(
     try:
         statement = StatementBuilder(expressions).statement(_quick_tree(stream))
     except (ParseCancellationException, ParseError):
-        return None  # where the mistake is, the whole text shows
+        return None  # parsing the whole text reports where the mistake is
     return (statement, expressions) if expressions.has_all_runs else None
 
 
 def _tree(text: str, tokens: Any) -> Any:
-    """The `statement` context of the whole text."""
+    """Return the `statement` context of the whole text. Raises ParseError."""
     try:
         return _quick_tree(tokens)
     except ParseCancellationException:
@@ -112,7 +113,7 @@ def _tree(text: str, tokens: Any) -> Any:
 
 
 def _quick_tree(tokens: Any) -> Any:
-    """The same by SLL. Raises ParseCancellationException at the first mistake."""
+    """Return the `statement` context by SLL prediction. Raises ParseCancellationException at the first mistake."""
     parser: Any = Sql(tokens)
     parser.removeErrorListeners()
     parser._interp.predictionMode = PredictionMode.SLL  # noqa: SLF001  # the runtime's documented way
@@ -125,7 +126,7 @@ def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
     for token in tokens:
         step = _DEPTH.get(token.type)
         if step is not None:
-            # A column called `end` closes nothing.
+            # Not below 0: a column named `end` closes nothing.
             depth = max(0, depth + step)
             deepest = max(deepest, depth)
             if depth > NESTING_MAX:
@@ -140,7 +141,7 @@ def _raise_frame_limit() -> None:
 
 
 def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: int) -> Source:
-    """Finds which literals and paths of the text live in the tree as such, and where."""
+    """Find the literals and paths of the text that are nodes of the tree, and make the tree's template."""
     scanned = scan(text)
     if scanned is None:
         return Source(Parsed(statement, parameters, "" if isinstance(statement, Insert) else text))
@@ -157,7 +158,7 @@ def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: 
 
 
 def _holes(statement: Statement, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], Rebuild | None]:
-    """Those of `slots` that are in the tree, and the tree with them as holes."""
+    """Return the slots that are nodes of the tree, and a function that rebuilds the tree with other values in them."""
     holes = {id(slot.made): hole for hole, slot in enumerate(slots)}
     met: set[int] = set()
 
@@ -169,6 +170,6 @@ def _holes(statement: Statement, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...
 
     rebuild = compile_template(statement, hole_of)
     if len(met) < len(slots):
-        # Some became text (attributes, options) or other paths: they are no holes.
+        # Some slots became plain text (attributes, options) or parts of other paths, so they are no holes.
         return _holes(statement, [slot for hole, slot in enumerate(slots) if hole in met])
     return tuple(slots), rebuild

@@ -1,13 +1,13 @@
-"""Puts values in the place of the `?` of a statement: into the tree, never into its text.
+"""Parameter binding: values replace the `?` of a statement in its tree, never in its text.
 
     None -> NULL    bool -> BOOLEAN    int -> INTEGER    float, Decimal -> DOUBLE    str -> STRING    bytes -> BLOB
     datetime with a zone, numpy.datetime64 -> TIME in ticks
-    datetime without zone, date -> TIME as text, read in the session's zone like a date literal
+    datetime without a zone, date -> TIME as text, read in the session's zone like a date literal
     NumPy scalars like the Python values they hold
 
-The text of a bound literal, which shows in column names, is what one would have typed.
+The text of a bound literal, which appears in column names, is how a user would have typed the value.
 
-Any thread: the templates kept are replaced, never changed.
+Thread-safe: kept templates are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _NANOSECONDS = 1_000_000_000
 
 
 class ParameterBinder:
-    """Binds values for an instance whose times count `ticks_per_second`."""
+    """Binds values to statements of an instance whose time unit has `ticks_per_second`."""
 
     def __init__(self, ticks_per_second: int = MILLISECOND_TICKS) -> None:
         self._ticks_per_second = ticks_per_second
-        #: By id of the statement, which the entry keeps alive: (statement, number of `?`, how to fill them).
+        #: By id of the statement, which the entry keeps alive: (statement, number of `?`, function that fills them).
         self._templates: dict[int, tuple[Statement, int, Rebuild | None]] = {}
 
     def bind(self, statement: Statement, values: Sequence[object]) -> Statement:
-        """The statement with `values` for its `?`, in their order. Raises BindError (2003)."""
+        """Return the statement with `values` in place of its `?`, in text order. Raises BindError (2003)."""
         return self.filled(statement, self.literals(statement, values))
 
     def literals(self, statement: Statement, values: Sequence[object]) -> list[Literal]:
-        """The values as literals, in the order of the statement's `?`. Raises BindError (2003)."""
+        """Return the values as literals, in the order of the statement's `?`. Raises BindError (2003)."""
         count, _ = self._template(statement)
         if len(values) != count:
             marks, given = _counted(count, "parameter"), _counted(len(values), "value")
@@ -53,7 +53,7 @@ class ParameterBinder:
         return [self.literal(value, index) for index, value in enumerate(values)]
 
     def filled(self, statement: Statement, literals: Sequence[Literal]) -> Statement:
-        """The statement with as many literals as it has `?` in their place."""
+        """Return the statement with `literals`, one for each `?`, in their place."""
         _, rebuild = self._template(statement)
         if rebuild is None:
             return statement
@@ -61,7 +61,7 @@ class ParameterBinder:
         return bound
 
     def literal(self, value: object, index: int | None = None) -> Literal:
-        """The literal of one value; `index` is for the error."""
+        """Return the literal of one value. Raises BindError (2003) with `index`, from 0, if it has no SQL type."""
         convert = _CONVERSIONS.get(type(value)) or _inherited(value)
         if convert is None:
             place = "" if index is None else f" (parameter {index + 1})"
@@ -98,7 +98,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _inherited(value: object) -> _Convert | None:
-    """The conversion of a base class, or of what a NumPy scalar holds."""
+    """Return the conversion for a base class of the value's type, or for a NumPy scalar; None if there is no such."""
     if hasattr(value, "dtype"):
         return _array_scalar if getattr(value, "shape", None) == () else None
     for kind, convert in _CONVERSIONS.items():
@@ -165,7 +165,7 @@ def _datetime(value: datetime, ticks_per_second: int) -> Literal:
         text = value.isoformat(timespec="microseconds" if value.microsecond else "seconds")
         return Literal(LiteralKind.TIME, text, text)
     microseconds = (value - _EPOCH) // timedelta(microseconds=1)
-    # A pandas Timestamp is a datetime with nanoseconds besides.
+    # A pandas Timestamp is a datetime that also has nanoseconds.
     return _ticks(microseconds * 1_000 + int(getattr(value, "nanosecond", 0)), ticks_per_second)
 
 
@@ -180,7 +180,7 @@ def _ticks(nanoseconds: int, ticks_per_second: int) -> Literal:
     return Literal(LiteralKind.TIME, ticks, str(ticks))
 
 
-#: By type; classes before their bases (bool is an int, a datetime is a date).
+#: Conversions by type; subclasses before their bases (bool is an int, a datetime is a date).
 _CONVERSIONS: dict[type, _Convert] = {
     type(None): _null,
     bool: _boolean,

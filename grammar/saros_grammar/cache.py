@@ -1,20 +1,20 @@
-r"""Statements met before, parsed without a parser.
+r"""The statement cache: texts of a known shape become statements without a parser.
 
     text --same text?--> Parsed
       \--INSERT with plain values?--> `insert_fast`
-       \--scan--> stripped text --known--> what in it is fixed, e.g. LEVEL = 1, 'k'='v' or the path after INTO
-                                  \--stripped + what is fixed--> template --other literals and paths--> Parsed
+       \--scan--> stripped text --known--> its fixed parts, e.g. LEVEL = 1, 'k'='v' or the path after INTO
+                                  \--stripped text + fixed parts--> template --other literals and paths--> Parsed
 
-A text whose shape is known costs a regular-expression scan, one node per literal and path and a rebuild of the tree's
-spine: tens of microseconds instead of hundreds. Only what stands in the tree as a `Literal` or a `PathExpression` of
-its own is ever exchanged; durations, dates, names, keywords and all else that decides the tree's form belongs to the
-key. Paths are open here alone: `Parsed.shape`, by which plans are kept, has them as they are written. Statements with a
-password are not remembered at all.
+A text whose shape is known costs a regular-expression scan, one node per literal and path, and a rebuild of the nodes
+above them: tens of microseconds instead of hundreds. Only tokens that are a `Literal` or `PathExpression` node of the
+tree are ever replaced; durations, dates, names, keywords and everything else that determines the tree's form are part
+of the key. Paths are replaceable only here: `Parsed.shape`, the key of the plan caches, contains them as written.
+Statements with a password are not cached.
 
-Invariant: `get(text)` equals `parse(text)`, and raises what it raises (tests compare). Mistakes are not remembered.
-Memory: at most 2 * `capacity` entries of each kind, and no text above `_CACHED_CHARACTERS_MAX` is kept.
+Invariant: `get(text)` equals `parse(text)`, errors included (tests compare). Errors are not cached.
+Memory: at most 2 * `capacity` entries of each kind; texts longer than `_CACHED_CHARACTERS_MAX` are not kept.
 
-Any thread: look-ups take no lock, storing takes one.
+Thread-safe: look-ups take no lock, storing takes one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from saros_grammar.syntax.ast import Literal, Parsed, PathExpression
 from saros_grammar.syntax.literals import LiteralError, number_literal, string_literal
 from saros_grammar.templates import Rebuild
 
-#: Longer texts are rarely repeated, and would fill the memory.
+#: Longer texts are rarely repeated and would fill the memory.
 _CACHED_CHARACTERS_MAX = 20_000
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -39,18 +39,22 @@ _Value = TypeVar("_Value")
 
 
 class RecentMap(Generic[_Key, _Value]):
-    """The entries used lately, at most 2 * `capacity`: a young half that is written and an old half that fades."""
+    """A map of the most recently used entries, at most 2 * `capacity`, in two halves.
+
+    Entries that are stored or read go to the young half. When it is full it becomes the old half, whose entries are
+    dropped unless they are read before the next exchange.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._lock = threading.Lock()
-        #: Entries put or met since the halves last changed places.
+        #: Entries stored or read since the last exchange.
         self._young: dict[_Key, _Value] = {}
-        #: Entries of the time before; never written.
+        #: Entries stored or read before it; never written.
         self._old: dict[_Key, _Value] = {}
 
     def get(self, key: _Key) -> _Value | None:
-        """The value, which moves to the young half; None if it is unknown."""
+        """Return the value and move its entry to the young half; None if the key is unknown."""
         value = self._young.get(key)
         if value is None:
             value = self._old.get(key)
@@ -59,14 +63,14 @@ class RecentMap(Generic[_Key, _Value]):
         return value
 
     def put(self, key: _Key, value: _Value) -> None:
-        """Stores; a full young half becomes the old one, and what was old is forgotten."""
+        """Store an entry; a full young half replaces the old one first."""
         with self._lock:
             if len(self._young) >= self._capacity and key not in self._young:
                 self._old, self._young = self._young, {}
             self._young[key] = value
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all entries."""
         with self._lock:
             self._old, self._young = {}, {}
 
@@ -76,7 +80,11 @@ class RecentMap(Generic[_Key, _Value]):
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """How to make the statement of one shape. `holes` are (ordinal of literal or path, sign before it)."""
+    """The template of one shape's statements.
+
+    `holes` are (ordinal of a literal or path among the tokens taken out, sign before it); `written` are the ordinals of
+    the tokens that the plan cache's key contains as written.
+    """
 
     parsed: Parsed
     holes: tuple[tuple[int, str], ...]
@@ -84,22 +92,22 @@ class _Template:
     rebuild: Rebuild | None
 
 
-#: A stripped text, which of what it lacks is fixed, and how that is written.
+#: A stripped text, the ordinals of the tokens taken out that are fixed, and those tokens.
 _Shape = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 
 class StatementCache:
-    """Parses statements, remembering up to about `capacity` texts and as many shapes."""
+    """A parser of statements that remembers about `capacity` texts and as many shapes."""
 
     def __init__(self, capacity: int = 1024) -> None:
         assert capacity > 0
         self._texts: RecentMap[str, Parsed] = RecentMap(capacity)
-        #: By stripped text: what of it is fixed.
+        #: By stripped text: the ordinals of the tokens taken out that are fixed.
         self._fixed: RecentMap[str, tuple[int, ...]] = RecentMap(capacity)
         self._templates: RecentMap[_Shape, _Template] = RecentMap(capacity)
 
     def get(self, text: str) -> Parsed:
-        """The statement of `text`, as `parse` gives it. Raises ParseError."""
+        """Return the statement of `text`, equal to the result of `parse`. Raises ParseError."""
         known = self._texts.get(text)
         if known is not None:
             return known
@@ -120,13 +128,16 @@ class StatementCache:
         return parsed
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all texts and shapes."""
         self._texts.clear()
         self._fixed.clear()
         self._templates.clear()
 
     def _rebuilt(self, text: str, scanned: Scan) -> Parsed | None:
-        """The statement from a template; None if there is none, or a literal is not right (the parser tells why)."""
+        """Return the statement from a template; None if there is no template or a literal is invalid.
+
+        The parser then parses the text and reports the error.
+        """
         fixed = self._fixed.get(scanned.stripped)
         if fixed is None:
             return None

@@ -2,9 +2,9 @@
 
     insert into root.sg.d1(time, s1, s2) aligned values (1, 2.5, 'x'), (now(), -1, null)
 
-Takes only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL, NAN or now().
-Anything else (back-quotes, dates, times plus durations, `?`, comments, rows of another width) answers None, and ANTLR
-decides; so every mistake is told by ANTLR. What is taken gives the same statement as ANTLR (tests compare).
+Parses only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL, NAN or now(). For
+any other text (back-quotes, dates, times plus durations, `?`, comments, rows of another width) the result is None and
+the caller uses ANTLR, which also reports all errors. The statement is the same as ANTLR's (tests compare).
 
 Pure: any thread.
 """
@@ -17,10 +17,10 @@ from functools import lru_cache
 from saros_grammar.syntax.ast import Call, Insert, Literal, Parsed, PathExpression
 from saros_grammar.syntax.literals import LiteralError, canonical_name, named_literal, number_literal, string_literal
 
-#: Larger texts are refused by the parser; a columnar insert carries such amounts.
+#: Longer texts are left to the parser, which refuses them; such amounts belong into a columnar insert.
 INSERT_CHARACTERS_MAX = 16_000_000
 
-#: Widths whose row pattern is kept.
+#: The number of widths whose row pattern is kept.
 _WIDTHS_KEPT = 256
 
 _NAME = r"[^\W\d]\w*"
@@ -34,12 +34,12 @@ _VALUE = rf"(?:{_NUMBER}|{_TEXT}|true|false|null|nan|now\s*+\(\s*+\))"
 _VALUES = re.compile(_VALUE, re.IGNORECASE)
 _NAMES = re.compile(r"\w+")
 _CLOCKS = ("time", "timestamp")
-#: Not legal as names.
+#: Names that need back-quotes.
 _RESERVED = frozenset({"root", *_CLOCKS})
 
 
 def parse_insert(text: str) -> Parsed | None:
-    """The INSERT of `text`, or None if ANTLR should look at it."""
+    """Return the INSERT of `text`, or None if ANTLR must parse it."""
     head = _HEAD.match(text)
     if head is None or len(text) > INSERT_CHARACTERS_MAX:
         return None
@@ -69,7 +69,10 @@ def parse_insert(text: str) -> Parsed | None:
 
 @lru_cache(_WIDTHS_KEPT)
 def _rows_pattern(width: int) -> re.Pattern[str]:
-    """Rows of `width` values to the end of the text. All possessive: a mismatch costs no second look."""
+    """Return the pattern of rows of `width` values up to the end of the text.
+
+    All quantifiers are possessive, so that a mismatch causes no backtracking.
+    """
     more = rf"(?:\s*+,\s*+{_VALUE}){{{width - 1}}}+" if width > 1 else ""
     row = rf"\(\s*+{_VALUE}{more}\s*+\)"
     return re.compile(rf"{row}(?:\s*+,\s*+{row})*+\s*+;?+\s*+", re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: ANTLR needs about 10 s for this much; larger writes belong into the columnar insert or the INSERT fast path.
+#: ANTLR takes about 10 s for a text of this length; larger writes belong into a columnar insert or a plain INSERT.
 STATEMENT_CHARACTERS_MAX = 1_000_000
-#: Parentheses and CASE within each other.
+#: Levels of nested parentheses and CASE.
 NESTING_MAX = 200

@@ -1,8 +1,8 @@
-"""Text to statement. INSERT ... VALUES with plain values is parsed by hand (`insert_fast`), all else by ANTLR.
+"""Text to statement. INSERT ... VALUES with plain values is parsed by `insert_fast`, everything else by ANTLR.
 
-ANTLR and its tables take longer to load than a small program runs: they are loaded by the first text that needs them.
+ANTLR and its tables take longer to load than a small program runs, so the first text that needs them loads them.
 
-Any thread.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from saros_grammar.syntax.errors import ParseError
 
 __all__ = ["NESTING_MAX", "STATEMENT_CHARACTERS_MAX", "ParseError", "Source", "parse", "parse_source", "warm"]
 
-#: Typical statements for `warm`: they fill the prediction tables that all parsers share.
+#: Typical statements for `warm`; they fill the prediction tables that all parsers share.
 _WARM_UP = (
     "select s1, s2 + 1, -s3 from root.sg.d1 where time >= 10 and s1 < 3.5 and s2 = 'x' limit 10 offset 1",
     "select count(s1), avg(`a b`), max_value(*) as m from root.sg.**, root.a.* where time > now() - 1h having m > 1",
@@ -44,18 +44,18 @@ _WARM_UP = (
 
 
 def parse(text: str) -> Parsed:
-    """The statement of `text`. Raises ParseError (700, or 2006 if it is too large)."""
+    """Return the statement of `text`. Raises ParseError (700, or 2006 if the text is too long)."""
     return parse_insert(text) or parse_source(text).parsed
 
 
 def parse_source(text: str) -> Source:
-    """Like `parse`, always through ANTLR, with the places of literals."""
+    """Parse `text` with ANTLR in any case, and return the statement with the places of its literals and paths."""
     from saros_grammar import antlr_parser
 
     return antlr_parser.parse_source(text)
 
 
 def warm() -> None:
-    """Parses typical statements, so that the first user's statement finds warm tables; for a background thread."""
+    """Parse typical statements, so that the first user's statement finds filled tables; for a background thread."""
     for text in _WARM_UP:
         parse_source(text)

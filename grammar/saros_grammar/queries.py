@@ -1,4 +1,4 @@
-"""Texts that programs were given to read data with: whether they are queries, and which series a condition names.
+"""Checks of texts that a program was given to read data: is a text a query, and which series does a condition name.
 
 Pure: any thread.
 """
@@ -18,7 +18,10 @@ _QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | _LISTS
 
 
 def is_non_query(text: str) -> bool:
-    """Whether it is a statement that gives no rows, or writes; what is no statement the database refuses itself."""
+    """Return whether the text is a statement that returns no rows, or writes.
+
+    False for a text that does not parse and for unsupported statements: the database refuses these itself.
+    """
     try:
         statement = parse(text).statement
     except ParseError:
@@ -31,7 +34,7 @@ def is_non_query(text: str) -> bool:
 
 
 def paths_in_condition(condition: str) -> tuple[ast.PathExpression, ...]:
-    """The paths in a condition of WHERE, each once; none if it does not parse, which the database will say."""
+    """Return the paths in a WHERE condition, each once; none if it does not parse: the database reports that error."""
     try:
         statement = parse(f"select s from root.d where ({condition})").statement  # noqa: S608 (is not run)
     except ParseError:

@@ -1,16 +1,16 @@
-"""A text without its literals and paths: the key under which statements meet that differ in nothing else.
+"""A text without its literals and paths: the common key of statements that differ only in these.
 
     select s1 from root.a where time > 10 and s2 = 'x'   ->   select s1 from ~p~ where time > ~i~ and s2 = ~s~
 
-(`~` stands for the character U+0000, which no statement that uses a shape may hold.) One regular expression finds the
-strings, the numbers that touch no letter, and the paths from `root` on whose nodes are ASCII names without quotes and
-stars; other names, durations, dates, blobs and comments stay as they are. It agrees with the lexer on what these are;
-where it finds less, less is taken out, which is always safe: whatever does not match a literal or path of the tree
-stays part of the key (`StatementCache`).
+(`~` stands for the character U+0000; texts that contain it have no shape.) One regular expression finds the strings,
+the numbers that touch no letter, and the absolute paths whose nodes are ASCII names without quotes and stars; other
+names, durations, dates, blobs and comments stay as they are. It never takes a token for another kind than the lexer
+does. It may find fewer literals and paths, which is always safe: whatever does not match a literal or path node of the
+tree stays part of the key (`StatementCache`).
 
-A path's own text decides nothing else about the tree: after a dot any of its nodes is the grammar's `name`, keywords
-too, so ROOT, TIME and TIMESTAMP, which are none, end the match, and so does what might make its last node another
-token (`x'00'`, `a${1}`).
+A path's text determines nothing else about the tree: after a dot, each node matches the grammar's `name`, keywords
+included. ROOT, TIME and TIMESTAMP do not match `name`, so they end the match, and so do characters that would make the
+last node another token (`x'00'`, `a${1}`).
 
 Pure functions: any thread.
 """
@@ -42,7 +42,10 @@ _SCAN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """`stripped` text, the (start, stop) of what was taken out, in text order, and which of that are paths."""
+    """A text taken apart: the `stripped` text and the tokens taken out.
+
+    `spans` are the (start, stop) of these tokens in text order; `paths` are the ordinals of those that are paths.
+    """
 
     stripped: str
     spans: tuple[tuple[int, int], ...]
@@ -50,7 +53,7 @@ class Scan:
 
 
 def scan(text: str) -> Scan | None:
-    """Takes the literals and paths out; None if the text holds U+0000."""
+    """Take the literals and paths out of `text`; None if it contains U+0000."""
     if _MARK in text:
         return None
     parts: list[str] = []
@@ -73,14 +76,14 @@ def scan(text: str) -> Scan | None:
 
 
 def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
-    """The stripped text with what stood at `ordinals` put back: what no re-binding may change."""
+    """Return the stripped text with the tokens at `ordinals`, which no re-binding may change, put back."""
     if not ordinals:
         return scanned.stripped
     return _MARK.join(_parts(scanned, text, ordinals))
 
 
 def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
-    """Even parts are text, odd ones what was taken out: its kind, or at `ordinals` what stood there."""
+    """Split the text at the tokens taken out: even parts are text, odd ones a token's kind, or itself at `ordinals`."""
     parts = scanned.stripped.split(_MARK)
     for ordinal in ordinals:
         start, stop = scanned.spans[ordinal]
@@ -89,7 +92,7 @@ def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
 
 
 def without_values(text: str) -> str | None:
-    """The text with `?` for every literal that `scan` finds; None where it finds none at all, for U+0000."""
+    """Return the text with `?` for every literal that `scan` finds; None if it contains U+0000."""
     scanned = scan(text)
     if scanned is None:
         return None

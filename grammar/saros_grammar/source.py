@@ -1,4 +1,4 @@
-"""A parsed text, and the places of its literals and paths."""
+"""A parsed text with the places of its literals and paths."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A parsed text with the data that the statement cache needs to make it with other literals and paths.
+    """A parsed text with the data from which the statement cache rebuilds it with other literals and paths.
 
-    `ordinals[i]` is the place, among the tokens that `scan` took out, of the one in hole i of `templates`. `written`
-    are the places of the tokens that the shape keeps as they are written: all paths, and those that are not holes.
+    `slots[i]` is the node in hole i of the template `rebuild`, and `ordinals[i]` its ordinal among the tokens that
+    `scan` took out. `written` are the ordinals of the tokens that the shape contains as written: all paths, and the
+    tokens that are not holes.
     """
 
     parsed: Parsed

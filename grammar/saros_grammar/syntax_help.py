@@ -1,11 +1,11 @@
-"""The syntax of statements for people, out of the grammar file itself.
+"""The syntax of statements in readable form, generated from the grammar file.
 
     deleteData: DELETE FROM path (COMMA path)* (WHERE expression)?;    ->    DELETE FROM path[, ...] [WHERE expression]
 
-`[x]` is optional, `{x | y}` a choice, `[, ...]` and `[...]` repeat the item before them. A rule that a statement uses
-is explained below it, except the few that everybody knows, such as `path` and `expression`.
+`[x]` is optional, `{x | y}` a choice, `[, ...]` and `[...]` repeat the item before them. The rules that a statement
+uses are explained below it, except for well-known ones such as `path` and `expression`.
 
-Pure but for reading the grammar file, once. Any thread.
+Pure, except that it reads the grammar file once. Thread-safe.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saros_grammar.generated.Sql import Sql
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/|#\s*\w+", re.DOTALL)
 _RULE = re.compile(r"^(\w+)\s*:(.*?);", re.DOTALL | re.MULTILINE)
 _SYMBOL = re.compile(r"(?:\w+\s*\+?=\s*)?(\w+|\()|([|)])|([*+?]\??)")
-#: Rules that are shown by their name only.
+#: Rules that are shown by name only.
 _OPAQUE = {"expression": "expression", "path": "path", "exactPath": "path", "name": "name", "key": "name"}
 _OPAQUE |= {"principal": "name", "typeName": "type", "patternNode": "node", "constant": "value", "value": "value"}
 _TOKENS = {"STRING": "'text'", "INTEGER": "number", "DECIMAL": "number", "DURATION": "duration", "DATETIME": "date"}
@@ -31,19 +31,19 @@ _TOKENS |= {"ROOT": "root", "EQUAL": "="}
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A symbol, or the alternatives of a group, and how often it comes: "", "?", "*" or "+"."""
+    """A symbol, or the alternatives of a group, with its quantifier: "", "?", "*" or "+"."""
 
     content: str | tuple[tuple[_Item, ...], ...]
     repeat: str = ""
 
 
 def topics() -> list[str]:
-    """First words of all statements."""
+    """Return the first words of all statements, sorted."""
     return sorted({word for line, _ in _statements() for word in _first_words(line)})
 
 
 def syntax_of(topic: str) -> list[str]:
-    """Lines on the statements that begin with the words of `topic`, in any case; none if there are none."""
+    """Return lines on the statements that begin with the words of `topic`, in any case; empty if there are none."""
     words = topic.upper().split()
     found = [(line, rule) for line, rule in _statements() if _is_about(line, words)]
     used: dict[str, None] = {}
@@ -54,13 +54,13 @@ def syntax_of(topic: str) -> list[str]:
 
 
 def _is_about(line: str, words: Sequence[str]) -> bool:
-    """Whether the words come in the line in this order, the first of them at its beginning."""
+    """Return whether the line contains the words in this order, and can begin with the first."""
     rest = iter(re.findall(r"\w+", line))
     return bool(words) and words[0] in _first_words(line) and all(word in rest for word in words)
 
 
 def _first_words(line: str) -> list[str]:
-    """The words that a statement may begin with: `{DELETE | DROP} ...`, `[FULL] MERGE ...`."""
+    """Return the words that a statement may begin with: `{DELETE | DROP} ...`, `[FULL] MERGE ...`."""
     begin = re.match(r"(?:\[\w+\] )?(?:\{[^}]*\}|\w+)", line)
     return re.findall(r"[A-Z_]+", begin.group()) if begin else []
 
@@ -72,13 +72,13 @@ def _rules() -> dict[str, tuple[tuple[_Item, ...], ...]]:
 
 
 def _grammar_file() -> Path:
-    """In the package if it was installed from a wheel, else in the folder of this room."""
+    """Return the path of Sql.g4: in the package if it was installed from a wheel, otherwise next to the package."""
     packaged = Path(__file__).with_name("Sql.g4")
     return packaged if packaged.exists() else packaged.parents[1] / packaged.name
 
 
 def _alternatives(symbols: Iterator[tuple[str, str, str]]) -> tuple[tuple[_Item, ...], ...]:
-    """Read up to the end of a group, or of the rule."""
+    """Read the alternatives up to the end of a group or of the rule."""
     found: list[list[_Item]] = [[]]
     for symbol, mark, repeat in symbols:
         if repeat:
@@ -96,7 +96,7 @@ def _alternatives(symbols: Iterator[tuple[str, str, str]]) -> tuple[tuple[_Item,
 
 @cache
 def _statements() -> list[tuple[str, tuple[_Item, ...]]]:
-    """Each form of each statement: its line, and its symbols."""
+    """Return each form of each statement: its line and its symbols."""
     rules = (items[0].content for items in _rules()["statement"])
     return [(_sequence(form), form) for rule in rules for form in _rules()[str(rule)]]
 
@@ -148,7 +148,7 @@ def _item(item: _Item) -> str:
 
 
 def _spelled(symbol: str) -> str:
-    """A token as it is typed; a rule as a placeholder."""
+    """Return a token as it is typed, or the placeholder of a rule."""
     if symbol.endswith("Word"):
         return _sequence(_rules()[symbol][0])
     if not symbol.isupper():

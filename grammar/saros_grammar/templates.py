@@ -1,7 +1,7 @@
-"""Statements as templates: where a tree has holes, and how to make it anew with other values in them.
+"""Statement templates: trees with holes, which are rebuilt with other values in the holes.
 
-A template is the tree turned into nested functions along the way to its holes; all else is shared. Making a statement
-from it costs about a microsecond per node on those ways.
+A template is a nest of functions, one for each node between the root and a hole; all other nodes are shared. Building a
+statement costs about a microsecond per function.
 
 Pure: any thread.
 """
@@ -13,15 +13,18 @@ from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Any
 
-#: Most parts are such; only trees and tuples of trees can hold a hole.
+#: Types without holes, checked first because most fields have them; only nodes and tuples of nodes have holes.
 _PLAIN = (str, int, float, NoneType)
 
-#: Makes a node from the holes' values.
+#: Builds a node from the values of the holes.
 Rebuild = Callable[[Sequence[Any]], Any]
 
 
 def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild | None:
-    """How to make `node` with the value `hole_of(part)` in place of each part that is a hole; None if none is."""
+    """Return a function that builds `node` with other values in its holes; None if it has no holes.
+
+    `hole_of(part)` is the index of the part's value, or None if the part is not a hole.
+    """
     hole = hole_of(node)
     if hole is not None:
         return _hole(hole)
@@ -34,12 +37,12 @@ def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild
     return _compound(lambda parts: kind(*parts), [getattr(node, name) for name in names], hole_of)
 
 
-#: By type: the names of its fields.
+#: Names of the fields, by type.
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def field_names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass; of any other type none."""
+    """Return the names of a dataclass's fields; none for any other type."""
     names = _FIELD_NAMES.get(kind)
     if names is None:
         names = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

@@ -1,1 +1,1 @@
-"""What surrounds the generated parser: lexer, error messages, redaction, unsupported statements."""
+"""Code around the generated parser: lexer, error messages, redaction, unsupported statements."""

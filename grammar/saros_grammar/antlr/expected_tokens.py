@@ -1,14 +1,15 @@
 """The words that may follow the beginning of a statement, for completion.
 
 The parser's transition network (ATN) is run like a nondeterministic automaton: a configuration is a transition that
-reads a token, and the stack of the rules that it returns to. All configurations advance together with each token, so
-the set after the last one holds each token that any parse of the beginning could read next. The grammar needs one token
-of lookahead nearly everywhere, so there are few (under 200), and a long statement takes milliseconds.
+reads a token, with the stack of the rules that it returns to. All configurations advance together with each token, so
+after the last token their set contains each token that any parse of the beginning could read next. The grammar needs
+one token of lookahead nearly everywhere, so there are few configurations (under 200), and a long statement takes
+milliseconds.
 
     "show ch"  ->  keywords CHILD (the unfinished word is not part of the beginning)
     "select "  ->  keywords LAST, CASE, NOT ...; names in rule expressionNode: a series or a function
 
-Any thread.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from saros_grammar.generated.Sql import Sql
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The ways to continue a beginning.
+    """The ways to continue the beginning of a statement.
 
-    keywords  those that the grammar allows there as such; a name may be any keyword
-    names     the rules that a name may come in, such as "expressionNode" or "typeName"
-    rules     the rules that are in progress, such as "clause"
+    keywords  keywords of the grammar, without those that are allowed only as names
+    names     rules in which a name may follow, such as "expressionNode" or "typeName"
+    rules     rules in progress, such as "clause"
     """
 
     keywords: tuple[str, ...] = ()
@@ -47,12 +48,12 @@ class _Frame:
     outer: _Frame | None
 
 
-#: A transition that reads a token, the rule that it is in, and the stack.
+#: A transition that reads a token, its rule, and the stack.
 _Reading = tuple[Any, int, _Frame | None]
 
 
 def expected_after(text: str) -> Expected:
-    """Return the ways to continue `text`, whose words are finished; none if it is no beginning of a statement."""
+    """Return the ways to continue `text`, whose last word is complete; empty if no statement begins with it."""
     frames: dict[tuple[Any, _Frame | None], _Frame] = {}
     reading = _closure([(Sql.atn.ruleToStartState[Sql.RULE_singleStatement], None)], frames)
     for token in tokens_of(text).tokens:
@@ -71,7 +72,7 @@ def expected_after(text: str) -> Expected:
 def _closure(
     configurations: Iterable[tuple[Any, _Frame | None]], frames: dict[tuple[Any, _Frame | None], _Frame]
 ) -> list[_Reading]:
-    """Follow all transitions that read nothing."""
+    """Follow all transitions that read no token, and return those that read one."""
     left = list(configurations)
     seen: set[tuple[Any, _Frame | None]] = set()
     found: list[_Reading] = []

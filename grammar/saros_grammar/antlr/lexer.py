@@ -1,10 +1,10 @@
-"""Text to tokens, in one pass of a regular expression; by ANTLR's lexer where that might tell otherwise.
+"""Text to tokens in one pass of a regular expression, or by ANTLR's lexer where the result might differ.
 
-The expression knows ASCII texts without comments and target names (`${1}`), and of numbers those whose end leaves no
-doubt; whatever else is met sends the whole text to ANTLR. So the tokens are the same (tests compare), in a tenth of the
-time. They carry no lines and columns: who tells of a mistake has ANTLR read the text anew.
+The regular expression handles ASCII texts without comments and target names (`${1}`), and numbers whose end is
+unambiguous; a text with anything else goes to ANTLR's lexer as a whole. So the tokens are the same as ANTLR's (tests
+compare), in a tenth of the time. They have no lines and columns: to report an error, the text is read again by ANTLR.
 
-Any thread.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from antlr4.Token import CommonToken, Token
 
 from saros_grammar.generated.SqlLexer import SqlLexer
 
-#: What could begin a token that the expression does not know.
+#: Beginnings of tokens that `_TOKEN` does not know.
 _DOUBTFUL = re.compile(r"--|/\*|\$")
 _TOKEN = re.compile(
     r"""(?P<WHITESPACE>[ \t\r\n\v\f]+)
@@ -68,7 +68,7 @@ _NO_SOURCE = (None, None)
 
 
 def tokens_of(text: str) -> CommonTokenStream:
-    """All tokens of a text."""
+    """Return all tokens of a text."""
     known = _match_tokens(text) if text.isascii() and not _DOUBTFUL.search(text) else None
     if known is None:
         return exact_tokens_of(text)
@@ -79,14 +79,14 @@ def tokens_of(text: str) -> CommonTokenStream:
 
 
 def exact_tokens_of(text: str) -> CommonTokenStream:
-    """All tokens of a text, by ANTLR: with lines and columns."""
+    """Return all tokens of a text by ANTLR's lexer, with lines and columns."""
     stream = CommonTokenStream(SqlLexer(InputStream(text)))
     stream.fill()
     return stream
 
 
 def _match_tokens(text: str) -> list[Any] | None:
-    """The tokens; None if one is in doubt."""
+    """Return the tokens; None if the regular expression does not match a part of the text."""
     tokens: list[Any] = []
     at = 0
     while at < len(text):

@@ -1,8 +1,8 @@
-"""Makes ANTLR's first complaint a ParseError that a person can use: what stands there, and what could.
+"""Syntax errors: turns ANTLR's first error into a readable ParseError with the unexpected and the expected tokens.
 
-`MistakeListener` raises at the first mistake, so ANTLR's recovery never runs. What was expected comes from the parser's
-state or, when it looked ahead and got stuck, from the states it was stuck in; the many tokens that may be a name are
-told as "a name".
+`MistakeListener` raises at the first error, so ANTLR's recovery never runs. The expected tokens come from the parser's
+state or, if prediction failed in the lookahead, from the states in which it failed. The many tokens that may be a name
+are reported as "a name".
 
 One listener per parse.
 """
@@ -21,7 +21,7 @@ from antlr4.Token import Token
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.syntax.errors import ParseError, error_at
 
-#: More would hide the hint; beyond it the list ends in "...".
+#: The most expected words in a message, so that the list stays readable; a longer list ends in "...".
 EXPECTED_MAX = 6
 
 _WORDS = {
@@ -42,7 +42,7 @@ _WORDS = {
     Sql.AMPERSAND: "&",
     Sql.BAR: "|",
 }
-#: Where both may stand, a name or number means an expression.
+#: Where all of these are expected, so is an expression.
 _EXPRESSION = frozenset({Sql.NAME, Sql.STRING, Sql.LEFT_PARENTHESIS, Sql.CASE, Sql.BANG})
 _OPERATORS = frozenset(
     {Sql.PLUS, Sql.MINUS, Sql.STAR, Sql.SLASH, Sql.PERCENT, Sql.EQUAL, Sql.NOT_EQUAL, Sql.LESS, Sql.LESS_EQUAL}
@@ -51,11 +51,11 @@ _OPERATORS = frozenset(
 )
 _KEYWORDS: tuple[str, ...] = tuple(Sql.symbolicNames[Sql.ABORT : Sql.ZONE + 1])
 _KEYWORD_CHARACTERS_MAX = 20
-#: The end of a keyword, such as SERIES, is taken for it if it is so long.
+#: A word of at least this length that is the end of a keyword (SERIES) is taken for a misspelling of it.
 _PART_CHARACTERS_MIN = 6
-#: Words for units of time elsewhere.
+#: Units of time of other databases.
 _UNIT = re.compile(r"\d*(milliseconds?|sec(ond)?s?|min(ute)?s?|hours?|days?|weeks?|months?|years?)", re.IGNORECASE)
-#: Characters that a path has only in back-quotes.
+#: Characters that a path contains only in back-quotes.
 _PATH_ENDS = re.compile(r"[\s,;()'\"`=<>]")
 _PLAIN_NODE = re.compile(r"[\w*]+")
 _WINDOWS = frozenset({"variation", "condition", "session", "count", "tags"})
@@ -63,7 +63,7 @@ _QUOTES = {"'": "string", '"': "string", "`": "name"}
 
 
 class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has no types
-    """Raises ParseError at the first mistake in `text`."""
+    """A listener that raises ParseError at the first error in `text`."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -73,16 +73,16 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
         self,
         recognizer: Any,
         offendingSymbol: Any,  # noqa: N803
-        line: int,  # noqa: ARG002  # error_at counts for itself
+        line: int,  # noqa: ARG002  # error_at counts lines itself
         column: int,  # noqa: ARG002
-        msg: str,  # noqa: ARG002  # ours is better
+        msg: str,  # noqa: ARG002  # replaced by our own message
         e: Any,
     ) -> NoReturn:
-        """ANTLR's call at a mistake."""
+        """Raise the ParseError of a syntax error; called by ANTLR."""
         expected = _readable(_expected_types(recognizer, offendingSymbol, e))
         before = recognizer.getTokenStream().LT(-1)
         if offendingSymbol.type == Sql.ROOT and before is not None and _closest_keyword(before) == "FROM":
-            offendingSymbol = before  # noqa: N806  # it was taken for a column's other name
+            offendingSymbol = before  # noqa: N806  # a misspelt FROM was parsed as a column's alias
         if before is not None and before.type == Sql.SEMICOLON:
             raise error_at(self._text, offendingSymbol.start, "one statement at a time: this is a second one", expected)
         grouping = _grouped_column(recognizer)
@@ -98,7 +98,7 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
 
 
 def _grouped_column(parser: Any) -> Any:
-    """The token of a column in GROUP BY, where a parenthesis is missing after the name of a window; None: of none."""
+    """Return the token of a GROUP BY item that is a column rather than a window's name; None if it is no such error."""
     context = parser._ctx  # noqa: SLF001  # the runtime's way to the rule in progress
     if context.getRuleIndex() != Sql.RULE_grouping or context.kind is None or context.LEFT_PARENTHESIS() is not None:
         return None
@@ -106,7 +106,7 @@ def _grouped_column(parser: Any) -> Any:
 
 
 def _quoted_path(text: str, offset: int) -> str | None:
-    """The path around `offset` with back-quotes where its names need them; None: there is no such path."""
+    """Return the path around `offset` with back-quotes where its nodes need them; None if there is no such path."""
     begin = max((found.end() for found in _PATH_ENDS.finditer(text, 0, offset)), default=0)
     end = _PATH_ENDS.search(text, offset)
     path = text[begin : end.start() if end else len(text)]
@@ -138,7 +138,10 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
 
 
 def _closest_keyword(token: Any) -> str | None:
-    """The keyword that a misspelt word resembles: the same letters in another order, its end, or else the nearest."""
+    """Return the keyword that a misspelt word resembles; None if no keyword is similar.
+
+    Preferred in this order: a keyword with the same letters in another order, one that ends in the word, the closest.
+    """
     if token.type != Sql.NAME or len(token.text) > _KEYWORD_CHARACTERS_MAX:
         return None
     word = token.text.upper()
@@ -153,7 +156,7 @@ def _listed(words: tuple[str, ...]) -> str:
 
 
 def _expected_types(parser: Any, token: Any, error: Any) -> frozenset[int]:
-    """Token types that could stand where `token` stands."""
+    """Return the token types that are allowed in place of `token`."""
     if isinstance(error, NoViableAltException) and error.startToken is not token and error.deadEndConfigs:
         return _next_token_types(error.deadEndConfigs)
     found = parser.getExpectedTokens()

@@ -1,8 +1,8 @@
-"""Long lists of literals, which the parser need not see: `s in (1, 2, ..., 10000)`.
+"""Long lists of literals that bypass the parser: `s in (1, 2, ..., 10000)`.
 
-The parser gets the list's first item only, in a stream of tokens without the others; the builder makes these from their
-tokens, as it makes literals from the parser's. That takes a tenth of the time. Where the list turns out to stand for
-something else (a function called `in`), or anything is wrong, all of the text is parsed as it stands.
+The parser gets a stream of tokens with only the first item of such a list; the builder makes literals of the other
+items from their tokens directly. That takes a tenth of the time. If the list turns out to be something else (arguments
+of a function named `in`), or there is any error, the whole text is parsed.
 
 Pure: any thread.
 """
@@ -17,21 +17,21 @@ from antlr4 import CommonTokenStream, Token
 
 from saros_grammar.generated.Sql import Sql
 
-#: Shorter lists are not worth a second stream.
+#: The least number of items for which a second stream is worth its cost.
 ITEMS_MIN = 16
 _NUMBERS = (Sql.INTEGER, Sql.DECIMAL)
 _QUOTED = (Sql.STRING, Sql.DATETIME, Sql.BLOB)
 _SIGNS = {Sql.MINUS: "-", Sql.PLUS: "+"}
 
-#: A literal's token, and the sign before it, if any.
+#: A literal's token, and the sign before it or "".
 Item = tuple[Any, str]
-#: By the place in the text where a list's first item begins: the others.
+#: The other items of each list, by the offset in the text at which its first item begins.
 Runs = Mapping[int, Sequence[Item]]
 EMPTY: Runs = MappingProxyType({})
 
 
 def without_runs(tokens: Sequence[Any]) -> tuple[CommonTokenStream, Runs] | None:
-    """The tokens without all but the first of the items of long lists; None: there are no such lists."""
+    """Return the tokens with only the first item of each long list, and the other items; None if there are no lists."""
     seen = [token for token in tokens if token.channel == Token.DEFAULT_CHANNEL]
     runs: dict[int, list[Item]] = {}
     kept: list[Any] = []
@@ -52,7 +52,7 @@ def without_runs(tokens: Sequence[Any]) -> tuple[CommonTokenStream, Runs] | None
 
 
 def _items(tokens: Sequence[Any], at: int) -> tuple[list[int], list[Item]]:
-    """Where each item of a list that begins at `at` ends, and they; none if something else than literals is in it."""
+    """Return the index after each item of the list that begins at `at`, and the items; none if not all are literals."""
     ends: list[int] = []
     items: list[Item] = []
     while True:

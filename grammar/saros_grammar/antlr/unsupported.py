@@ -1,8 +1,8 @@
-"""Statements that IoTDB, or SQL elsewhere, has and Saros has not: what they are about, and what there is instead.
+"""Statements of IoTDB and other SQL databases that Saros does not support, with their replacements.
 
-The grammar does not know them: a text that it cannot read is looked up here by its first words, so that whoever pastes
-a script learns that it is not misspelt. The first row whose pattern fits tells. A text with signs that no statement has
-is misspelt.
+The grammar does not contain them. A text that does not parse is looked up here by its first words, so that a pasted
+script gives the error that a statement is unsupported, not that it is misspelt. The first row whose pattern matches
+applies. A text with characters that occur in no statement counts as misspelt.
 
 Pure: any thread.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from saros_grammar.generated.Sql import Sql
 
-#: So many words are looked at.
+#: The number of words, from the beginning, that are matched.
 _WORDS_MAX = 40
 _JOINS = "JOIN: series of several devices stand side by side by time, as in SELECT a.x, b.x FROM root.plant"
 _TABLE: tuple[tuple[str, str], ...] = (
@@ -81,7 +81,7 @@ _PATTERNS = tuple((re.compile(rf"(?:{words})(?!\w)", re.DOTALL), what) for words
 
 
 def unsupported_statement(tokens: Iterable[Any]) -> str | None:
-    """Return the feature of other databases that a text, which is no statement, asks for; None if it is none."""
+    """Return the unsupported feature that a text which does not parse asks for; None if it is misspelt."""
     words = list(islice((token for token in tokens if token.channel == 0), _WORDS_MAX))
     if any(token.type == Sql.UNRECOGNIZED for token in words):
         return None

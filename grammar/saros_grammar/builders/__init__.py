@@ -1,1 +1,1 @@
-"""From ANTLR's parse tree to the syntax tree: a builder for each group of statements."""
+"""ANTLR's parse tree to the syntax tree: a builder for each group of statements."""

@@ -3,10 +3,10 @@
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
     SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`, device
     templates to `template_builder`, continuous queries to `continuous_builder`, logical views to `view_builder`,
-    functions and triggers of users to `extension_builder`.
+    user-defined functions and triggers to `extension_builder`.
 
-What parses and is not carried out yet becomes `NotSupported(what)`. What the grammar leaves open and no statement may
-hold (a clause twice, a row of the wrong width) raises ParseError with its place.
+A statement that parses but is not supported becomes `NotSupported(what)`. Errors that the grammar does not catch (a
+repeated clause, a row of the wrong width) raise ParseError with their place.
 
 One builder per statement; no threads, no schema. Parse-tree contexts are generated code without types, hence `Any`.
 """
@@ -33,25 +33,24 @@ from saros_grammar.syntax.ast import Expression, Literal, NotSupported, Paramete
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import duration_literal, named_literal, unquote_name, unquote_string
 
-#: Settings of a database: what they are.
+#: Settings of a database, with the message for a value that is no integer.
 _SETTINGS = {
     "ttl": "a TTL is milliseconds",
     "schema_region_group_num": "this is a number of groups",
     "data_region_group_num": "this is a number of groups",
 }
-#: Of settings that a database has not, what there is instead.
+#: Replacements for IoTDB's settings that databases do not have here; completes the message.
 _INSTEAD = {
     "schema_replication_factor": ": copies are made as the cluster has replicas",
     "data_replication_factor": ": copies are made as the cluster has replicas",
     "time_partition_interval": ": time_partition_interval_ms in saros.toml holds for all",
 }
-#: The words of a switch.
 _BOOLEANS = ("true", "false")
-#: What CLEAR CACHE may name: it gives up all that is kept.
+#: The caches that CLEAR CACHE accepts; it always clears all of them.
 _CACHES = ("all", "query", "schema", "auth")
-#: Whether the system only reads; older scripts say WRITABLE.
+#: Modes of SET SYSTEM: read-only or not; older scripts use WRITABLE.
 _MODES = {"readonly": True, "running": False, "writable": False}
-#: Rules of whole areas, by name of the rule or of its alternative.
+#: Build functions of whole areas, by name of the rule or of its alternative.
 _BUILDERS = {
     **template_builder.RULES,
     **continuous_builder.RULES,
@@ -61,13 +60,13 @@ _BUILDERS = {
 
 
 class StatementBuilder:
-    """Builds the statement of one parse tree."""
+    """A builder of the statement of one parse tree."""
 
     def __init__(self, expressions: ExpressionBuilder) -> None:
         self._expressions = expressions
 
     def statement(self, context: Any) -> Statement:
-        """A `statement` context."""
+        """Build the statement of a `statement` context. Raises ParseError."""
         inner = context.children[0]
         rule = type(inner).__name__.removesuffix("Context")
         build = _BUILDERS.get(rule)
@@ -112,7 +111,7 @@ class StatementBuilder:
         return cells
 
     def _cell(self, cell: Any) -> Expression:
-        """A value, or a time that is computed: an integer, a date or now(), plus and minus durations."""
+        """Build a value, or a computed time: an integer, a date or now(), plus or minus durations."""
         result: Expression = self._constant(cell)
         for shift in cell.shift():
             operator = ast.BinaryOperator.SUBTRACT if shift.sign.type == Sql.MINUS else ast.BinaryOperator.ADD
@@ -122,7 +121,7 @@ class StatementBuilder:
         return result
 
     def _constant(self, cell: Any) -> Literal | Parameter | ast.Call:
-        """Literal, Parameter or the call now()."""
+        """Build a literal, a parameter or the call now()."""
         if cell.number is not None:
             sign = "" if cell.sign is None else cell.sign.text
             return self._expressions.number(cell, sign)
@@ -169,7 +168,7 @@ class StatementBuilder:
         return ast.AlterDatabase(self._expressions.exact(context.exactPath()), ttl)
 
     def _ttl(self, pairs: Iterable[Any]) -> int | NotSupported | None:
-        """The TTL of a database's settings; how many groups it has is the cluster's to say, and changes nothing."""
+        """Return the TTL of a database's settings. Numbers of groups are checked and ignored: the cluster sets them."""
         found: dict[str, Any] = {}
         for pair in pairs:
             key = unquote_name(self._expressions.raw(pair.key())).lower()
@@ -267,7 +266,7 @@ class StatementBuilder:
             made = self._show_clause(clause, kind)
             if word in found and word != "where":
                 raise self._expressions.error(clause, f"{word.upper()} is given twice")
-            # A condition on what is listed and one on its times may have a WHERE each.
+            # There may be two WHERE clauses: one condition on the listed series or devices, one on their times.
             found[word] = ast.Binary(ast.BinaryOperator.AND, found[word], made) if word in found else made
         return ast.Show(
             kind,
@@ -308,7 +307,7 @@ class StatementBuilder:
     def _level(self, token: Any) -> int:
         return select_builder.level(self._expressions, token)
 
-    # ------------------------------------------------------------------------------------------ life
+    # ------------------------------------------------------------------------------------------ administration
 
     def _set_time_zone(self, context: Any) -> ast.SetTimeZone:
         text = self._expressions.raw(context.zone())
@@ -438,7 +437,7 @@ class StatementBuilder:
             else self._expressions.token_literal(token)
         )
 
-    # ------------------------------------------------------------------------------------------ nodes that come and go
+    # ------------------------------------------------------------------------------------------ cluster membership
 
     def _admit_node(self, context: Any) -> ast.AdmitNode:
         peer, client, token, rack = (
@@ -462,7 +461,7 @@ class StatementBuilder:
     def _migrate_region(self, context: Any) -> ast.MigrateRegion:
         return ast.MigrateRegion(*(int(token.text) for token in (context.region, context.leaving, context.joining)))
 
-    # ------------------------------------------------------------------------------------------ what senders have sent
+    # ------------------------------------------------------------------------------------------ sync
 
     def _transfer(self, context: Any) -> ast.TransferDevice:
         return ast.TransferDevice(self._expressions.exact(context.exactPath()), unquote_string(context.id_.text))
@@ -478,7 +477,7 @@ class StatementBuilder:
     def _paths(self, contexts: Iterable[Any]) -> tuple[PathExpression, ...]:
         return tuple(select_builder.pattern(self._expressions, context) for context in contexts)
 
-    #: By rule, or by name of the rule's alternative.
+    #: Methods by name of the rule or of its alternative.
     _rules: ClassVar[dict[str, Callable[[Any, Any], Statement]]] = {
         "Select": _select,
         "Explain": _explain,

@@ -2,7 +2,7 @@
 
     create cq c resample every 30m boundary 0 range 1h, 10m timeout policy blocked begin select ... end
 
-Functions over one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from saros_grammar.syntax.literals import duration_of, number_literal, time_lite
 
 
 class _Options:
-    """Reads the words between the name and SELECT, one after the other."""
+    """A reader of the words between the name and SELECT, one after the other."""
 
     def __init__(self, expressions: ExpressionBuilder, context: Any) -> None:
         self._expressions = expressions
@@ -28,14 +28,14 @@ class _Options:
         self._at = 0
 
     def word(self, wanted: str) -> bool:
-        """Whether the next word is this one; then it is read."""
+        """Read the next word if it is `wanted`, and return whether it was."""
         if self._at < len(self._tokens) and self._tokens[self._at].text.lower() == wanted:
             self._at += 1
             return True
         return False
 
     def expect(self, *wanted: str) -> str:
-        """The next word, which must be one of these."""
+        """Read the next word, one of `wanted`, and return it. Raises ParseError if it is another word."""
         for word in wanted:
             if self.word(word):
                 return word
@@ -43,11 +43,11 @@ class _Options:
         raise self._expressions.error(self._next(), f"{' or '.join(shown)} is missing here", shown)
 
     def duration(self) -> Duration:
-        """The next word as a duration."""
+        """Read the next word as a duration. Raises ParseError."""
         return self._expressions.literal(self._next(), duration_of, self._take(Sql.DURATION, "a duration, as in 30m"))
 
     def time(self) -> Literal:
-        """The next word as a time."""
+        """Read the next word as a time. Raises ParseError."""
         token = self._next()
         if token.type == Sql.INTEGER:
             self._at += 1
@@ -55,7 +55,7 @@ class _Options:
         return self._expressions.literal(token, time_literal, self._take(Sql.DATETIME, "a time"))
 
     def _next(self) -> Any:
-        """The next word, or the SELECT behind the last."""
+        """Return the token of the next word, or of SELECT after the last word."""
         return self._tokens[self._at] if self._at < len(self._tokens) else self._context.select().start
 
     def _take(self, kind: int, what: str) -> str:
@@ -96,7 +96,7 @@ def _show(_: ExpressionBuilder, __: Any) -> ast.Show:
     return ast.Show(ShowKind.CONTINUOUS_QUERIES)
 
 
-#: By name of the rule's alternative.
+#: Build functions by name of the rule's alternative.
 RULES: dict[str, Callable[[ExpressionBuilder, Any], ast.Statement]] = {
     "CreateContinuousQuery": _create,
     "DropContinuousQuery": _drop,

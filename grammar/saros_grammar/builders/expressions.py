@@ -1,18 +1,17 @@
 """Parse tree to expressions: operands, operators by precedence, paths and names.
 
-The grammar hands over a flat chain `operand (operator operand)*`; this module climbs it:
+The grammar yields a flat chain `operand (operator operand)*`; this module builds the tree by precedence climbing:
 
     7  - + ! (one operand)      5  + -                            3  NOT (the word)     1  OR | ||
     6  * / %                    4  = != < <= > >= LIKE REGEXP     2  AND & &&
                                    BETWEEN IN IS CONTAINS
 
 `!` binds tightest, as in IoTDB. The word NOT binds below comparisons (`NOT a > 1` means `NOT (a > 1)`), where IoTDB
-reads `(NOT a) > 1` and then refuses it for its types. A minus right before a number belongs to the number.
-`1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), a series elsewhere.
+reads `(NOT a) > 1` and then refuses it for its types. A minus directly before a number belongs to the number.
+`1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), and a series elsewhere.
 
-Every literal that came from one token, and every path from `root` on, is noted in `slots`, with its place: that is what
-the statement cache re-binds.
-Parse-tree contexts are generated code without types, hence `Any`.
+`slots` lists every literal made from one token and every absolute path, with its place in the text; the statement cache
+replaces these. Parse-tree contexts are generated code without types, hence `Any`.
 
 One builder per statement; no threads, no schema.
 """
@@ -60,7 +59,7 @@ from saros_grammar.syntax.literals import (
     unquote_string,
 )
 
-#: Height of an expression's tree: everything downstream walks it recursively.
+#: The largest height of an expression's tree, which all later stages walk recursively.
 EXPRESSION_HEIGHT_MAX = 1_000
 
 _NOT_LEVEL, _COMPARISON_LEVEL, _SUM_LEVEL = 3, 4, 5
@@ -103,7 +102,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A literal or path of the tree, made from the characters [start, stop); a number's `sign` stands before them."""
+    """A literal or path of the tree, made from the characters [start, stop); a number's `sign` precedes them."""
 
     start: int
     stop: int
@@ -112,17 +111,17 @@ class Slot:
 
 
 class ExpressionBuilder:
-    """Builds the expressions of one statement's text."""
+    """A builder of the expressions of one statement's text."""
 
     def __init__(self, text: str, parameter_starts: Sequence[int], runs: Runs = EMPTY) -> None:
-        """`runs`: what the parse tree lacks of long lists."""
+        """Make a builder; `runs` are the items of long lists that are not in the parse tree."""
         self.text = text
         self._runs = runs
-        #: Those that have their place in the tree.
+        #: The keys of the runs that are in the tree.
         self._placed: set[int] = set()
-        #: Literals made from one token, and paths, in building order.
+        #: Literals made from one token, and absolute paths, in building order.
         self.slots: list[Slot] = []
-        #: Height reached so far by the tree, an upper bound.
+        #: An upper bound of the tree's height.
         self.height = 0
         self._open = 0
         self._parameters = {start: Parameter(index) for index, start in enumerate(parameter_starts)}
@@ -130,7 +129,7 @@ class ExpressionBuilder:
     # ------------------------------------------------------------------------------------------ chains
 
     def expression(self, context: Any) -> Expression:
-        """An `expression` context."""
+        """Build the expression of an `expression` context. Raises ParseError."""
         children = context.children
         self._open += len(children)
         self._check_height(context)
@@ -149,7 +148,10 @@ class ExpressionBuilder:
             )
 
     def _climb(self, left: Expression, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
-        """Takes links from `index` on while they bind at least as tightly as `minimum`."""
+        """Extend `left` by the links from `index` on that bind at least as tightly as `minimum`.
+
+        Returns the expression and the index of the first link that it does not contain.
+        """
         while index < len(chain):
             link = chain[index]
             binary = _OPERATORS.get(link.operator.type)
@@ -166,12 +168,12 @@ class ExpressionBuilder:
         return left, index
 
     def _right(self, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
-        """The operand of the link at `index` and what binds to it."""
+        """Build the right operand of the link at `index`, with the following links that bind to it."""
         first, index = self._prefixed(chain[index].operand(), chain, index + 1)
         return self._climb(first, chain, index, minimum)
 
     def _prefixed(self, operand: Any, chain: Sequence[Any], index: int) -> tuple[Expression, int]:
-        """An operand with its signs; leading NOTs take the comparison that follows."""
+        """Build an operand with its signs; leading NOTs apply to the comparison that follows."""
         children = operand.children
         if len(children) == 1:
             return self._primary(children[0]), index
@@ -210,7 +212,7 @@ class ExpressionBuilder:
         return named_literal(self.text[start:stop], sign)
 
     def _predicate(self, left: Expression, chain: Sequence[Any], index: int) -> tuple[Expression, int]:
-        """BETWEEN, LIKE, REGEXP, CONTAINS, IN and IS."""
+        """Build BETWEEN, LIKE, REGEXP, CONTAINS, IN and IS."""
         link = chain[index]
         kind = link.operator.type
         negated = link.NOT() is not None
@@ -234,17 +236,17 @@ class ExpressionBuilder:
         return Like(left, right, kind == Sql.REGEXP, negated, escape), index
 
     def _run(self, start: int) -> list[Literal]:
-        """The items that follow the one at `start` and are not in the parse tree."""
+        """Build the items of a list that follow the one at `start` and are not in the parse tree."""
         self._placed.add(start)
         return [self._slot(token, token.start, sign) for token, sign in self._runs.get(start, ())]
 
     @property
     def has_all_runs(self) -> bool:
-        """Whether all that the parse tree lacks is in the tree."""
+        """Whether the items of all runs are in the tree."""
         return self._placed.issuperset(self._runs)
 
     def _escape(self, link: Any) -> str | None:
-        """The character of ESCAPE, which goes with LIKE."""
+        """Return the character of ESCAPE, which only LIKE takes; None if there is no ESCAPE."""
         if link.escape is None:
             return None
         if link.operator.type != Sql.LIKE:
@@ -255,7 +257,7 @@ class ExpressionBuilder:
         return character
 
     def _shift(self, left: Expression, link: Any, right: Expression) -> Expression:
-        """The right side of + or -: a duration if it reads as one and the left side is a time."""
+        """Return the right operand of + or -, as a duration if it can be one and the left operand is a time."""
         if not isinstance(right, PathExpression) or not _is_time(left):
             return right
         operand = link.operand()
@@ -284,20 +286,20 @@ class ExpressionBuilder:
         return self.parameter(first.symbol)
 
     def parameter(self, token: Any) -> Parameter:
-        """The `?` of a token."""
+        """Return the parameter of a `?` token."""
         return self._parameters[token.start]
 
     def has_parameter(self, context: Any) -> bool:
-        """Whether a `?` stands in a context."""
+        """Return whether a context contains a `?`."""
         return any(context.start.start <= start <= context.stop.stop for start in self._parameters)
 
     def number(self, context: Any, sign: str) -> Literal:
-        """The number of a context with `number` and perhaps a `point` before it."""
+        """Build the number of a context with `number` and perhaps a `point` before it."""
         start = (context.point or context.number).start
         return self._slot(context.number, start, sign)
 
     def token_literal(self, token: Any) -> Literal:
-        """A string, date or blob."""
+        """Build a string, date or blob."""
         return self._slot(token, token.start, "")
 
     def _slot(self, token: Any, start: int, sign: str) -> Literal:
@@ -310,7 +312,7 @@ class ExpressionBuilder:
         return result
 
     def literal(self, place: Any, make: Callable[..., _Made], *arguments: str) -> _Made:
-        """`make(*arguments)`; a LiteralError is told at `place` (a token or context)."""
+        """Return `make(*arguments)`; a LiteralError becomes a ParseError at `place`, a token or context."""
         try:
             return make(*arguments)
         except LiteralError as error:
@@ -367,7 +369,7 @@ class ExpressionBuilder:
         return self._substring(name, inner, arguments)
 
     def _cast(self, context: Any, inner: Any, arguments: list[Expression], attributes: list[tuple[str, str]]) -> Cast:
-        """`CAST(x AS type)`, or in IoTDB's older form `cast(x, 'type'='TEXT')`."""
+        """Build `CAST(x AS type)`, or IoTDB's older form `cast(x, 'type'='TEXT')`."""
         named = inner.typeName()
         type_name = dict(attributes).get("type") if named is None else self.raw(named)
         if len(arguments) != 1 or type_name is None:
@@ -384,17 +386,17 @@ class ExpressionBuilder:
     # ------------------------------------------------------------------------------------------ names and places
 
     def path(self, context: Any, nodes: Iterable[str]) -> PathExpression:
-        """The path of a context that begins with ROOT."""
+        """Build the path of a context that begins with ROOT."""
         result = PathExpression(("root", *nodes))
         self.slots.append(Slot(context.start.start, context.stop.stop + 1, "", result))
         return result
 
     def exact(self, context: Any) -> PathExpression:
-        """An `exactPath` context: without wildcards."""
+        """Build the path, without wildcards, of an `exactPath` context."""
         return self.path(context, map(self.canonical, context.nodes))
 
     def node(self, context: Any) -> str:
-        """A path's node, canonical; one with a star in it is its text as written."""
+        """Return a path's node in canonical form, or as written if it contains a star. Raises ParseError."""
         text = self.raw(context)
         if "*" not in text or text == "*" or text == "**":
             return canonical_name(text)
@@ -405,19 +407,19 @@ class ExpressionBuilder:
         return text
 
     def name(self, context: Any) -> str:
-        """A name's content."""
+        """Return a name without its back-quotes."""
         return unquote_name(self.raw(context))
 
     def canonical(self, context: Any) -> str:
-        """A name's canonical text."""
+        """Return the canonical text of a name."""
         return canonical_name(self.raw(context))
 
     def raw(self, context: Any) -> str:
-        """The characters of a context, as written."""
+        """Return the characters of a context, as written."""
         return self.text[context.start.start : context.stop.stop + 1]
 
     def error(self, place: Any, message: str, expected: tuple[str, ...] = (), code: int = PARSE_ERROR) -> ParseError:
-        """A ParseError where `place`, a token or a context, begins."""
+        """Return a ParseError at the beginning of `place`, a token or a context."""
         start = place.start if isinstance(place.start, int) else place.start.start
         return error_at(self.text, start, message, expected, code)
 
@@ -433,7 +435,7 @@ def _is_time(expression: Expression) -> bool:
 
 
 def keep_of(expression: Expression) -> Expression:
-    """Return `keep >= 3` as a Keep, and any other expression as it is."""
+    """Return `keep >= 3` as a KeepCondition, and any other expression unchanged."""
     if (
         isinstance(expression, Binary)
         and expression.operator in _COMPARISONS
@@ -444,7 +446,7 @@ def keep_of(expression: Expression) -> Expression:
 
 
 def _attribute(expression: Expression) -> tuple[str, str] | None:
-    """The pair of `'k'='v'`, if this is one."""
+    """Return the key and value of `'k'='v'`; None for any other expression."""
     if not isinstance(expression, Binary) or expression.operator is not BinaryOperator.EQUAL:
         return None
     left, right = expression.left, expression.right

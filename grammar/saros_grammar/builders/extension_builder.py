@@ -1,6 +1,6 @@
-"""Parse tree to the statements about functions and triggers that users wrote: `RULES`.
+"""Parse tree to the statements about user-defined functions and triggers: `RULES`.
 
-Functions over one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _drop_trigger(expressions: ExpressionBuilder, context: Any) -> ast.DropTrigg
     return ast.DropTrigger(expressions.name(context.id_))
 
 
-#: By name of the rule's alternative.
+#: Build functions by name of the rule's alternative.
 RULES: dict[str, Callable[[ExpressionBuilder, Any], ast.Statement]] = {
     "CreateFunction": _create_function,
     "DropFunction": _drop_function,

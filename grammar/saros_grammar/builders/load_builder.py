@@ -11,7 +11,7 @@ from saros_grammar.builders.expressions import ExpressionBuilder
 from saros_grammar.syntax.ast import Load
 from saros_grammar.syntax.literals import unquote_name, unquote_string
 
-#: What IoTDB has called an option: its name here.
+#: Names of options here, by their names in the versions of IoTDB.
 _NAMES = {
     "sglevel": "level",
     "database-level": "level",
@@ -23,7 +23,7 @@ _WORDS = {"verify": {"true": True, "false": False}, "delete": {"none": False, "d
 
 
 def build(expressions: ExpressionBuilder, context: Any) -> Load:
-    """A `load` context."""
+    """Build the statement of a `load` context. Raises ParseError."""
     found: dict[str, int | bool] = {}
     for pair in context.pair():
         key = _text(expressions, pair.key())

@@ -1,8 +1,9 @@
 """Parse tree to SELECT: items, clauses in any order, windows.
 
-VARIATION, CONDITION, SESSION, COUNT and TAGS come as calls with expressions inside; `_WINDOWS` says what each may hold.
+VARIATION, CONDITION, SESSION, COUNT and TAGS are parsed as calls with any expressions as arguments; the functions of
+`_WINDOWS` check these.
 
-Functions over one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from saros_grammar.syntax.ast import (
 )
 from saros_grammar.syntax.literals import canonical_name, duration_of, is_duration, unquote_name, unquote_string
 
-#: Deepest level a path can have; larger numbers are mistakes.
+#: The deepest level of a path; larger numbers are refused.
 LEVEL_MAX = 10_000
 
 _FILL_WORDS = {"previous": FillMethod.PREVIOUS, "linear": FillMethod.LINEAR}
 
 
 def build(expressions: ExpressionBuilder, context: Any) -> Select:
-    """A `select` context."""
+    """Build the statement of a `select` context. Raises ParseError."""
     items = tuple(_item(expressions, item) for item in context.items)
     into = None if context.into() is None else _into(expressions, context.into())
     sources = context.sources()
@@ -73,7 +74,7 @@ def _item(expressions: ExpressionBuilder, context: Any) -> SelectItem:
 
 
 def _clause(expressions: ExpressionBuilder, clause: Any) -> dict[str, Any]:
-    """The fields of Select that one clause gives."""
+    """Return the fields of Select that one clause sets."""
     kind = clause.start.type
     if kind == Sql.WHERE:
         return {"where": expressions.expression(clause.condition)}
@@ -94,7 +95,7 @@ def _clause(expressions: ExpressionBuilder, clause: Any) -> dict[str, Any]:
 
 
 def sort_keys(expressions: ExpressionBuilder, context: Any) -> tuple[SortKey, ...]:
-    """The keys of an ORDER BY."""
+    """Build the keys of an ORDER BY."""
     return tuple(_sort_key(expressions, key) for key in context.keys)
 
 
@@ -105,20 +106,20 @@ def _sort_key(expressions: ExpressionBuilder, key: Any) -> SortKey:
 
 
 def row_count(expressions: ExpressionBuilder, context: Any) -> Expression:
-    """The number of LIMIT and its like: a literal or a parameter."""
+    """Build the number of LIMIT, OFFSET, SLIMIT or SOFFSET: a literal or a parameter."""
     token = context.start
     return expressions.parameter(token) if token.type == Sql.PARAMETER else expressions.token_literal(token)
 
 
 def level(expressions: ExpressionBuilder, token: Any) -> int:
-    """A path level."""
+    """Return a path level. Raises ParseError if it is greater than LEVEL_MAX."""
     if len(token.text) > len(str(LEVEL_MAX)) or int(token.text) > LEVEL_MAX:
         raise expressions.error(token, f"level {token.text[:20]} is deeper than any path")
     return int(token.text)
 
 
 def pattern(expressions: ExpressionBuilder, context: Any) -> PathExpression:
-    """A `path` context: absolute, perhaps with wildcards."""
+    """Build the absolute path, perhaps with wildcards, of a `path` context. Raises ParseError."""
     return expressions.path(context, [_pattern_node(expressions, node) for node in context.nodes])
 
 
@@ -153,7 +154,7 @@ def _into(expressions: ExpressionBuilder, context: Any) -> Into:
 
 def _into_item(expressions: ExpressionBuilder, target: Any) -> IntoItem:
     nodes = tuple(target_node(expressions, node) for node in target.targetNode())
-    # As many nodes as dots between them are the device, the rest stand in the parentheses.
+    # The nodes joined by dots are the device; the rest are in the parentheses.
     dots = len(target.DOT())
     if target.ROOT() is not None:
         return IntoItem(("root", *nodes[:dots]), nodes[dots:], target.ALIGNED() is not None)
@@ -163,7 +164,7 @@ def _into_item(expressions: ExpressionBuilder, target: Any) -> IntoItem:
 
 
 def target_node(expressions: ExpressionBuilder, node: Any) -> str:
-    """A node of a target: a name, `::`, or one with `${i}`."""
+    """Return a node of a target: a name, `::`, or one with `${i}`."""
     text = expressions.raw(node)
     return text if node.TARGET_NAME() is not None else canonical_name(text)
 
@@ -265,7 +266,7 @@ _WINDOWS: dict[str, Callable[[ExpressionBuilder, Any], GroupByWindow]] = {
 def _controls(
     expressions: ExpressionBuilder, context: Any, options_max: int
 ) -> tuple[Expression, list[Expression], bool]:
-    """The control expression, the plain options after it, and ignoreNull (true unless said otherwise)."""
+    """Return the control expression, the plain options after it, and ignoreNull (by default true)."""
     control, *rest = (expressions.expression(c) for c in context.controls)
     ignore_null = True
     options: list[Expression] = []
@@ -281,7 +282,7 @@ def _controls(
 
 
 def _flag(option: Expression) -> bool | None:
-    """The value of `ignoreNull=true`. IoTDB does not look at the word before the sign, so neither does this."""
+    """Return the value of `ignoreNull=true`; None for other options. Like IoTDB, do not check the word before `=`."""
     if (
         isinstance(option, Binary)
         and option.operator is BinaryOperator.EQUAL

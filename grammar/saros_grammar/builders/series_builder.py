@@ -4,7 +4,7 @@
     create timeseries root.a.b(alias) with datatype=INT32, encoding=RLE tags(k=v) attributes(k=v)
     create aligned timeseries root.a(b INT32 encoding=RLE, c(alias) TEXT)
 
-Functions over one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from saros_grammar.syntax.literals import canonical_name, quote_name, unquote_na
 
 _Pairs = tuple[tuple[str, str], ...]
 
-#: Option names of CREATE TIMESERIES; other ones are properties, kept as written.
+#: Options of CREATE TIMESERIES; all others are properties, kept as written.
 _OPTIONS = {"datatype": "datatype", "encoding": "encoding", "compression": "compressor", "compressor": "compressor"}
 
 
 def create_series(expressions: ExpressionBuilder, path: PathExpression, context: Any) -> CreateTimeseries:
-    """A `createSeries` context whose path has been read."""
+    """Build CREATE TIMESERIES for `path` from a `createSeries` context. Raises ParseError."""
     if len(path.nodes) < 2:
         raise expressions.error(context.exactPath(), "a series needs a device and a measurement: root.sg.d1.s1")
     return CreateTimeseries(PathExpression(path.nodes[:-1]), (column(expressions, path.nodes[-1], context),))
 
 
 def create_aligned(expressions: ExpressionBuilder, device: PathExpression, context: Any) -> CreateTimeseries:
-    """A `createAligned` context whose path has been read."""
+    """Build CREATE ALIGNED TIMESERIES for `device` from a `createAligned` context. Raises ParseError."""
     columns = tuple(column(expressions, expressions.canonical(c.measurement), c) for c in context.alignedColumn())
     return CreateTimeseries(device, columns, aligned=True)
 
 
 def column(expressions: ExpressionBuilder, measurement: str, context: Any) -> SeriesColumn:
-    """A series of CREATE TIMESERIES or of a template: a context with `seriesOptions`, perhaps with an alias."""
+    """Build a series of CREATE TIMESERIES or of a template from a context with `seriesOptions`. Raises ParseError."""
     options = context.seriesOptions()
     found: dict[str, str] = {}
     properties: list[tuple[str, str]] = []
     first = _text(expressions, options.first)
     if options.value() is not None:
         _option(expressions, options, first, options.value(), found, properties)
-    elif first.upper() != "WITH":  # which is a name, too, where a key in quotes follows
+    elif first.upper() != "WITH":  # parsed as a name, too, if a quoted key follows
         found["datatype"] = first
     for pair in options.pair():
         _option(expressions, pair, _text(expressions, pair.key()), pair.value(), found, properties)
@@ -90,7 +90,7 @@ def _option(
 
 
 def alter(expressions: ExpressionBuilder, path: PathExpression, context: Any) -> AlterTimeseries:
-    """An `alteration` context."""
+    """Build the statement of an `alteration` context for the series `path`."""
     kind = context.start.type
     if kind == Sql.RENAME:
         names = ((_text(expressions, context.old), _text(expressions, context.new)),)
@@ -112,7 +112,7 @@ def alter(expressions: ExpressionBuilder, path: PathExpression, context: Any) ->
 
 
 def alter_storage(expressions: ExpressionBuilder, paths: tuple[PathExpression, ...], context: Any) -> AlterStorage:
-    """An `alterStorage` context whose paths have been read."""
+    """Build the statement of an `alterStorage` context for `paths`. Raises ParseError."""
     found: dict[str, str] = {}
     unknown: list[tuple[str, str]] = []
     for pair in context.pair():
@@ -134,7 +134,7 @@ def _alias(expressions: ExpressionBuilder, context: Any) -> str:
 
 
 def _labels(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> tuple[_Pairs, _Pairs]:
-    """Tags and attributes."""
+    """Return tags and attributes. Raises ParseError if one of them is given twice."""
     found: dict[int, _Pairs] = {}
     for context in contexts:
         kind = context.kind.type
@@ -145,11 +145,11 @@ def _labels(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> tuple[_P
 
 
 def pairs(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> _Pairs:
-    """`k = v` pairs, as texts."""
+    """Return `k = v` pairs as texts."""
     return tuple((_text(expressions, pair.key()), _text(expressions, pair.value())) for pair in contexts)
 
 
 def _text(expressions: ExpressionBuilder, context: Any) -> str:
-    """The content of a name or string; a number as written."""
+    """Return the content of a name or string, or a number as written."""
     text = expressions.raw(context)
     return unquote_string(text) if text[0] in "'\"" else unquote_name(text)

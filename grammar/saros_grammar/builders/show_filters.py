@@ -1,4 +1,4 @@
-"""The conditions of SHOW and COUNT, brought to one form: subject on the left, text on the right.
+"""The conditions of SHOW and COUNT in normal form: subject on the left, text on the right.
 
     TAGS(city) = bj             Call("tags", ('city',)) = 'bj'
     dataType = boolean          datatype = 'BOOLEAN'
@@ -31,7 +31,7 @@ _LOGIC = (BinaryOperator.AND, BinaryOperator.OR)
 
 
 def subject_filter(condition: Expression) -> Expression:
-    """The condition in the form above."""
+    """Return the condition in normal form."""
     if isinstance(condition, Unary):
         return replace(condition, operand=subject_filter(condition.operand))
     if isinstance(condition, Binary):
@@ -52,7 +52,7 @@ def subject_filter(condition: Expression) -> Expression:
 
 
 def _compared(expression: Expression, subject: Expression) -> Expression:
-    """What a subject is compared with: a tag with texts; types may be written as in CREATE TIMESERIES, in any case."""
+    """Return the right side of a comparison: a string for a tag, and a string in upper case for a data type."""
     found = _text(expression, always=isinstance(subject, Call))
     if subject == _TYPE and isinstance(found, Literal) and isinstance(found.value, str):
         return _string(found.value.upper())
@@ -68,7 +68,7 @@ def _subject(expression: Expression) -> Expression:
 
 
 def _text(expression: Expression, *, always: bool) -> Expression:
-    """A bare name as a string; with `always`, a number too."""
+    """Return a name as a string literal and, with `always`, a number too; any other expression unchanged."""
     if isinstance(expression, PathExpression):
         nodes = expression.nodes
         return _string(unquote_name(nodes[0]) if len(nodes) == 1 else str(expression))

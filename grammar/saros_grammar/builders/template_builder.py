@@ -1,6 +1,6 @@
 """Parse tree to the statements about device templates: `RULES`.
 
-Functions over one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _alter(expressions: ExpressionBuilder, context: Any) -> ast.AlterTemplate:
 
 
 def _drop(expressions: ExpressionBuilder, context: Any) -> ast.DropTemplate | ast.DeactivateTemplate:
-    """`DROP DEVICE TEMPLATE t`, or, with FROM, what is deactivated there."""
+    """Build DROP DEVICE TEMPLATE, or DEACTIVATE if there is a FROM clause. Raises ParseError."""
     name = None if context.name() is None else expressions.name(context.name())
     if context.FROM() is not None:
         paths = tuple(select_builder.pattern(expressions, path) for path in context.path())
@@ -75,7 +75,7 @@ def _show_paths(expressions: ExpressionBuilder, context: Any) -> ast.Show:
     return ast.Show(kind, path, template=expressions.name(context.id_))
 
 
-#: By name of the rule's alternative.
+#: Build functions by name of the rule's alternative.
 RULES: dict[str, Callable[[ExpressionBuilder, Any], ast.Statement]] = {
     "CreateTemplate": _create,
     "AlterTemplate": _alter,

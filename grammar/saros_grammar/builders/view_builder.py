@@ -1,10 +1,10 @@
 """Parse tree to the statements about logical views: `RULES`.
 
-    create view root.v.d(a, b.c) as root.s.d1(s1, s2)         each target looks at one series
+    create view root.v.d(a, b.c) as root.s.d1(s1, s2)         each target shows one series
     create view root.v.d.sum as select s1 + s2 from root.s.d1
     create view root.v.${2}(::) as select * from root.s.*     placeholders as in SELECT INTO
 
-Sources that are paths become the SELECT of them. Functions over one statement's ExpressionBuilder; contexts are
+Sources that are paths become a SELECT of these paths. Functions of one statement's ExpressionBuilder; contexts are
 generated code without types, hence `Any`.
 """
 
@@ -60,7 +60,7 @@ def _select(expressions: ExpressionBuilder, context: Any) -> Select:
 
 
 def _paths(expressions: ExpressionBuilder, source: Any) -> list[PathExpression]:
-    """`root.a.b.s` is one path, `root.a.b(s, c.t)` one per suffix."""
+    """Return the paths of a source: one for `root.a.b.s`, one per suffix for `root.a.b(s, c.t)`."""
     nodes = tuple(expressions.canonical(node) for node in source.exactPath().nodes)
     if not source.names:
         return [PathExpression(("root", *nodes))]
@@ -81,7 +81,7 @@ def _properties(expressions: ExpressionBuilder, context: Any) -> ast.AlterTimese
     return series_builder.alter(expressions, expressions.exact(context.exactPath()), context.alteration())
 
 
-#: By name of the rule's alternative.
+#: Build functions by name of the rule's alternative.
 RULES: dict[str, Callable[[ExpressionBuilder, Any], ast.Statement]] = {
     "CreateView": _create,
     "AlterView": _alter,

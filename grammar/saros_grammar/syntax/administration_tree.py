@@ -1,4 +1,4 @@
-"""Statements about files and memory, nodes of a cluster, senders of the sync tool, as `ast` has them. Pure data."""
+"""Statements about files and memory, cluster nodes and sync senders; exported by `ast`. Pure data."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class ClearCache:
-    """CLEAR CACHE [ON LOCAL | CLUSTER]; `local`: of the node that is asked only."""
+    """CLEAR CACHE [ON LOCAL | CLUSTER]; `local`: only on the node that receives the statement."""
 
     local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SetSystem:
-    """SET SYSTEM TO READONLY | RUNNING [ON LOCAL | CLUSTER]; `local`: of the node that is asked only."""
+    """SET SYSTEM TO READONLY | RUNNING [ON LOCAL | CLUSTER]; `local`: only on the node that receives the statement."""
 
     read_only: bool
     local: bool = False
 
 
-# ---------------------------------------------------------------------------------------------- nodes that come and go
+# ---------------------------------------------------------------------------------------------- cluster membership
 
 
 @dataclass(frozen=True, slots=True)
 class AdmitNode:
-    """ADMIT NODE 'peer' CLIENT 'client' [RACK 'rack'] [AS 'token']: addresses are host:port; empty: not given."""
+    """ADMIT NODE 'peer' CLIENT 'client' [RACK 'rack'] [AS 'token']; addresses are host:port, "" if not given."""
 
     peer: str
     client: str
@@ -62,27 +62,27 @@ class ChangeNodes:
 
 
 class Measure(Enum):
-    """What every group is to have about as much of."""
+    """The load that a rebalance distributes evenly over the groups."""
 
     SLOTS = "slots"
-    #: Points written a second.
+    #: Points written per second.
     WRITES = "writes"
-    #: Of files.
+    #: Bytes of files.
     BYTES = "bytes"
-    #: Seconds that scans take, a second.
+    #: Seconds of scanning per second.
     QUERIES = "queries"
 
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """REBALANCE CLUSTER [BY measure]: nobody comes or goes."""
+    """REBALANCE CLUSTER [BY measure], which neither adds nor removes nodes."""
 
     measure: Measure = Measure.SLOTS
 
 
 @dataclass(frozen=True, slots=True)
 class MigrateRegion:
-    """MIGRATE REGION 1 FROM 2 TO 4: a group gets another node in the place of one."""
+    """MIGRATE REGION 1 FROM 2 TO 4: moves a group's replica from one node to another."""
 
     region: int
     leaving: int
@@ -111,7 +111,7 @@ class DismissNode:
 ClusterStatement = AdmitNode | ChangeNodes | Rebalance | MigrateRegion | AbortChange | GiveUpNodes | DismissNode
 
 
-# ---------------------------------------------------------------------------------------------- what senders have sent
+# ---------------------------------------------------------------------------------------------- sync
 
 
 @dataclass(frozen=True, slots=True)

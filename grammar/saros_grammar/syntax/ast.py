@@ -1,12 +1,12 @@
-"""The statement tree: what a text means, before anyone looks at the schema.
+"""The statement tree: the meaning of a text, independent of the schema.
 
     text --parser--> Statement --engine: analysis--> typed plan
 
-Everything is a frozen dataclass; expressions (`expression_tree.py`) print themselves as IoTDB names its result columns
-(`str(expression)`).
-Paths are `PathExpression`s: a tuple of nodes as the user wrote their content (back-quotes removed, `quoted` kept in the
-canonical text by `quote_node`); `*` and `**` stand for themselves unless they were quoted.
-Literals keep the text they were written with, since it appears in column names. A bound parameter is a `Literal` too.
+Everything is a frozen dataclass; `str(expression)` (`expression_tree.py`) is the name that IoTDB gives the result
+column.
+Paths are `PathExpression`s: a tuple of nodes in canonical form, with back-quotes only where they need them
+(`literals.quote_name`); `*` and `**` are wildcards unless they are quoted.
+Literals keep their text as written, since it appears in column names. A bound parameter is a `Literal` too.
 
 Pure data: no state, any thread.
 """
@@ -90,7 +90,7 @@ from saros_grammar.syntax.user_tree import (
     UserStatement,
 )
 
-#: What is defined next door and taken from here.
+#: Names defined in the other modules of this package and imported from here.
 __all__ = [
     "AbortChange",
     "AdmitNode",
@@ -162,7 +162,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """One result column before wildcards are expanded; alias without back-quotes."""
+    """One result column before wildcards are expanded; the alias is without back-quotes."""
 
     expression: Expression
     alias: str | None = None
@@ -170,9 +170,9 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class GroupByTime:
-    """`GROUP BY ([start, end), interval[, step])`; start and end None mean "all data" (only with a value they are set).
+    """`GROUP BY ([start, end), interval[, step])`; `start` and `end` are None if no range is given: all data.
 
-    Half-open unless `left_open` (`(start, end]`). `step` defaults to `interval`.
+    The range is `[start, end)`, or `(start, end]` if `left_open`. `step` defaults to `interval`.
     """
 
     start: Expression | None
@@ -223,7 +223,7 @@ GroupByWindow = GroupByTime | GroupByVariation | GroupByCondition | GroupBySessi
 
 
 class FillMethod(Enum):
-    """How FILL replaces nulls."""
+    """The method by which FILL replaces nulls."""
 
     PREVIOUS = "previous"
     LINEAR = "linear"
@@ -232,7 +232,7 @@ class FillMethod(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """`FILL(PREVIOUS | LINEAR | literal[, bound])`; the engine takes a bound of PREVIOUS only."""
+    """`FILL(PREVIOUS | LINEAR | literal[, bound])`; the engine accepts a bound only for PREVIOUS."""
 
     method: FillMethod
     value: Expression | None = None
@@ -252,8 +252,8 @@ class SortKey:
 class IntoItem:
     """`[ALIGNED] device(measurement, ...)` of SELECT INTO.
 
-    A node of the device may be `::` (the source's nodes from there on) and hold `${i}` (node i of the source); so may a
-    measurement.
+    A node of the device may be `::` (the source's nodes from that level on) or contain `${i}` (node i of the source); a
+    measurement likewise.
     """
 
     device: tuple[str, ...]
@@ -270,7 +270,7 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class WithoutNull:
-    """WITHOUT NULL ANY | ALL [(columns)]: rows go in which any or all of the columns are null; none given: of all."""
+    """WITHOUT NULL ANY | ALL [(columns)]: drops rows in which any or all of the columns (by default all) are null."""
 
     any_null: bool
     columns: tuple[Expression, ...] = ()
@@ -280,7 +280,7 @@ class WithoutNull:
 class Select:
     """SELECT. Empty `from_paths` is an error that the engine reports.
 
-    ORDER BY names (`time`, `device`, `timeseries`, `value`, `datatype`) come as one-node paths or TimeReference.
+    Names in ORDER BY (`time`, `device`, `timeseries`, `value`, `datatype`) are one-node paths, or a TimeReference.
     """
 
     items: tuple[SelectItem, ...]
@@ -300,7 +300,7 @@ class Select:
     last: bool = False
     into: Into | None = None
     without_null: WithoutNull | None = None
-    #: FROM information_schema.TABLE, in lower case; then there are no paths.
+    #: The table of FROM information_schema.TABLE, in lower case; then `from_paths` is empty.
     table: str | None = None
 
 
@@ -311,8 +311,8 @@ class Select:
 class Insert:
     """INSERT INTO device(time, m...) [ALIGNED] VALUES (t, v...), ...
 
-    `times[i]` is row i's time (None: now()); `rows[i]` its values in the measurements' order. A value is a Literal, a
-    Parameter, or computed as a time is: `now() - 1h`. A row of the wrong width has been refused by the parser.
+    `times[i]` is the time of row i (None: now()); `rows[i]` are its values in the order of `measurements`. A value is a
+    Literal, a Parameter, or a computed time such as `now() - 1h`. The parser refuses rows of the wrong width.
     """
 
     device: PathExpression
@@ -343,7 +343,7 @@ class CreateDatabase:
 
 @dataclass(frozen=True, slots=True)
 class AlterDatabase:
-    """ALTER DATABASE path WITH TTL=milliseconds; None: what is set has no effect."""
+    """ALTER DATABASE path WITH TTL=milliseconds; None: only settings without effect are given."""
 
     path: PathExpression
     ttl: int | None
@@ -358,7 +358,7 @@ class DeleteDatabases:
 
 @dataclass(frozen=True, slots=True)
 class CreateTemplate:
-    """CREATE DEVICE TEMPLATE name [ALIGNED] (measurement type ..., ...); the name is its content, without quotes."""
+    """CREATE DEVICE TEMPLATE name [ALIGNED] (measurement type ..., ...); the name is without back-quotes."""
 
     name: str
     columns: tuple[SeriesColumn, ...]
@@ -405,7 +405,7 @@ class ActivateTemplate:
 
 @dataclass(frozen=True, slots=True)
 class DeactivateTemplate:
-    """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns; without a name, whichever is in use there."""
+    """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns; without a name, the templates in use there."""
 
     name: str | None
     paths: tuple[PathExpression, ...]
@@ -421,9 +421,9 @@ TemplateStatement = (
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW targets AS sources; `exists`: ALTER VIEW, which makes no new ones.
+    """CREATE VIEW targets AS sources; with `exists`, ALTER VIEW, which creates no new views.
 
-    `select` has items and FROM paths only; sources that are paths are items of it.
+    `select` has only items and FROM paths; sources that are paths are items of it.
     """
 
     targets: Into
@@ -456,7 +456,7 @@ ViewStatement = CreateView | RenameView | DropViews
 class CreateContinuousQuery:
     """CREATE CQ name [RESAMPLE [EVERY d] [BOUNDARY t] [RANGE start[, end]]] [TIMEOUT POLICY p] BEGIN select END.
 
-    `text` is the SELECT as it was written, known to parse; durations None where not given. `blocked` False: TIMEOUT
+    `text` is the SELECT as written, which parses; durations are None if not given. `blocked` is False for TIMEOUT
     POLICY DISCARD.
     """
 
@@ -476,11 +476,11 @@ class DropContinuousQuery:
     name: str
 
 
-# ---------------------------------------------------------------------------------------------- SHOW, COUNT, life
+# ---------------------------------------------------------------------------------------------- SHOW, COUNT, other
 
 
 class ShowKind(Enum):
-    """What SHOW and COUNT are about."""
+    """The kind of objects that SHOW or COUNT lists."""
 
     DATABASES = "databases"
     DEVICES = "devices"
@@ -501,7 +501,7 @@ class ShowKind(Enum):
     CLUSTER = "cluster"
     CLUSTER_CHANGE = "cluster change"
     REGIONS = "regions"
-    #: Without that of the meta group.
+    #: All regions except that of the meta group.
     DATA_REGIONS = "data regions"
     DATANODES = "datanodes"
     CONFIGNODES = "confignodes"
@@ -521,7 +521,7 @@ class ShowKind(Enum):
     SYNC = "sync"
 
 
-#: Of these, WHERE, ORDER BY and LIMIT choose from the rows, by the names of the columns.
+#: Kinds whose WHERE, ORDER BY and LIMIT apply to the result rows, by column name.
 CHOSEN_BY_COLUMNS = frozenset({ShowKind.QUERIES, ShowKind.DISK_USAGE})
 
 
@@ -530,12 +530,12 @@ class Show:
     """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET].
 
     `databases`: SHOW REGIONS, PARTITIONS, FILES OF DATABASE; SHOW TTL ON.
-    `details`: DATABASES DETAILS, CLUSTER DETAILS, WITH DATABASE of DEVICES.
-    `nodes`: SHOW REGIONS ON NODEID; none for all.
+    `details`: DATABASES DETAILS, CLUSTER DETAILS, DEVICES WITH DATABASE.
+    `nodes`: SHOW REGIONS ON NODEID; empty for all.
 
-    In `where`, of Show and of Count (but for `CHOSEN_BY_COLUMNS`), the subjects are one-node paths in lower case
-    (`timeseries`, `datatype`, `device`, `template`, ...) and `Call("tags", (key,))`; what they are compared with is a
-    STRING literal whether it was quoted or not; `x CONTAINS 'y'` is `Call("contains", (x, y))`.
+    In `where` of Show and Count (except for `CHOSEN_BY_COLUMNS`), the left side of a comparison is a one-node path in
+    lower case (`timeseries`, `datatype`, `device`, `template`, ...) or `Call("tags", (key,))`; the right side is a
+    STRING literal, quoted in the text or not; `x CONTAINS 'y'` is `Call("contains", (x, y))`.
     """
 
     kind: ShowKind
@@ -563,7 +563,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]; options None where not given."""
+    """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]; options are None if not given."""
 
     source: str
     level: int | None = None
@@ -609,7 +609,7 @@ class SetPartialResults:
 
 @dataclass(frozen=True, slots=True)
 class SetSqlDialect:
-    """SET SQL_DIALECT = TREE, the only one that there is."""
+    """SET SQL_DIALECT = TREE, the only dialect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -625,7 +625,7 @@ class Explain:
 
 
 def holds_password(statement: Statement) -> bool:
-    """Whether its text must not be kept as it is."""
+    """Return whether the statement has a password, so that its text must be redacted."""
     if isinstance(statement, Explain):
         return holds_password(statement.statement)
     return isinstance(statement, CreateUser | AlterUser)
@@ -636,7 +636,7 @@ def holds_password(statement: Statement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NotSupported:
-    """A statement of the dialect that parses and is not carried out yet; `what` names it in the error."""
+    """A statement that is recognized but not supported; `what` names it in the error message."""
 
     what: str
 
@@ -680,16 +680,16 @@ Statement = (
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What the front end answers for one text: the statement (parameters unbound) and how many `?` it has.
+    """The result of parsing one text: the statement with unbound parameters, and its number of `?`.
 
-    `shape` is the literal-stripped text, the key for plan caches; statements of equal shape differ only in literals.
+    `shape` is the text without its literals, the key of plan caches; statements of equal shape differ only in literals.
     INSERT has no plan to cache: its shape is "" and its literals are ().
     """
 
     statement: Statement
     parameters: int
     shape: str
-    #: The literals that may differ, in text order, for a plan cache that re-binds them.
+    #: The literals that are not part of the shape, in text order; plan caches re-bind them.
     literals: tuple[Literal, ...] = field(default=())
-    #: What may be kept and shown in place of the text; None: the text itself.
+    #: The text with masked passwords, for logs and lists; None if the text itself may be shown.
     redacted: str | None = None

@@ -1,6 +1,6 @@
-"""What the front end raises: the text is wrong (`ParseError`), or the values for its `?` are (`BindError`).
+"""Errors of the front end: a wrong text (`ParseError`), or wrong values for its `?` (`BindError`).
 
-Both carry the status code that the wire table lists; this room does not import that table.
+Both carry a status code of the wire protocol's table, which this room does not import.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ SEMANTIC_ERROR = 701
 INVALID_PARAMETER = 2003
 STATEMENT_TOO_LARGE = 2006
 
-#: How much of a long line `caret` shows around the mistake.
+#: The most characters of a line that `caret` shows around the mistake.
 _CARET_WIDTH = 120
 
 
 class SqlError(Exception):
-    """Root of this room's errors: the caller corrects the statement or its parameters."""
+    """The root of this room's errors: the caller must correct the statement or its parameters."""
 
     code = PARSE_ERROR
 
 
 class ParseError(SqlError):
-    """The text is no statement. `line` counts from 1, `column` from 0; `expected` holds a few readable words."""
+    """The text is not a statement. `line` counts from 1, `column` from 0; `expected` is a few readable words."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ParseError(SqlError):
         return f"line {self.line}, column {self.column + 1}: {self.message}"
 
     def caret(self) -> str:
-        """The line with the mistake and a caret under it; a long line is cut around the mistake."""
+        """Return the line with the mistake and a caret under it; a long line is cut around the mistake."""
         lines = self.text.split("\n")
         source = lines[self.line - 1].rstrip("\r") if self.line <= len(lines) else ""
         first = max(0, self.column - _CARET_WIDTH // 2) if len(source) > _CARET_WIDTH else 0
@@ -57,7 +57,7 @@ class ParseError(SqlError):
 
 
 class BindError(SqlError):
-    """The values given for the `?` do not fit: their number or the type of `index` (from 0)."""
+    """The values given for the `?` do not fit: their number, or the type of the one at `index` (from 0)."""
 
     code = INVALID_PARAMETER
 
@@ -70,7 +70,7 @@ class BindError(SqlError):
 def error_at(
     text: str, offset: int, message: str, expected: tuple[str, ...] = (), code: int = PARSE_ERROR
 ) -> ParseError:
-    """A ParseError at character `offset` of `text`."""
+    """Return a ParseError at character `offset` of `text`."""
     line_start = text.rfind("\n", 0, offset) + 1
     line = text.count("\n", 0, offset) + 1
     return ParseError(message, text=text, line=line, column=offset - line_start, expected=expected, code=code)

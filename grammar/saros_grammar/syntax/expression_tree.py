@@ -1,6 +1,6 @@
-"""Expressions of the statement tree: paths, literals, operators, calls. They print as IoTDB names its result columns.
+"""Expressions of the statement tree: paths, literals, operators, calls. They print as the columns are named in IoTDB.
 
-Exported by `ast.py`, from where others take them. Pure data: no state, any thread.
+Exported by `ast.py`; import them from there. Pure data: no state, any thread.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class PathExpression:
-    """A series, device or pattern: canonical nodes (quoted with back-quotes only where needed), `*`, `**` or `a*b`.
+    """A series, device or pattern: canonical nodes (back-quoted only where needed), `*`, `**` or `a*b`.
 
-    `absolute` if it begins with `root`; a relative one is a suffix of each FROM path. In an expression, the single
-    relative node `time` (any case) is the time column and parses as `TimeReference` instead.
+    A path that begins with `root` is absolute; a relative path is a suffix of each FROM path. In an expression, the
+    single relative node `time` (in any case) is the time column and parses as `TimeReference` instead.
     """
 
     nodes: tuple[str, ...]
 
     @property
     def absolute(self) -> bool:
-        """Whether it starts at the root."""
+        """Whether the path begins with `root`."""
         return len(self.nodes) > 1 and self.nodes[0] == "root"
 
     @property
@@ -31,7 +31,7 @@ class PathExpression:
         """Whether a node is or contains an unquoted `*`."""
         return any("*" in n and not n.startswith("`") for n in self.nodes)
 
-    def __hash__(self) -> int:  # plans have them by the hundred thousand, and the generated one takes longer
+    def __hash__(self) -> int:  # plans hash paths by the hundred thousand, and the generated method is slower
         return hash(self.nodes)
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class PathExpression:
 
 
 class LiteralKind(Enum):
-    """What a literal is; its Python value's type follows from it."""
+    """The kind of a literal, which determines the Python type of its value."""
 
     NULL = "null"  # None
     BOOLEAN = "boolean"  # bool
@@ -53,7 +53,7 @@ class LiteralKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """`months` and `days` of the calendar plus `nanoseconds` (the former have no fixed length, so they stay apart)."""
+    """Calendar `months` and `days`, which have no fixed length, plus `nanoseconds`."""
 
     months: int = 0
     nanoseconds: int = 0
@@ -61,15 +61,15 @@ class Duration:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it is equally long everywhere: it has neither months nor calendar days."""
+        """Whether the duration has a fixed length: neither months nor calendar days."""
         return not self.months and not self.days
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. `text` is what the user wrote (strings with their quotes); it is what `str` gives.
+    """A constant. `text` is as the user wrote it (strings with their quotes), and is what `str` returns.
 
-    A date literal (TIME) carries its text as value until the engine gives it a zone: `value` is then the str.
+    The `value` of a date literal (TIME) is its text, a str, until the engine gives it a zone.
     """
 
     kind: LiteralKind
@@ -84,7 +84,7 @@ class Literal:
 class Parameter:
     """The `index`-th `?` (from 0), before values are bound.
 
-    `kind`: of the value that it will have, where a statement is planned without values.
+    `kind` is the kind of its future value, for a statement that is planned without values.
     """
 
     index: int
@@ -98,7 +98,7 @@ class Parameter:
 
 
 class BinaryOperator(Enum):
-    """Two-sided operators; the value is how they print."""
+    """The binary operators; the value is the printed form."""
 
     ADD = "+"
     SUBTRACT = "-"
@@ -117,7 +117,7 @@ class BinaryOperator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimeReference:
-    """The time column; prints `Time`."""
+    """The time column, printed as `Time`."""
 
     def __str__(self) -> str:
         return "Time"
@@ -125,7 +125,7 @@ class TimeReference:
 
 @dataclass(frozen=True, slots=True)
 class EndTimeReference:
-    """`__endTime`: the last time of a window (with GROUP BY)."""
+    """`__endTime`: the last time of a window, with GROUP BY."""
 
     def __str__(self) -> str:
         return "__endTime"
@@ -159,9 +159,10 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`name(arguments)`: aggregate, scalar or series function. `name` as written; `attributes` are `'k'='v'` pairs.
+    """`name(arguments)`: an aggregate, scalar or series function.
 
-    `from_for`: it was written `SUBSTRING(x FROM start FOR length)`.
+    `name` is as written; `attributes` are the `'k'='v'` pairs; `from_for` is True if it was written as
+    `SUBSTRING(x FROM start FOR length)`.
     """
 
     name: str
@@ -174,7 +175,7 @@ class Call:
 
     def __str__(self) -> str:
         name = self.name.lower()
-        if name == "count_time":  # whose argument stands for all series, and is not spelled out
+        if name == "count_time":  # the argument means all series and is not expanded in the name
             return "count_time(*)"
         parts = [str(a) for a in self.arguments]
         if self.attributes:
@@ -241,7 +242,7 @@ class InList:
 class Like:
     """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`; pattern is a STRING literal or a parameter.
 
-    `escape` is the character of `ESCAPE 'c'`, for LIKE only; without it, nothing is escaped.
+    `escape` is the character of `ESCAPE 'c'`, for LIKE only; None: no character is escaped.
     """
 
     operand: Expression
@@ -258,7 +259,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """`CAST(operand AS type_name)`; type name in upper case."""
+    """`CAST(operand AS type_name)`; the type name is in upper case."""
 
     operand: Expression
     type_name: str
@@ -269,7 +270,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Searched CASE; a simple CASE is rewritten to equality tests by the parser, as IoTDB prints it."""
+    """A searched CASE; the parser rewrites a simple CASE to equality tests, as IoTDB prints it."""
 
     whens: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression | None
@@ -298,7 +299,7 @@ Expression = (
     | Case
 )
 
-#: IoTDB has syntax of its own for these and prints them in upper case; only REPLACE has spaces after its commas.
+#: Functions with a syntax of their own in IoTDB, which prints them in upper case; only REPLACE has spaces after commas.
 _SPECIAL_NAMES = {"round": "ROUND", "replace": "REPLACE", "substring": "SUBSTRING"}
 _UNARY, _SUM, _TEST = 7, 5, 3
 _LEVELS = {"*": 6, "/": 6, "%": 6, "+": 5, "-": 5, "=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 2, "|": 1}
@@ -311,5 +312,5 @@ def _level(expression: Expression) -> int:
 
 
 def _wrap(expression: Expression, level: int) -> str:
-    """Parentheses only where the tree needs them."""
+    """Return the text of an expression, in parentheses if it binds less tightly than `level`."""
     return f"({expression})" if _level(expression) < level else str(expression)

@@ -1,4 +1,4 @@
-"""Statements about functions and triggers that users wrote, as `ast` has them. Pure data."""
+"""Statements about user-defined functions and triggers; exported by `ast`. Pure data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Texts of literals and names to values, and names back to canonical text.
+"""Conversion of the texts of literals and names to values, and of names to canonical text.
 
-Numbers are unsigned here; the sign that stands before one is passed along, since `-1` is one literal.
-A literal whose text is fine for the lexer and means nothing raises `LiteralError`; the caller knows where it stands.
+The texts of numbers are unsigned; the sign before a number is passed separately, since `-1` is one literal. A text that
+the lexer accepts but that has no value raises `LiteralError`; the caller adds its place.
 
 Pure functions: any thread.
 """
@@ -12,10 +12,10 @@ import re
 
 from saros_grammar.syntax.ast import Duration, Literal, LiteralKind
 
-#: An int64 has 19 digits and a double 17; a longer text is a mistake, and Python's int() is quadratic in it.
+#: An int64 has 19 digits and a double 17; a longer text is an error, and Python's int() takes quadratic time.
 NUMBER_CHARACTERS_MAX = 400
 
-#: Durations are kept as int64 nanoseconds (292 years), and int32 months and days.
+#: Durations are stored as int64 nanoseconds (292 years), and int32 months and days.
 _NANOSECONDS_MAX = 2**63 - 1
 _CALENDAR_MAX = 2**31 - 1
 
@@ -37,7 +37,7 @@ _DURATION = re.compile(r"(?:[0-9]+(?:mo|cw|cd|ms|us|ns|[ywdhms]))+", re.IGNORECA
 _PLAIN_NAME = re.compile(r"\w+")
 _NUMBER_LIKE = re.compile(r"\d+(?:[eE]\d+)?")
 
-#: Names that are values where a value may stand.
+#: Names that are literals where a value is allowed.
 _NAMED: dict[str, tuple[LiteralKind, bool | float | None]] = {
     "true": (LiteralKind.BOOLEAN, True),
     "false": (LiteralKind.BOOLEAN, False),
@@ -48,11 +48,11 @@ _NAMED: dict[str, tuple[LiteralKind, bool | float | None]] = {
 
 
 class LiteralError(Exception):
-    """A literal without a meaning: an odd number of hex digits, a number of a thousand digits, `.1.5`."""
+    """The text of a literal has no value: an odd number of hex digits, a number of a thousand digits, `.1.5`."""
 
 
 def duration_of(text: str) -> Duration:
-    """`1d12h` as months, calendar days and nanoseconds."""
+    """Return the duration of a text such as `1d12h`. Raises LiteralError."""
     months = days = nanoseconds = 0
     for digits, unit in _DURATION_PART.findall(_short(text)):
         key = unit.lower()
@@ -68,17 +68,17 @@ def duration_of(text: str) -> Duration:
 
 
 def is_duration(text: str) -> bool:
-    """Whether a name's text could be a duration."""
+    """Return whether a name's text could be a duration."""
     return _DURATION.fullmatch(text) is not None
 
 
 def duration_literal(text: str) -> Literal:
-    """A duration where an expression may stand: `now() - 1h`."""
+    """Return the literal of a duration in an expression, as in `now() - 1h`. Raises LiteralError."""
     return Literal(LiteralKind.DURATION, duration_of(text), text)
 
 
 def number_literal(text: str, sign: str = "") -> Literal:
-    """An unsigned number's text, with `-` before it if `sign` says so; a leading `+` disappears."""
+    """Return the literal of an unsigned number, negated if `sign` is "-"; a "+" is dropped. Raises LiteralError."""
     shown = "-" + text if sign == "-" else text
     if text.isdigit():
         return Literal(LiteralKind.INTEGER, int(_short(shown)), shown)
@@ -89,12 +89,12 @@ def number_literal(text: str, sign: str = "") -> Literal:
 
 
 def string_literal(text: str) -> Literal:
-    """A quoted text, single or double, the quote doubled inside; a backslash is a backslash."""
+    """Return the literal of a text in single or double quotes, doubled inside; a backslash has no special meaning."""
     return Literal(LiteralKind.STRING, unquote_string(text), text)
 
 
 def blob_literal(text: str) -> Literal:
-    """`X'0aff'`."""
+    """Return the literal of `X'0aff'`. Raises LiteralError."""
     try:
         return Literal(LiteralKind.BLOB, bytes.fromhex(text[2:-1]), text)
     except ValueError:
@@ -102,12 +102,15 @@ def blob_literal(text: str) -> Literal:
 
 
 def time_literal(text: str) -> Literal:
-    """A date or date-time; it stays text until the engine gives it a zone."""
+    """Return the literal of a date or date-time, whose value is its text until the engine gives it a zone."""
     return Literal(LiteralKind.TIME, text, text)
 
 
 def named_literal(text: str, sign: str = "") -> Literal | None:
-    """TRUE, FALSE, NULL, NAN or INFINITY, in any case; a sign goes with numbers only."""
+    """Return the literal of TRUE, FALSE, NULL, NAN or INFINITY, in any case; None for other texts.
+
+    Only NAN and INFINITY may have a sign.
+    """
     found = _NAMED.get(text.lower())
     if found is None:
         return None
@@ -120,28 +123,28 @@ def named_literal(text: str, sign: str = "") -> Literal | None:
 
 
 def unquote_string(text: str) -> str:
-    """What stands between the quotes."""
+    """Return the content of a quoted string."""
     quote = text[0]
     return text[1:-1].replace(quote + quote, quote)
 
 
 def unquote_name(text: str) -> str:
-    """A name's content: without its back-quotes, if it has them."""
+    """Return a name without its back-quotes, if it has any."""
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
 
 def quote_name(content: str) -> str:
-    """A node's canonical text: back-quoted only if it is no plain identifier or looks like a number."""
+    """Return a node's canonical text: back-quoted only if it is no plain identifier or looks like a number."""
     if _PLAIN_NAME.fullmatch(content) and not _NUMBER_LIKE.fullmatch(content):
         return content
     return "`" + content.replace("`", "``") + "`"
 
 
 def canonical_name(text: str) -> str:
-    """The canonical text of a name as written in a statement."""
+    """Return the canonical text of a name as written in a statement."""
     if text.startswith("`"):
         return quote_name(unquote_name(text))
-    # The lexer tells an ASCII name from a number; digits of other scripts are told here.
+    # The lexer tells ASCII names from numbers; digits of other scripts are recognized here.
     return text if text.isascii() else quote_name(text)
 
 
@@ -152,5 +155,5 @@ def _short(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text for a message, cut if it is long."""
+    """Return the text for a message, cut to 40 characters."""
     return text if len(text) <= 40 else text[:37] + "..."

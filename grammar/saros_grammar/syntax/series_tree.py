@@ -1,4 +1,4 @@
-"""Statements about series, as `ast` has them. Pure data."""
+"""Statements about series; exported by `ast`. Pure data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_grammar.syntax.expression_tree import PathExpression
 
 @dataclass(frozen=True, slots=True)
 class SeriesColumn:
-    """What one series of CREATE TIMESERIES is; names in upper case, None where not given."""
+    """One series of CREATE TIMESERIES. Names of types are in upper case; options are None if not given."""
 
     measurement: str
     type_name: str
@@ -19,7 +19,7 @@ class SeriesColumn:
     alias: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
-    #: Other `key=value` pairs of WITH (decimals, deadband): the engine knows their names.
+    #: Other `key=value` pairs of WITH (decimals, deadband), whose names the engine checks.
     properties: tuple[tuple[str, str], ...] = ()
 
 
@@ -40,7 +40,7 @@ class DeleteTimeseries:
 
 
 class AlterKind(Enum):
-    """Forms of ALTER TIMESERIES."""
+    """The forms of ALTER TIMESERIES."""
 
     RENAME = "rename"  # names = ((old, new),)
     SET = "set"
@@ -66,7 +66,7 @@ class AlterTimeseries:
 
 @dataclass(frozen=True, slots=True)
 class AlterStorage:
-    """ALTER TIMESERIES [IF EXISTS] path, ... SET STORAGE_PROPERTIES encoding=e, compressor=c; None: as it is."""
+    """ALTER TIMESERIES [IF EXISTS] path, ... SET STORAGE_PROPERTIES encoding=e, compressor=c; None: unchanged."""
 
     paths: tuple[PathExpression, ...]
     encoding: str | None = None

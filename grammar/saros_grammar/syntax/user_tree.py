@@ -1,4 +1,4 @@
-"""Statements about users, roles, privileges and API tokens, as `ast` has them. Pure data."""
+"""Statements about users, roles, privileges and API tokens; exported by `ast`. Pure data."""
 
 from __future__ import annotations
 
@@ -111,17 +111,17 @@ class ListPrivileges:
 
 @dataclass(frozen=True, slots=True)
 class CreateToken:
-    """CREATE TOKEN name [FOR USER user] [EXPIRES 'date' | IN duration]; without a user, of the caller."""
+    """CREATE TOKEN name [FOR USER user] [EXPIRES 'date' | IN duration]; `user` is by default the caller."""
 
     name: str
     user: str | None = None
-    #: None: it never expires.
+    #: None: the token never expires.
     expires: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DropToken:
-    """DROP TOKEN name [OF USER user]; without a user, of the caller."""
+    """DROP TOKEN name [OF USER user]; `user` is by default the caller."""
 
     name: str
     user: str | None = None
@@ -129,7 +129,7 @@ class DropToken:
 
 @dataclass(frozen=True, slots=True)
 class ShowTokens:
-    """SHOW TOKENS [OF USER user]; without a user, all that the caller may see."""
+    """SHOW TOKENS [OF USER user]; without a user, all tokens that the caller may see."""
 
     of_user: str | None = None
 
