@@ -314,7 +314,7 @@ class _Arrangement:
 
 def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the lines of a text in chunks."""
-    raw = text + b"\n"
+    raw = text if text.endswith(b"\n") else text + b"\n"
     data = np.frombuffer(raw, np.uint8)
     lines_max = min(LINES_MAX, int(np.count_nonzero(data == _NEWLINE)))
     fields_max = min(FIELDS_MAX, int(np.count_nonzero(data == _EQUALS)) + 1)
