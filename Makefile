@@ -13,7 +13,7 @@ FAULTS ?= 8
 RESTARTS ?= 200
 EXAMPLES ?= 2000
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors
+.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -93,6 +93,9 @@ campaign-sim: .venv/.dev ## simulated clusters on new seeds, for MINUTES; nothin
 
 campaign-mutants: .venv/.dev ## mistakes planted one at a time; the simulated clusters must find each
 	@$(BIN)/python benchmarks/campaign_sim.py --mutants
+
+campaign-automutants: .venv/.dev ## small changes of the code on which data depends (of a ROOM), for MINUTES; nine of ten must be found
+	@$(BIN)/python benchmarks/campaign_automutants.py --minutes $(MINUTES) --room "$(ROOM)"
 
 explore: .venv/.dev ## the protocol of growing and shrinking, in all interleavings of a small cluster
 	@$(BIN)/python benchmarks/explore_expansion.py
