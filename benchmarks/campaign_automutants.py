@@ -4,12 +4,12 @@ python benchmarks/campaign_automutants.py [--minutes 10] [--room storage] [--cor
 python benchmarks/campaign_automutants.py --report
 
     mutation         changes of comparisons, arithmetic, conditions, constants, jumps; removed calls and assignments
-    mutant_session   a process for each mutant: the tests that execute it, fastest first, then some simulated seeds
+    mutant_session   a process for each mutant: the tests that execute it, fastest first, or some simulated seeds
 
 Each core below has its modules, its tests, and a simulation. `build/automutants/<core>.jsonl` notes each mutant and its
 outcome, so a later run goes on where this one ended; a function that has changed begins again. `--again` tries the
 survivors again, `--tests` with these files only. A core's mutants come in random order: the share of a part is an
-estimate of the whole.
+estimate of the whole. Simulations, which take longer, come when all mutants of a core have met the tests.
 
 tests/equivalent_mutants.toml lists mutants that no test can or should find, each with its reason; they are left out.
 The exit code is 1 if a core's share of found mutants is under 90 %.
@@ -32,7 +32,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from interruptible import run
-from mutant_session import MutantSession, Outcome, Record, Simulation
+from mutant_session import SIMULATED, MutantSession, Outcome, Record, Simulation
 from mutant_session import run as run_session
 from mutation import Mutant, functions, mutants
 
@@ -208,16 +208,14 @@ class Ledger:
     def pending(self, *, again: bool) -> list[Mutant]:
         """Return the mutants to try, in random order, the same each time."""
         left = [mutant for mutant in self.mutants if mutant.key not in self.excused]
-        if again:
-            left = [mutant for mutant in left if self._outcome(mutant) == "survived"]
-        else:
-            left = [mutant for mutant in left if mutant.key not in self.outcomes]
+        left = self.survivors() if again else [mutant for mutant in left if mutant.key not in self.outcomes]
         random.Random(0).shuffle(left)
         return left
 
-    def survivors(self) -> list[Mutant]:
-        """Return the mutants that nothing has found."""
-        return [m for m in self.mutants if self._outcome(m) == "survived" and m.key not in self.excused]
+    def survivors(self, *, simulated: bool = True) -> list[Mutant]:
+        """Return the mutants that nothing has found; if `simulated` is not set, that no simulation has tried."""
+        found = [m for m in self.mutants if self._outcome(m) == "survived" and m.key not in self.excused]
+        return [m for m in found if simulated or self.outcomes[m.key].by != SIMULATED]
 
     def _outcome(self, mutant: Mutant) -> str:
         found = self.outcomes.get(mutant.key)
@@ -249,7 +247,6 @@ class Ledger:
 def try_core(core: Core, until: float, arguments: argparse.Namespace) -> None:
     """Try a core's mutants in this process until the time is over."""
     ledger = Ledger(core)
-    pending = ledger.pending(again=arguments.again)
     tests = arguments.tests or [str(ROOT / "tests" / test) for test in core.tests]
 
     def work(session: MutantSession) -> None:
@@ -258,13 +255,14 @@ def try_core(core: Core, until: float, arguments: argparse.Namespace) -> None:
         say(f"{core.name}: {len(record.seconds)} tests, {sum(record.seconds.values()):.1f} s, {record.seeds} seeds")
         for name in record.failed:
             say(f"    {name} fails without a mutant: left out")
-        for mutant in pending:
+        for mutant in ledger.pending(again=arguments.again):
             if time.monotonic() > until:
-                break
-            outcome = session.try_mutant(mutant, record)
-            ledger.note(mutant, outcome)
-            if outcome.outcome == "survived":
-                say(shown(mutant, outcome))
+                return
+            ledger.note(mutant, session.test(mutant, record))
+        for mutant in ledger.survivors(simulated=False) if record.seeds else ():
+            if time.monotonic() > until:
+                return
+            ledger.note(mutant, session.simulate(mutant, record))
 
     session = MutantSession(ROOT, core.files, STATE / "scratch", arguments.budget, work)
     run_session(session, [test for test in tests if Path(test).exists()])
@@ -284,18 +282,19 @@ def campaign(cores: Collection[Core], arguments: argparse.Namespace) -> int:
     for core in cores:
         if time.monotonic() > until:
             break
-        if Ledger(core).pending(again=arguments.again):
+        ledger = Ledger(core)
+        if ledger.pending(again=arguments.again) or (core.simulation and ledger.survivors(simulated=False)):
             process = context.Process(target=try_core, args=(core, until, arguments))
             process.start()
             process.join()
     return report(cores)
 
 
-def report(cores: Collection[Core], *, whole: bool = False) -> int:
-    """Print the figures, and all survivors if `whole` is set; return the exit code."""
+def report(cores: Collection[Core]) -> int:
+    """Print the survivors and the figures; return the exit code."""
     ledgers = [Ledger(core) for core in cores]
     for ledger in ledgers:
-        for mutant in ledger.survivors() if whole else ():
+        for mutant in ledger.survivors():
             say(shown(mutant, ledger.outcomes[mutant.key]))
         say(ledger.summary())
     return 1 if any(ledger.share() < SHARE_MIN for ledger in ledgers) else 0
@@ -320,7 +319,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = [core for core in CORES if arguments.room in ("", core.room) and arguments.core in ("", core.name)]
     if not chosen:
         parser.error(f"no such core; there are: {', '.join(core.name for core in CORES)}")
-    return report(chosen, whole=True) if arguments.report else campaign(chosen, arguments)
+    return report(chosen) if arguments.report else campaign(chosen, arguments)
 
 
 if __name__ == "__main__":

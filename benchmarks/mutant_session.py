@@ -1,8 +1,9 @@
 """Try mutants in a pytest session that has imported and collected everything: a forked process for each.
 
     record     one process runs the tests with probes: the statements that each test executes, and its processor time
-    try        a process for each mutant runs the tests that execute its statement, fastest first, up to a budget of
-               processor time; if all pass, another runs simulations
+    test       a process for each mutant runs the tests that execute its statement, fastest first, up to a budget of
+               processor time
+    simulate   the same with seeds of a simulation
 
 A test that fails, or a process that dies, kills the mutant. A process that takes much more processor time than the
 tests need, or none for a long time (a deadlock), is ended: the mutant is killed by time. Linux only.
@@ -31,6 +32,8 @@ from mutation import Mutant
 
 #: Of a process: processor seconds beyond the budget, bytes beyond those of the session, seconds without any progress.
 SPARE_S, SPARE_BYTES, IDLE_S = 5, 4 << 30, 15.0
+#: Of a mutant that has survived the simulation, too.
+SIMULATED = "after simulations"
 Simulation = Callable[[int], object]
 
 
@@ -116,36 +119,42 @@ class MutantSession:
 
     # ------------------------------------------------------------------------------------------ with one
 
-    def try_mutant(self, mutant: Mutant, record: Record) -> Outcome:
-        """Return what becomes of a mutant."""
-        names = record.tests.get((mutant.file, mutant.line), [])
+    def test(self, mutant: Mutant, record: Record) -> Outcome:
+        """Run the tests that execute a mutant's statement."""
         if (str(self.root / mutant.file), mutant.function) not in self.functions:
             return Outcome("survived", "the tests do not import the function")
         chosen, needed = [], 0.0
-        for name in names:
+        for name in record.tests.get((mutant.file, mutant.line), ()):
             needed += record.seconds[name]
             if needed > self.budget_s and chosen:
                 break
             chosen.append(self.items[name])
-        code = mutation.mutated_code(self.root, mutant)
+        if not chosen:
+            return Outcome("survived", "no test executes it")
+        return self._with(mutant, lambda: next(_failures(chosen), ""), min(needed, self.budget_s))
 
-        def run_tests() -> str:
-            self._plant(mutant.file, mutant.function, code)
-            return next(_failures(chosen), "")
+    def simulate(self, mutant: Mutant, record: Record) -> Outcome:
+        """Run the seeds of the record."""
 
-        def simulate() -> str:
-            self._plant(mutant.file, mutant.function, code)
+        def run_seeds() -> str:
             seed, error = _simulate(self.simulation, record.seeds, self.budget_s * 4)
             return f"seed {seed}: {error}" if error else ""
 
-        for do, is_needed in ((run_tests, bool(chosen)), (simulate, record.seeds > 0)):
-            try:
-                by = self._fork(do, min(needed, self.budget_s) * 4 + self.budget_s + SPARE_S) if is_needed else ""
-            except TimeoutError as error:
-                return Outcome("time", str(error))
-            if by:
-                return Outcome("killed", by)
-        return Outcome("survived", "" if names else "no test executes it")
+        found = self._with(mutant, run_seeds, self.budget_s)
+        return found if found.outcome != "survived" else Outcome("survived", SIMULATED)
+
+    def _with(self, mutant: Mutant, find: Callable[[], str], needed_s: float) -> Outcome:
+        code = mutation.mutated_code(self.root, mutant)
+
+        def do() -> str:
+            self._plant(mutant.file, mutant.function, code)
+            return find()
+
+        try:
+            by = self._fork(do, needed_s * 4 + self.budget_s + SPARE_S)
+        except TimeoutError as error:
+            return Outcome("time", str(error))
+        return Outcome("killed", by) if by else Outcome("survived")
 
     def _plant(self, file: str, name: str, code: object) -> None:
         function = self.functions.get((str(self.root / file), name))

@@ -152,7 +152,7 @@ campaign.Core.files = property(lambda core: ["toy.py"])
 arguments = campaign.argparse.Namespace(again=False, budget=1.0, tests=[sys.argv[2] + "/test_toy.py"])
 for _ in range(2):
     campaign.try_core(toy, float("inf"), arguments)
-campaign.report([toy], whole=True)
+campaign.report([toy])
 """
 
 
