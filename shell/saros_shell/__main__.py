@@ -1,4 +1,4 @@
-"""`python -m saros_shell`: the `saros` command, for processes that start themselves again."""
+"""`python -m saros_shell`: the `saros` command, for processes that start another one like themselves."""
 
 import sys
 

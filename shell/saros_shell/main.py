@@ -1,7 +1,7 @@
 """The `saros` command: finds the sub-command, loads its module, runs it.
 
-Each sub-command is a module with `main(arguments) -> exit code`, loaded only when it is asked for, so that
-`saros shell` starts fast. Exit codes: 0 done, 1 the database said no, 2 wrong use, 130 interrupted.
+Each sub-command is a module with `main(arguments) -> exit code`, loaded only when it is needed, so that `saros shell`
+starts fast. Exit codes: 0 success, 1 the database reported an error, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from saros_server.config.did_you_mean import did_you_mean
 from saros_server.process.terminal_log import write_lines
 from saros_wire.grpc_log import silence_grpc_log
 
-#: Name -> what it does.
+#: Help texts by name.
 COMMANDS: dict[str, str] = {
     "start": "serve a folder to other processes of this machine",
     "stop": "stop the server of a folder",
@@ -43,12 +43,12 @@ COMMANDS: dict[str, str] = {
 }
 
 
-#: Errors of a file without a name, such as standard output: a full disk, and a pipe that its reader has closed.
+#: Errors of files without a name, such as standard output: a full disk, or a pipe closed by its reader.
 _OUTPUT_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of the `saros` script."""
+    """Run the `saros` command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         sys.stdout.write(usage())
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     silence_grpc_log()
     write_lines()
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # characters that the encoding of the terminal lacks
+        sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the terminal's encoding lacks
     try:
         code = _main_of(words[0])(words[1:])
         sys.stdout.flush()
@@ -79,16 +79,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _output_failed(command: str, error: OSError) -> int:
-    """Return the exit code after a failed write to standard output, which is discarded from now on."""
+    """Return the exit code after a failed write to standard output, and discard all further output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if error.errno == errno.EPIPE:  # the reader has seen enough
+    if error.errno == errno.EPIPE:  # the reader closed the pipe: it needs no more
         return 0
     sys.stderr.write(f"saros {command}: cannot write standard output: {error.strerror}\n")
     return 1
 
 
 def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a table of imports
-    """Return the function that runs a sub-command; its module is loaded now."""
+    """Load the module of a sub-command and return the function that runs it."""
     match name:
         case "start":
             from saros_shell.commands.start import main
@@ -140,6 +140,6 @@ def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a tab
 
 
 def usage() -> str:
-    """The list of sub-commands."""
+    """Return the list of sub-commands."""
     rows = "\n".join(f"  {name:<11} {what}" for name, what in COMMANDS.items())
     return f"usage: saros COMMAND [ARGUMENTS]\n\n{rows}\n\nSee also: saros COMMAND --help, saros --version.\n"

@@ -1,8 +1,8 @@
-"""`saros cluster secure`: a cluster on this machine that was made without an administrator gets one.
+"""`saros cluster secure`: adds an administrator to a local cluster that was created without one.
 
-    stop all nodes --> user root into their files (`saros_server.local.bootstrap_admin`) --> start those that ran
+    stop all nodes --> write user root into their files (`saros_server.local.bootstrap_admin`) --> start those that ran
 
-From the first moment of the new processes on everybody has to log in. One thread.
+The restarted nodes accept only clients that log in. Single-threaded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from saros_storage.io.disk import Disk
 
 
 def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: Say) -> dict[NodeId, str]:
-    """Do it; answers nodes that do not stop or start, and why. Raises what `securing.secure` does."""
+    """Add the administrator; return the nodes that did not stop or start, with reasons.
+
+    Raises UserMistake if the cluster cannot get one, for example because it has one already.
+    """
     bootstrap_admin.check(cluster, disk)
     administrator, ran = bootstrap_admin.interrupted_administrator(cluster, disk), cluster.nodes
     if administrator is None:
@@ -47,7 +50,7 @@ def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: 
 
 
 def _new_administrator(options: argparse.Namespace) -> Administrator:
-    """User root; a one-time password is shown before anything is changed."""
+    """Return user root with the given or a one-time password, which is printed before anything is changed."""
     cost = Cost(load_configuration().values.password_cost)
     administrator, password = first_administrator(cost, options.init_admin_password_file)
     if administrator.must_change:
@@ -57,7 +60,7 @@ def _new_administrator(options: argparse.Namespace) -> Administrator:
 
 
 def one_time(administrator: Administrator, password: str) -> str:
-    """What is said of a one-time password, this once."""
+    """Return the message that shows a one-time password."""
     return (
         f"created administrator {administrator.name} with a one-time password, shown only now; use it to set"
         f" another one (ALTER USER {administrator.name} SET PASSWORD '...'): {password}\n\n"

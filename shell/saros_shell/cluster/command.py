@@ -1,14 +1,15 @@
-"""`saros cluster up`, `status`, `start`, `down`: a cluster on this machine.
+"""`saros cluster`: the sub-commands, and those for a cluster on this machine: `up`, `status`, `start`, `down`.
 
-    up      make DIR/node1 ... and start them, or start those that are down; wait until they have elected leaders
-    status  who runs, and how the groups are, as any node that answers tells it
-    secure  an administrator for one that was made without: see `bootstrap_admin`
-    add-node, remove-node, replace-node     see `nodes`
-    init, certificates, join        one of several machines: see `hosts`
+    up      create DIR/node1 ... and start them, or start those that are down; wait until they have elected leaders
+    status  processes and groups, as reported by any node that answers
+    secure  add an administrator to a cluster that was created without one: `bootstrap_admin`
+    add-node, remove-node, replace-node     `nodes`
+    init, certificates, join                nodes on several machines: `hosts`
 
-Nodes of a cluster with users tell it only to who logs in (`login`); without, `up` waits for processes alone.
+In a cluster with users, nodes report its state only to logged-in users (`login`); without a login, `up` waits only for
+the processes.
 
-Exit codes: 0 done, 1 something does not run, 2 wrong use, 3 (`status`) nothing runs, 130 interrupted.
+Exit codes: 0 success, 1 something does not run, 2 wrong usage, 3 (`status`) nothing runs, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -57,30 +58,30 @@ _DIRECTORY = "./cluster"
 _NODES, _REPLICAS = 3, 3
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
-#: A node that serves answers at once, or is not asked further: the others are asked by themselves.
+#: A node that serves answers at once. A query does not fail over for long, since each node is asked separately.
 _ASK_SECONDS, _FAILOVER_SECONDS = 5.0, 1.0
 _NOTHING_RUNS = 3
 _INTERRUPTED = 130
-#: Folders and files, some with hashes of passwords, are for nobody else.
+#: Folders and files, some with password hashes, are readable only by their owner.
 _UMASK = 0o077
-#: A wrong password, and rights that are missing: no other node would let the same user in.
+#: A wrong password or missing privileges: all other nodes would refuse the same user.
 _NOT_LET_IN = (801, 803, 2040)
 
 
 @dataclass(frozen=True, slots=True)
 class SubCommand:
-    """One word behind `saros cluster`."""
+    """A sub-command of `saros cluster`: its help text, its options, and the function that runs it."""
 
     what: str
-    #: Adds its options.
+    #: Adds the options to a parser.
     options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
-    #: Told when it is interrupted.
+    #: The message after an interruption.
     interrupted: str
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a sub-command."""
+    """Run a sub-command and return its exit code."""
     options = parser().parse_args(arguments)
     command = COMMANDS[options.command]
     umask = os.umask(_UMASK)
@@ -97,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of `saros cluster`."""
     made = CommandParser(prog="saros cluster", description="Manage a cluster on this machine, or a node of one.")
     words = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
@@ -149,7 +150,11 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, Login | None]:
-    """A new cluster; with --auth its administrator, as whom the nodes can be asked if the password is a lasting one."""
+    """Create a cluster; return it with a login for its nodes.
+
+    The login is that of the administrator (with --auth), or None if the password is a one-time one or there are no
+    users.
+    """
     nodes = _NODES if options.nodes is None else options.nodes
     replicas = min(_REPLICAS, nodes) if options.replicas is None else options.replicas
     meta_voters = options.meta_voters or META_VOTERS_DEFAULT
@@ -161,14 +166,14 @@ def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, L
     cluster = local_cluster.make(options.dir, nodes, replicas, options.base_port, disk, administrator, meta_voters)
     if not administrator.must_change:
         return cluster, Login(administrator.name, password)
-    # Before the nodes are started: should that fail, the password is known all the same.
+    # Print the password before starting the nodes, so that it is known even if that fails.
     sys.stdout.write(bootstrap_admin.one_time(administrator, password))
     sys.stdout.flush()
     return cluster, None
 
 
 def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
-    """A cluster is made once: other numbers are not what it is."""
+    """Raise UserMistake if the options differ from those with which the cluster was created."""
     for name, asked, made in (
         ("nodes", options.nodes, len(cluster.file.nodes)),
         ("replicas", options.replicas, cluster.file.replicas),
@@ -188,7 +193,10 @@ def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
 
 
 def _wait_for_leaders(cluster: LocalCluster, login: Login, timeout_s: float) -> str | None:
-    """Wait until every node answers, reaches the others and knows a leader of every group; else what is missing."""
+    """Wait until every node answers, reaches the others and knows a leader of every group.
+
+    Returns what is still missing after the timeout, or None.
+    """
     progress = Progress()
     limit = time.monotonic() + timeout_s
     waiting = {node: _missing(cluster.address(node), login) for node in cluster.nodes}
@@ -200,7 +208,7 @@ def _wait_for_leaders(cluster: LocalCluster, login: Login, timeout_s: float) -> 
 
 
 def _missing(address: str, login: Login) -> str | None:
-    """What a node still waits for; None if all is well."""
+    """Return what a node still waits for; None if nothing."""
     try:
         told = _ask(address, login)
     except saros.Error as error:
@@ -270,7 +278,7 @@ def _status_options(made: argparse.ArgumentParser) -> None:
 
 
 def _status_elsewhere(options: argparse.Namespace) -> int:
-    """Of a cluster of several machines, as one of its nodes tells it."""
+    """Print the status of a cluster on several machines, as reported by one of its nodes."""
     with connect_to(options.to, options) as connection:
         if options.watch:
             cluster_growing.wait_for_change(connection, Progress().say)
@@ -299,7 +307,10 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _print_tables(cluster: LocalCluster, login: Login | None) -> bool:
-    """Nodes and groups; whether all nodes are up and all groups, if one may know, have a leader."""
+    """Print nodes and groups; return whether all nodes are up and all groups have a leader.
+
+    Without a login, the groups are unknown and do not count.
+    """
     running = {node: found.pid for node in cluster.nodes if (found := cluster.running(node)) is not None}
     told = None if login is None else _ask_any(cluster, list(running), login)
     nodes = node_rows({node: cluster.address(node) for node in cluster.nodes}, running, told)
@@ -329,7 +340,7 @@ def _ask_any(cluster: LocalCluster, running: Sequence[NodeId], login: Login) -> 
 
 
 def _ask(address: str, login: Login) -> ClusterReport:
-    """Raises saros.Error, UserMistake for who is not let in."""
+    """Return the report of the node at `address`. Raises saros.Error, or UserMistake if the login is refused."""
     target, user, password = f"saros://{address}", login.user, login.password
     try:
         with saros.connect(
@@ -363,7 +374,7 @@ def _add_nodes(options: argparse.Namespace) -> int:
         login = _required_login(cluster, options)
         cluster, nodes = cluster_growing.admit(cluster, login, options.nodes, options.base_port, disk)
         failures: dict[NodeId, str] = {}
-        for node in nodes:  # one after the other: those that serve go on meanwhile
+        for node in nodes:  # one after the other, so that started nodes need not wait for the rest
             failures |= local_cluster.start(cluster, [node], options.log_level, options.timeout, say)
     if failures:
         return _failed("add-node", failures)
@@ -406,7 +417,7 @@ def _remove_node(options: argparse.Namespace) -> int:
     if len(nodes) > 1 and left < copies:
         raise UserMistake(f"{counted(left, 'node')} would be left for {copies} copies: add nodes first", code=2024)
     ended = 0
-    for node in nodes:  # each is ended before the next leaves, which may fail
+    for node in nodes:  # each is stopped before the next leaves, since that may fail
         cluster_growing.remove(cluster, login, node, say)
         ended = max(ended, _end_removed("remove-node", cluster, node, say))
     return ended
@@ -462,7 +473,7 @@ def _required_login(cluster: LocalCluster, options: argparse.Namespace) -> Login
     return login
 
 
-# ---------------------------------------------------------------------------------------------- what they share
+# ---------------------------------------------------------------------------------------------- shared helpers
 
 
 def _directory_option(made: argparse.ArgumentParser) -> None:
@@ -496,13 +507,13 @@ def _chosen(cluster: LocalCluster, node: int | None) -> list[NodeId]:
 
 
 class Progress:
-    """Says what is waited for, once for as long as it stays the same."""
+    """Progress messages on standard error; a message that repeats the last one is not printed."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def say(self, text: str) -> None:
-        """To standard error."""
+        """Print a message unless it repeats the last one."""
         if text != self._last:
             sys.stderr.write(_wrapped(text) + "\n")
             sys.stderr.flush()
@@ -510,7 +521,7 @@ class Progress:
 
 
 def _wrapped(text: str) -> str:
-    """A line as a terminal has room for it: broken between words."""
+    """Return a line, broken between words to fit the terminal."""
     if not sys.stderr.isatty():
         return text
     return textwrap.fill(text, shutil.get_terminal_size().columns, subsequent_indent="    ", break_long_words=False)

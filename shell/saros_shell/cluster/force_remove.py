@@ -1,7 +1,7 @@
-"""`saros cluster remove-node --force`: nodes that are lost for good leave, though groups have lost most of theirs.
+"""`saros cluster remove-node --force`: removes permanently lost nodes, even if groups have lost their majority.
 
-What will be lost is said before, by what SHOW REGIONS tells, and has to be confirmed. Then GIVE UP NODE, and they are
-removed as others are (`nodes`). Pure but for `confirmed`, which asks on a terminal.
+The user is shown what will be lost, computed from SHOW REGIONS, and must confirm it. After GIVE UP NODE, the nodes are
+removed like others (`nodes`). Pure, except for `confirmed`, which asks on a terminal.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _META = "ConfigRegion"
 
 
 def named(nodes: Collection[NodeId]) -> str:
-    """Nodes as they are typed: `2 3`."""
+    """Return nodes as a user types them: `2 3`."""
     return " ".join(map(str, sorted(nodes)))
 
 
 def warning(nodes: Collection[NodeId], regions: Sequence[Row]) -> str:
-    """What is about to happen, and what may be lost; `regions`: the rows of SHOW REGIONS."""
+    """Return a warning with the data that may be lost; `regions` are the rows of SHOW REGIONS."""
     lines = [
         f"These nodes are treated as lost for good: {named(nodes)}.",
         "Make sure that their processes have ended, and never start them again: writes that they accept would be lost.",
@@ -42,7 +42,7 @@ def _recovery_outlook(nodes: Collection[NodeId], number: int, rows: Sequence[Row
         return []
     if not left:
         return [f"  {name}: no replica is left. All its data is LOST; its slots start empty."]
-    if 2 * len(left) == len(members):  # a majority had one of those who are left
+    if 2 * len(left) == len(members):  # every majority contained a remaining replica
         return [f"  {name}: continues with the data of node {_or(left)}, which has every acknowledged write."]
     return [
         f"  {name}: continues with the data of node {_or(left)}. Writes acknowledged only by the lost nodes are LOST."
@@ -54,7 +54,10 @@ def _or(nodes: Sequence[object]) -> str:
 
 
 def confirmed(nodes: Collection[NodeId]) -> bool:
-    """Ask whether to go on: the nodes have to be typed. Raises UserMistake if there is no terminal."""
+    """Ask for confirmation by typing the node ids, and return whether it was given.
+
+    Raises UserMistake if there is no terminal.
+    """
     if not sys.stdin.isatty():
         raise UserMistake("confirmation needs a terminal; pass --yes")
     sys.stderr.write(f"To go on, type their ids ({named(nodes)}): ")

@@ -1,12 +1,12 @@
-"""`saros cluster init`, `certificates`, `join`: nodes of a cluster of several machines, one on each.
+"""`saros cluster init`, `certificates`, `join`: a cluster on several machines, with one node on each.
 
-    init          the folder of one of the first nodes gets its cluster.json
-    certificates  the nodes' certificates for each other
-    join          a folder of this machine becomes a node of a cluster that runs:
+    init          write the cluster.json of one of the first nodes into its folder
+    certificates  create the certificates that the nodes use among themselves
+    join          add a folder on this machine as a node to a running cluster:
                   ADMIT NODE -> cluster.json -> certificates, by hand -> process -> ADD NODE -> wait
 
-`join` may be called again at any time: what is done is not done again. It is admitted by whom it logs in as, an
-administrator; the key of a certificate never travels. One thread.
+`join` may be repeated at any time: it skips the steps that are done. It logs in as an administrator to admit the node.
+Private keys are never transferred. Single-threaded.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from saros_storage.io.disk import LocalDisk
 from saros_wire.addresses import host_and_port, is_loopback
 
 _START_SECONDS = 60.0
-#: Who is asked whether it speaks TLS answers at once, or does not.
+#: Timeout of the check for TLS: a node answers at once or not at all.
 _ASK_SECONDS = 3.0
 _POLL_SECONDS = 0.1
 
@@ -61,7 +61,7 @@ _POLL_SECONDS = 0.1
 
 
 def init_options(made: argparse.ArgumentParser) -> None:
-    """Of `init`."""
+    """Add the options of `init`."""
     made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node")
     made.add_argument("--node", type=int, required=True, metavar="K", help="id of the node, from 1")
     made.add_argument("--cluster", metavar="UUID", help="id of the cluster: the same for all its nodes")
@@ -84,7 +84,7 @@ def init_options(made: argparse.ArgumentParser) -> None:
 
 
 def init(options: argparse.Namespace) -> int:
-    """Write the file of one node."""
+    """Write the cluster.json of one node. Raises UserMistake."""
     if options.cluster is None:
         raise UserMistake(
             f"give --cluster, the same for every node of the cluster; a new one: --cluster {uuid.uuid4()}"
@@ -149,14 +149,14 @@ def _parse_nodes(text: str) -> dict[NodeId, NodeAddress]:
 
 
 def certificates_options(made: argparse.ArgumentParser) -> None:
-    """Of `certificates`."""
+    """Add the options of `certificates`."""
     made.add_argument("--dir", required=True, metavar="OUT", help="output folder; existing files are kept")
     made.add_argument("--cluster", required=True, metavar="UUID", help="id of the cluster")
     made.add_argument("--nodes", required=True, metavar="K=HOST,...", help="all nodes, and where they run")
 
 
 def certificates(options: argparse.Namespace) -> int:
-    """Make what is not there."""
+    """Create the certificates that do not exist yet. Raises UserMistake."""
     if not is_uuid(options.cluster):
         raise UserMistake(f"--cluster: {options.cluster!r} is not a UUID")
     hosts: dict[NodeId, str] = {}
@@ -185,7 +185,7 @@ def certificates(options: argparse.Namespace) -> int:
 
 
 def join_options(made: argparse.ArgumentParser) -> None:
-    """Of `join`."""
+    """Add the options of `join`."""
     made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node, on this machine")
     made.add_argument("--to", required=True, metavar="TARGET", help="saros://host:port of nodes of the cluster")
     made.add_argument("--peer", required=True, metavar="HOST:PORT", help="where other nodes reach this one")
@@ -196,7 +196,7 @@ def join_options(made: argparse.ArgumentParser) -> None:
 
 
 def join(options: argparse.Namespace) -> int:
-    """Go as far as it goes; 1 if something is left to do by hand before it can go on."""
+    """Join the cluster, as far as possible; return 1 if the user must do something before it can continue."""
     with connect_to(options.to, options) as connection:
         if options.replace is not None:
             _check_node_exists(connection, options)
@@ -208,7 +208,7 @@ def join(options: argparse.Namespace) -> int:
 
 
 def _check_node_exists(connection: saros.Connection, options: argparse.Namespace) -> None:
-    """Raise UserMistake for a node to replace that is none, unless the one that takes its place is called again."""
+    """Raise UserMistake if the node to replace does not exist, unless this call repeats an earlier one."""
     nodes = [str(row["NodeID"]) for row in rows_of(connection, "show cluster")]
     if str(options.replace) not in nodes and load(options.data, LocalDisk()) is None:
         raise UserMistake(
@@ -217,7 +217,7 @@ def _check_node_exists(connection: saros.Connection, options: argparse.Namespace
 
 
 def _admitted(connection: saros.Connection, options: argparse.Namespace) -> ClusterFile:
-    """The folder's file, which it gets now if it has none."""
+    """Return the folder's cluster.json; if it has none, admit the node and write it. Raises UserMistake."""
     disk = LocalDisk()
     found = load(options.data, disk)
     if found is None:
@@ -238,7 +238,7 @@ def _admitted(connection: saros.Connection, options: argparse.Namespace) -> Clus
 
 
 def _may_start(folder: str, file: ClusterFile) -> bool:
-    """Whether it has what it needs to speak to the others; else says what to do. Raises UserMistake."""
+    """Return whether the node has the certificates that it needs; otherwise print what to do. Raises UserMistake."""
     credentials = peer_credentials(load_configuration(file=configuration_file(folder)).values, SystemClock(), file)
     answers = (_speaks_tls(address.peer) for address in file.nodes.values())
     with_tls = next((answer for answer in answers if answer is not None), None)
@@ -261,7 +261,10 @@ def _may_start(folder: str, file: ClusterFile) -> bool:
 
 
 def _speaks_tls(address: str) -> bool | None:
-    """Whether TLS is spoken there, by whomever: who it is shows when the node itself calls. None: nobody answers."""
+    """Return whether the server at `address` uses TLS; None if it does not answer.
+
+    Its certificate is not checked here, but when the node itself connects.
+    """
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE
     asking.set_alpn_protocols(["h2"])
@@ -269,7 +272,7 @@ def _speaks_tls(address: str) -> bool | None:
         with socket.create_connection(host_and_port(address), _ASK_SECONDS) as line, asking.wrap_socket(line):
             return True
     except ssl.SSLError as error:
-        return "ALERT" in (error.reason or "")  # "not without your certificate" is TLS too
+        return "ALERT" in (error.reason or "")  # such as the alert that a client certificate is required
     except ConnectionResetError:
         return False
     except OSError:
@@ -277,7 +280,7 @@ def _speaks_tls(address: str) -> bool | None:
 
 
 def _start(folder: str) -> None:
-    """Until the node serves. Raises UserMistake."""
+    """Start the node unless it runs, and wait until it serves. Raises UserMistake."""
     if serving(folder) is None and not is_launched(folder):
         launch(folder, ["--data", folder])
     limit = time.monotonic() + _START_SECONDS

@@ -1,11 +1,11 @@
-"""Who asks a cluster's nodes: options of `saros cluster up` and `status`, and what they come to.
+"""Logins of the `saros cluster` commands: their options, and the user and password that follow from these.
 
-the cluster began without an administrator    nobody in particular
---user NAME                                   with the password of --password-file, of SAROS_PASSWORD, or as it is typed
---to saros://NAME@host                        the same
-neither                                       None: the nodes are not asked, and only processes can be shown
+the cluster has no administrator    an empty login
+--user NAME                         the password is from --password-file, SAROS_PASSWORD or a prompt
+--to saros://NAME@host              the same
+neither                             None: the nodes cannot be queried, and only processes are shown
 
-One thread.
+Single-threaded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from saros_storage.base.errors import UserMistake
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """User and password; both empty: nobody in particular."""
+    """A user and a password; both are empty for a cluster without users."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -31,19 +31,22 @@ class Login:
 def login_options(
     made: argparse.ArgumentParser, what: str = "log in, with the password in SAROS_PASSWORD, to see groups"
 ) -> None:
-    """Add the options."""
+    """Add the options of a login."""
     made.add_argument("--user", metavar="NAME", help=what)
     made.add_argument("--password-file", metavar="FILE", help="its first line is the password")
 
 
 def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None:
-    """See the module. Raises UserMistake (a user without a password), ConfigurationError (no such file)."""
+    """Return the login for a cluster's nodes; None if it has users and the options name none.
+
+    Raises UserMistake if a user has no password, ConfigurationError if the password file does not exist.
+    """
     found = given_login(options)
     return Login() if found is None and cluster.file.administrator is None else found
 
 
 def given_login(options: argparse.Namespace) -> Login | None:
-    """Who is named by the options; None: nobody. Raises like `login_of`."""
+    """Return the login that the options give; None if they name no user. Raises like `login_of`."""
     if options.user is None:
         return None
     password = read_password(options.password_file) if options.password_file else password_of_user(options.user)
@@ -53,9 +56,9 @@ def given_login(options: argparse.Namespace) -> Login | None:
 
 
 def connect_to(target: str, options: argparse.Namespace) -> saros.Connection:
-    """Connect to nodes by their address, as the user whom options or address name.
+    """Connect to nodes by their address, as the user that the options or the address name.
 
-    Raises like `given_login`, saros.Error.
+    Raises like `login_of`, and saros.Error.
     """
     if "://" not in target:
         raise UserMistake(f"--to is {target}: expected the address of nodes, such as saros://hostA:6667")

@@ -1,12 +1,12 @@
-"""`saros cluster add-node`, `remove-node`, `replace-node`: nodes on this machine that join a cluster, or leave it.
+"""`saros cluster add-node`, `remove-node`, `replace-node`: nodes on this machine that join or leave a cluster.
 
     add     ADMIT NODE -> folder with its cluster.json -> process -> ADD NODE -> wait
-    remove  REMOVE NODE -> wait -> end the process, and note that it is not to be started again
-            by force: GIVE UP NODE before that, for nodes that are lost for good (`force_remove`)
-    replace both in one change: REPLACE NODE; the node that leaves may be lost for good
+    remove  REMOVE NODE -> wait -> stop the process, and record that it must not be started again
+            by force: first GIVE UP NODE, for permanently lost nodes (`force_remove`)
+    replace both in one change: REPLACE NODE; the node that leaves may be permanently lost
 
-What was interrupted is taken up when it is called again: a node that waits in its folder is added, one that leaves or
-has left is waited for. One thread.
+A repeated call resumes an interrupted one: it adds a node that was admitted before, and waits for a node that is
+leaving. Single-threaded.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _POLL_SECONDS = 0.2
 _TIMEOUT_SECONDS = 30.0
 _TOO_FEW_NODES = 2024
 
-#: Told what is waited for.
+#: A function that prints progress messages.
 Say = Callable[[str], None]
 
 
 def connect(cluster: LocalCluster, login: Login, besides: Collection[NodeId] = ()) -> saros.Connection:
-    """To the nodes that run, but for some. Raises saros.Error, UserMistake if none runs."""
+    """Connect to the running nodes, except `besides`. Raises saros.Error, or UserMistake if no other node runs."""
     running = [node for node in cluster.nodes if node not in besides and cluster.running(node) is not None]
     if not running:
         raise UserMistake(f"no other node runs: saros cluster up --dir {cluster.directory}")
@@ -41,13 +41,13 @@ def connect(cluster: LocalCluster, login: Login, besides: Collection[NodeId] = (
 
 
 def rows_of(connection: saros.Connection, statement: str) -> list[Row]:
-    """The rows that a statement answers, by name."""
+    """Return the rows of a statement's result, as values by column name. Raises saros.Error."""
     rows: list[Row] = connection.execute(statement).fetch_arrow().to_pylist()
     return rows
 
 
 def cluster_report(connection: saros.Connection) -> ClusterReport:
-    """What the nodes of a connection tell of their cluster."""
+    """Return nodes, groups and the current change of a cluster. Raises saros.Error."""
     return ClusterReport(
         *(rows_of(connection, f"show {what}") for what in ("cluster details", "regions", "cluster change"))
     )
@@ -56,7 +56,10 @@ def cluster_report(connection: saros.Connection) -> ClusterReport:
 def admit(
     cluster: LocalCluster, login: Login, count: int, base_port: int | None, disk: Disk
 ) -> tuple[LocalCluster, list[NodeId]]:
-    """So many nodes of this machine that wait to join; those that do so already come first."""
+    """Admit nodes on this machine until `count` wait to join; return the cluster with them, and their ids.
+
+    Nodes that were admitted earlier and still wait come first. Raises saros.Error, UserMistake.
+    """
     with connect(cluster, login) as connection:
         found = _waiting_local_nodes(cluster, connection)[:count]
         while len(found) < count:
@@ -78,25 +81,28 @@ def _ids(text: object) -> list[int]:
 
 
 def add(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], say: Say, *, wait: bool) -> Mapping[NodeId, str]:
-    """Begin the change by which they join, and wait for its end; answers those that did not join, and why."""
+    """Add the nodes to the cluster and, with `wait`, wait until they have joined.
+
+    Returns the nodes that did not join, with reasons. Raises saros.Error.
+    """
     with connect(cluster, login) as connection:
         connection.execute(f"add node {', '.join(map(str, nodes))}")
         if not wait:
             return {}
-        wait_for_change(connection, say)  # at the node that knows of it
+        wait_for_change(connection, say)  # on the same connection, whose node knows of the change
         left = waiting(rows_of(connection, "show cluster"))
     return {node: "the change was aborted: it waits, add it again" for node in nodes if str(node) in left}
 
 
 def wait_for_change(connection: saros.Connection, say: Say) -> None:
-    """Until no change is under way, as far as the connection's node knows."""
+    """Wait until no change is in progress, as far as the connection's node knows."""
     while rows := rows_of(connection, "show cluster change"):
         say(change_line(rows))
         time.sleep(_POLL_SECONDS)
 
 
 def remove(cluster: LocalCluster, login: Login, node: NodeId, say: Say) -> None:
-    """A node leaves; returns when it is out. Raises UserMistake if it is still there."""
+    """Remove a node and wait until it has left. Raises saros.Error, or UserMistake if the change was aborted."""
     with connect(cluster, login, [node]) as connection:
         rows = _rows_of_node(connection, node)
         if rows and not _is_leaving(connection, node):
@@ -106,7 +112,7 @@ def remove(cluster: LocalCluster, login: Login, node: NodeId, say: Say) -> None:
 
 
 def remove_lost(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], say: Say) -> None:
-    """Nodes that are lost for good leave, whatever is lost with them. Raises like `remove`."""
+    """Remove permanently lost nodes, even if data is lost with them. Raises like `remove`."""
     with connect(cluster, login, nodes) as connection:
         left = [node for node in nodes if _rows_of_node(connection, node)]
         if not left:
@@ -130,13 +136,16 @@ def remove_lost(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], sa
 
 
 def is_to_be_replaced(cluster: LocalCluster, login: Login, node: NodeId) -> bool:
-    """Whether that has not begun."""
+    """Return whether the node is in the cluster and not leaving yet. Raises saros.Error."""
     with connect(cluster, login, [node]) as connection:
         return bool(_rows_of_node(connection, node)) and not _is_leaving(connection, node)
 
 
 def replace(cluster: LocalCluster, login: Login, node: NodeId, new: NodeId | None, say: Say) -> None:
-    """A node leaves for one that waits, or does so already (None); returns when it is out. Raises like `remove`."""
+    """Replace a node by `new`, which waits to join, and wait until it has left. Raises like `remove`.
+
+    With `new` None, the replacement has begun and is only waited for.
+    """
     with connect(cluster, login, [node]) as connection:
         if new is not None:
             connection.execute(f"replace node {node} with {new}")

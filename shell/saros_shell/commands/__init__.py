@@ -1,5 +1,5 @@
-"""The sub-commands of `saros`, a module each with `main(arguments) -> exit code`.
+"""The sub-commands of `saros`; each module has `main(arguments) -> exit code`.
 
 start, server (stop and status), shell, user, audit, config, backup (and restore), sync, tsfile, verify, bench;
-read_only_folders: data folders of other processes or file systems, for verify and backup.
+read_only_folders: data folders that cannot be written, for verify and backup.
 """

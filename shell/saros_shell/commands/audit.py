@@ -1,6 +1,6 @@
-"""`saros audit verify`: whether the audit trail of a folder is as it was written.
+"""`saros audit verify`: checks that the audit trail of a folder is unchanged.
 
-Exit codes: 0 it is, 1 it is not, 2 wrong use.
+Exit codes: 0 unchanged, 1 changed or unreadable, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from saros_storage.io.disk import LocalDisk
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`saros audit`."""
+    """Run `saros audit` and return its exit code."""
     options = parser().parse_args(arguments)
     try:
         found = verify(options.data, LocalDisk())
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What `saros audit` takes."""
+    """Return the parser of `saros audit`."""
     made = CommandParser(prog="saros audit", description="Check that nobody has changed the audit trail.")
     made.add_argument("what", choices=("verify",), metavar="VERB", help="verify: check that it is unchanged")
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")

@@ -5,8 +5,8 @@
     saros backup list DIR      saros backup verify DIR
     saros restore --from DIR --data NEWFOLDER [--at INDEX|TIME]
 
-Ctrl-C ends a backup; the next one goes on from what it had copied. Exit codes: 0 done, 1 it did not work, or verify
-found something, 2 wrong use, 130 interrupted.
+Ctrl-C ends a backup; the next one reuses the files that it copied. Exit codes: 0 success, 1 failure, or verify found a
+problem, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FAILURES = (StorageError, saros.Error, ConfigurationError, OSError)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`saros backup`."""
+    """Run `saros backup` and return its exit code."""
     if arguments and arguments[0] in (_LISTED, _VERIFIED):
         options = looking_parser().parse_args(arguments)
         return _run("backup", _list if options.what == _LISTED else _verify, options)
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def restore(arguments: Sequence[str]) -> int:
-    """`saros restore`."""
+    """Run `saros restore` and return its exit code."""
     return _run("restore", _restore, restore_parser().parse_args(arguments))
 
 
@@ -74,7 +74,7 @@ def _run(name: str, act: Callable[[argparse.Namespace], int], options: argparse.
 
 
 def parser() -> argparse.ArgumentParser:
-    """What `saros backup` takes."""
+    """Return the parser of `saros backup`."""
     made = CommandParser(
         prog="saros backup",
         description="Back up a folder or a server.",
@@ -89,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def looking_parser() -> argparse.ArgumentParser:
-    """What `saros backup list` and `saros backup verify` take."""
+    """Return the parser of `saros backup list` and `saros backup verify`."""
     made = CommandParser(prog="saros backup", description="List or verify backups.")
     made.add_argument("what", choices=(_LISTED, _VERIFIED), help="one line per backup, or read every byte")
     made.add_argument("folder", metavar="DIR", help="folder of backups")
@@ -98,7 +98,7 @@ def looking_parser() -> argparse.ArgumentParser:
 
 
 def restore_parser() -> argparse.ArgumentParser:
-    """What `saros restore` takes."""
+    """Return the parser of `saros restore`."""
     made = CommandParser(prog="saros restore", description="Create a data folder from a backup.")
     made.add_argument("--from", required=True, dest="source", metavar="DIR", help="folder of backups")
     made.add_argument("--data", required=True, metavar="NEWFOLDER", help="empty or new folder")
@@ -110,7 +110,7 @@ def restore_parser() -> argparse.ArgumentParser:
 
 
 def _point(text: str) -> AtIndex | AtTime:
-    """A point of the log, or in time; without a zone it is UTC."""
+    """Return an index of the log or a point in time, by default in UTC."""
     if text.isdecimal():
         return AtIndex(int(text))
     try:
@@ -199,7 +199,7 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
 
 
 def _opened(folder: str, until: ExitStack) -> Source:
-    """The database in a folder, which may be one that can only be read."""
+    """Open the database in a folder, or in a copy of the folder if it cannot be written."""
     from saros_server.api.session import open_session
 
     try:
@@ -215,7 +215,7 @@ def _opened(folder: str, until: ExitStack) -> Source:
 
 
 class _Line:
-    """A progress line, begun when it is known how much there is to do."""
+    """A progress line that begins when the total is known."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -235,7 +235,7 @@ class _Line:
             self._line.finish()
 
 
-# ---------------------------------------------------------------------------------------------- the others
+# ---------------------------------------------------------------------------------------------- restore, list, verify
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -267,12 +267,12 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-#: Columns of `backup list` that are aligned to the right.
+#: Right-aligned columns of `backup list`.
 _NUMBERS = (0, 2, 3)
 
 
 def _row(catalog: Catalog, first: Catalog) -> tuple[str, ...]:
-    """A line of `backup list`. `first`: the oldest backup whose log leads to this one without a gap."""
+    """Return a line of `backup list`; `first` is the oldest backup whose log continues to this one without a gap."""
     kind = "incremental" if catalog.incremental else "full"
     files = sum(len(objects) for objects in catalog.objects)
     times = _span(taken_time(first), taken_time(catalog))

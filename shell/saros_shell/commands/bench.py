@@ -1,12 +1,12 @@
-"""`saros bench`: how fast this database is on this machine, in the manner of the IoT benchmarks.
+"""`saros bench`: measures the database on this machine with a workload like that of iot-benchmark.
 
     groups * devices * sensors      root.bench.g3.d7.s0 ... each a wave (sine, square, sawtooth, walk)
-    writes   batches of rows per device, round-robin; a share of them late; one thread per client
-    queries  kinds as iot-benchmark numbers them, each asked of random devices and times
+    writes   batches of rows per device, round-robin; a fraction of them late; one thread per client
+    queries  numbered as in iot-benchmark, each for random devices and times
 
-Prints throughput and latency percentiles; `--json` for programs. What an acknowledged batch survives is `--durability`;
-`--bare` also measures a loop that only appends as many bytes to a file and, for fsync, syncs them: the machine's limit.
-Values and times are made before the clock runs.
+Prints throughput and latency percentiles; `--json` for programs. `--durability` sets the guarantee of acknowledged
+batches. `--bare` also measures a loop that only appends the same number of bytes to a file and, for fsync, syncs them:
+the machine's limit. Values and times are generated before the measurement.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from saros_server.config.arguments import CommandParser, at_least
 _ROOT = "root.bench"
 #: 2024-01-01 in milliseconds; rows are a second apart.
 START_MS, STEP_MS = 1_704_067_200_000, 1_000
-#: Different value arrays per sensor: enough that nothing is the same all the time.
+#: Different value arrays per sensor, so that successive batches differ.
 _POOL = 8
 _PERIOD_ROWS = 360
 _SEED = 7
-#: A late batch is written so many batches behind the others.
+#: The number of batches by which a late batch is out of order.
 _LATE_BATCHES = 20
-#: Of the line that tells what is measured.
+#: Width of the progress line.
 _LINE_CHARACTERS = 60
 WAVES = ("sine", "square", "sawtooth", "walk")
 TYPES = {"double": np.float64, "float": np.float32, "int32": np.int32, "int64": np.int64}
@@ -50,7 +50,7 @@ Values = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One line of the report: seconds of wall time for `operations`, latencies in milliseconds."""
+    """One line of the report: wall-clock seconds for all `operations`, latencies in milliseconds."""
 
     name: str
     operations: int
@@ -64,7 +64,7 @@ class Measured:
 
     @staticmethod
     def of(name: str, latencies: Sequence[float], points: int, seconds: float) -> Measured:
-        """From latencies in seconds."""
+        """Compute the figures from latencies in seconds."""
         ms = np.array(latencies) * 1e3
         p50, p95, p99 = np.percentile(ms, [50, 95, 99])
         return Measured(
@@ -73,7 +73,7 @@ class Measured:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run; 0 done, 1 the database said no, 130 interrupted."""
+    """Run the benchmark; return 0, 1 if the database reported an error, or 130 if interrupted."""
     options = parser().parse_args(arguments)
     folder = options.database or tempfile.mkdtemp(prefix="saros-bench-")
     try:
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of `saros bench`."""
     made = CommandParser(prog="saros bench", description="Measure writing and querying.")
     made.add_argument("-d", "--database", metavar="TARGET", help="folder or saros://host (default: a temporary folder)")
     made.add_argument("--groups", type=at_least(1), default=10, metavar="N", help="databases (default %(default)s)")
@@ -147,7 +147,7 @@ def _fraction(text: str) -> float:
 
 
 def run(folder: str, options: argparse.Namespace) -> list[Measured]:
-    """All measurements, in order."""
+    """Run all measurements and return them in order. Raises saros.Error."""
     remote = "://" in folder
     own = None if remote else {"durability": options.durability}
     with saros.connect(folder, timestamps="epoch", options=own) as connection:
@@ -167,14 +167,14 @@ def run(folder: str, options: argparse.Namespace) -> list[Measured]:
 
 
 def warm(connection: saros.Connection) -> None:
-    """Load what is loaded once: the engine, compiled kernels."""
+    """Write and query a little, so that the engine and compiled kernels are loaded before the measurements."""
     connection.insert("root.benchwarm.d", np.arange(10), {"s": np.arange(10.0)})
     connection.execute("flush")
     connection.execute("select avg(s) from root.benchwarm.d group by ([0, 10), 5ms)").fetchall()
 
 
 def make_databases(connection: saros.Connection, groups: int) -> None:
-    """One for each group that has none: so a cluster's groups share the work."""
+    """Create the missing databases, one per group, so that the groups of a cluster share the work."""
     known = {row[0] for row in connection.execute("show databases").fetchall()}
     for group in range(groups):
         if f"{_ROOT}.g{group}" not in known:
@@ -189,7 +189,7 @@ def _device(number: int, options: argparse.Namespace) -> str:
 
 
 def wave(kind: str, rows: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Values of one sensor, two decimals, like a plant's."""
+    """Return `rows` values of one sensor, rounded to two decimals like measurements of a plant."""
     phase = rng.integers(_PERIOD_ROWS)
     turn = (np.arange(rows) + phase) % _PERIOD_ROWS / _PERIOD_ROWS
     if kind == "sine":
@@ -205,7 +205,7 @@ def wave(kind: str, rows: int, rng: np.random.Generator) -> npt.NDArray[np.float
 
 
 def _pools(options: argparse.Namespace) -> list[dict[str, Values]]:
-    """Columns of a batch, several of them."""
+    """Return the columns of several batches."""
     rng = np.random.default_rng(_SEED)
     pools = []
     for _ in range(_POOL):
@@ -218,7 +218,7 @@ def _pools(options: argparse.Namespace) -> list[dict[str, Values]]:
 
 
 def write(connection: saros.Connection, options: argparse.Namespace) -> Measured:
-    """All clients write their devices' batches; the rate is by wall time, flushing in the background included."""
+    """Let all clients write their devices' batches; the rate is by wall-clock time, with flushes in the background."""
     pools = _pools(options)
     devices = options.groups * options.devices
     batches = max(options.points // (options.batch * options.sensors) // devices, 1)
@@ -246,7 +246,10 @@ def write(connection: saros.Connection, options: argparse.Namespace) -> Measured
 
 
 def _run_clients(client: Callable[[int, threading.Event], None], clients: int) -> float:
-    """Run the clients at once; seconds until the last one is done. Ctrl-C, or what one of them raises, stops all."""
+    """Run the clients concurrently and return the seconds until the last is done.
+
+    Ctrl-C, or an exception of one of them, stops all.
+    """
     stopped = threading.Event()
     with ThreadPoolExecutor(clients) as pool:
         started = time.perf_counter()
@@ -260,7 +263,7 @@ def _run_clients(client: Callable[[int, threading.Event], None], clients: int) -
 
 
 def _bare(folder: str, options: argparse.Namespace) -> Measured:
-    """Append as many bytes as the batches have values and times, and sync them as the durability says."""
+    """Append as many bytes as the batches have to a file, with a sync after each if the durability is fsync."""
     path = os.path.join(folder, "bare.bin")
     width = np.dtype(TYPES[options.type]).itemsize
     payload = os.urandom(options.batch * (8 + width * options.sensors))
@@ -282,7 +285,7 @@ def _bare(folder: str, options: argparse.Namespace) -> Measured:
 
 # ---------------------------------------------------------------------------------------------- queries
 
-#: (name, statement): `device`, `s`, and a range of 10 minutes from `t0` to `t1`; thresholds fit the waves.
+#: (name, statement) with a `device`, a sensor `s`, a range of 10 minutes from `t0` to `t1`; thresholds fit the waves.
 KINDS: tuple[tuple[str, str], ...] = (
     ("Q1 exact point", "select {s} from {device} where time = {t0}"),
     ("Q2 time range", "select {s} from {device} where time >= {t0} and time < {t1}"),
@@ -307,7 +310,7 @@ _RANGE_ROWS = 600
 
 
 def statements(template: str, options: argparse.Namespace, rows: int, count: int) -> Iterator[str]:
-    """So many queries of a kind, of random devices and times among `rows` rows of each."""
+    """Yield `count` queries of a kind, for random devices and random times within their `rows` rows."""
     rng = np.random.default_rng(_SEED)
     for _ in range(count):
         t0 = START_MS + int(rng.integers(max(rows - _RANGE_ROWS, 1))) * STEP_MS
@@ -339,7 +342,7 @@ def _ask(connection: saros.Connection, kind: tuple[str, str], options: argparse.
 
 
 def _print_step(name: str) -> None:
-    """On a terminal, what is measured at the moment; nothing: it is over."""
+    """Show the current measurement on a terminal; an empty name clears the line."""
     if sys.stderr.isatty():
         line = f"measuring {name} ..." if name else ""
         sys.stderr.write(f"\r{line:<{_LINE_CHARACTERS}}\r")
@@ -347,7 +350,7 @@ def _print_step(name: str) -> None:
 
 
 def report(results: Sequence[Measured], options: argparse.Namespace, stream: TextIO) -> None:
-    """For people."""
+    """Write the results as a table."""
     stream.write(
         f"{options.groups} groups x {options.devices} devices x {options.sensors} {options.type} sensors, batches of"
         f" {options.batch} rows, {options.late:.0%} late, {options.clients} client(s), durability"

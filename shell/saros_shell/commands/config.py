@@ -11,7 +11,7 @@ from saros_server.config.configuration import ConfigurationError, configuration_
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table; 2 for a bad option."""
+    """Print the options and return the exit code, 2 for an invalid option."""
     options = parser().parse_args(arguments)
     try:
         pairs = dict(text.split("=", 1) if "=" in text else (text, "") for text in options.overrides)

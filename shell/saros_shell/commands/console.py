@@ -1,9 +1,9 @@
 """`saros console [TARGET]`: the console in the browser, of a folder or of a running node.
 
-A folder that a server has open is shown by that server. Otherwise this process opens it and serves it on this machine
-until Ctrl-C, to the one browser that gets the link.
+If a server has the folder open, its console is shown. Otherwise this process opens the folder and serves it on this
+machine until Ctrl-C, to the one browser that opens the link.
 
-Exit codes: 0 done, 1 it did not work, 2 wrong use.
+Exit codes: 0 success, 1 failure, 2 wrong usage.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Data folders that can only be read: on a disk that is mounted so, or somebody else's.
+"""Data folders that can only be read: on a read-only file system, or owned by another user.
 
-    hold            while it is read nobody else serves it: the lock, if it can be opened; else a warning
-    readable_copy   a folder beside it that can be written: links to its data files, copies of the rest. For callers
-                    that need a database
+    hold            keep other processes from serving the folder: the lock if it can be opened, otherwise a warning
+    readable_copy   a writable folder with links to the data files and copies of the others, for callers that need a
+                    database
 
-Any thread.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ _FINISHED = (".tsfile", RESOURCE)
 
 
 def is_unwritable(error: OSError) -> bool:
-    """Whether a folder's lock could not be taken because nothing may be written there."""
+    """Return whether a folder's lock could not be acquired because the folder cannot be written."""
     return error.errno in _REFUSED
 
 
 @contextmanager
 def hold(folder: str, command: str) -> Iterator[None]:
-    """Keep others from serving a folder that is read. Raises FolderInUse, OSError if it cannot be read either."""
+    """Keep other processes from serving a folder while it is read.
+
+    Raises FolderInUse, or OSError if the folder cannot be read.
+    """
     lock: FolderLock | None = None
     try:
         lock = FolderLock.acquire(folder)
@@ -55,7 +58,7 @@ def hold(folder: str, command: str) -> Iterator[None]:
 
 @contextmanager
 def readable_copy(folder: str) -> Iterator[str]:
-    """A folder that is opened in the place of one that can only be read, and goes afterwards."""
+    """Yield a temporary writable folder to open instead of one that can only be read."""
     with tempfile.TemporaryDirectory(prefix="saros-") as made:
         for path, folders, names in os.walk(os.path.abspath(folder)):
             folders[:] = [name for name in folders if name != SNAPSHOTS_FOLDER]

@@ -1,6 +1,6 @@
-"""`saros stop`, `saros status`: the server of a folder, as others see it. Nothing of the database is loaded for it.
+"""`saros stop`, `saros status`: the server of a folder, seen from outside. The database is not loaded.
 
-Exit codes: 0 done, 1 it did not work, 2 wrong use; `status` answers 3 if no server runs for the folder.
+Exit codes: 0 success, 1 failure, 2 wrong usage; `status` returns 3 if no server runs for the folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_RUNNING = 3
 
 
 def stop(arguments: Sequence[str]) -> int:
-    """`saros stop`."""
+    """Run `saros stop` and return its exit code."""
     options = stop_parser().parse_args(arguments)
     found = serving(options.data)
     if found is None:
@@ -44,14 +44,17 @@ def stop(arguments: Sequence[str]) -> int:
             sys.stderr.write(f"saros stop: process {found.pid} has not ended in {_STOP_SECONDS:.0f} s\n")
             return 1
         time.sleep(_POLL_SECONDS)
-    if not launched:  # whoever was launched has its lock to the end
+    if not launched:  # a launched server holds its lock until it ends
         _await_end(found.pid)
     sys.stdout.write(f"stopped process {found.pid}\n")
     return 0
 
 
 def _await_end(pid: int) -> None:
-    """Let a process that has let its folder go say its last words; where nobody reaps it, it seems to live on."""
+    """Wait a moment for the end of a process that has released its folder, so that its last output comes first.
+
+    The wait is short because a process that its parent does not reap seems to run forever.
+    """
     limit = time.monotonic() + _LAST_WORDS_SECONDS
     while time.monotonic() < limit:
         try:
@@ -62,7 +65,7 @@ def _await_end(pid: int) -> None:
 
 
 def status(arguments: Sequence[str]) -> int:
-    """`saros status`."""
+    """Run `saros status` and return its exit code."""
     options = status_parser().parse_args(arguments)
     while True:
         code = _status(options.data)
@@ -97,7 +100,7 @@ def _status(folder: str) -> int:
 
 
 def _why_not_served(folder: str) -> tuple[str, bool]:
-    """Say why a folder has no server, and return whether it is certain that none runs."""
+    """Return the reason why a folder has no server, and whether it is certain that none runs."""
     try:
         os.listdir(folder)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""`saros shell [FOLDER]`: interactive on a terminal; else runs -e, -f or standard input and exits.
+"""`saros shell [FOLDER]`: interactive on a terminal; otherwise it runs -e, -f or standard input and exits.
 
-Exit codes: 0 all statements ran, 1 one failed (the rest is not run), 2 wrong use or the folder cannot be opened,
+Exit codes: 0 all statements ran, 1 one failed (the rest is not run), 2 wrong usage or the folder cannot be opened,
 130 interrupted.
 """
 
@@ -20,13 +20,13 @@ from saros_shell.output.login import password_of
 from saros_shell.repl.shell_config import FORMATS, ShellConfig, config_folder, load_config
 from saros_storage.folder.layout import NODE_FILE
 
-#: Of a folder that was not there: it may be a slip.
+#: A note for a folder that did not exist, since its name may be mistyped.
 NEW = ", a new database"
 Connect = Callable[[str], saros.Connection]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the shell; returns the exit code."""
+    """Run the shell and return its exit code."""
     options = parser().parse_args(arguments)
     new = not options.target.startswith(SCHEME) and not os.path.exists(os.path.join(options.target, NODE_FILE))
     interactive = not (options.execute or options.file) and sys.stdin.isatty()
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of `saros shell`."""
     made = CommandParser(prog="saros shell", description="SQL shell on a Saros database.")
     made.add_argument("target", nargs="?", default="./data", help="data folder (default ./data), or saros://host:port")
     made.add_argument("-e", "--execute", action="append", default=[], metavar="SQL", help="run it and exit")
@@ -73,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
 def _run_terminal(
     connection: saros.Connection, connect: Connect, options: argparse.Namespace, config: ShellConfig, note: str
 ) -> int:
-    from saros_shell.repl.repl import Shell  # prompt_toolkit is for people only
+    from saros_shell.repl.repl import Shell  # prompt_toolkit is needed only on a terminal
     from saros_shell.repl.runner import Settings
 
     settings = Settings(options.format or config.format, config.timing, not options.quiet, config.null_text)
@@ -86,7 +86,7 @@ def _run_terminal(
 
 
 def run_script(connection: saros.Connection, connect: Connect, options: argparse.Namespace) -> int:
-    """Run what -e, -f or standard input holds."""
+    """Run the statements of -e, -f or standard input, and return the exit code."""
     from saros_shell.repl.backslash_commands import ScriptError
     from saros_shell.repl.runner import Settings, StatementRunner
     from saros_shell.repl.session import Session
@@ -109,7 +109,7 @@ def run_script(connection: saros.Connection, connect: Connect, options: argparse
 
 
 def _texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """What is to be run, and the name of the file that it is from."""
+    """Yield the name of the file, if any, and the text of each script to run. Raises ScriptError."""
     from saros_shell.repl.backslash_commands import NOT_UTF8, ScriptError, script_text
 
     if options.execute:
@@ -118,7 +118,7 @@ def _texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield options.file, script_text(options.file)
     else:
         if isinstance(sys.stdin, TextIOWrapper):
-            sys.stdin.reconfigure(newline="")  # line ends in values are what they are
+            sys.stdin.reconfigure(newline="")  # keep line ends in values unchanged
         try:
             text = sys.stdin.read()
         except UnicodeDecodeError as error:

@@ -1,8 +1,8 @@
-"""`saros start`: a server for a folder, in the background or in the foreground.
+"""`saros start`: starts a server for a folder, in the background or in the foreground.
 
-The command that starts one in the background loads nothing of the database: the process that serves does.
+In the background, only the server process loads the database, not this command.
 
-Exit codes: 0 it serves, 1 it did not work, 2 wrong use.
+Exit codes: 0 the server runs, 1 failure, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.05
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`saros start`."""
+    """Run `saros start` and return its exit code."""
     options = parse(arguments)
     if options.foreground:
         return serve(options)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def write_http(found: Serving, prepared: Prepared) -> None:
-    """Print where the server speaks HTTP, or why it does not."""
+    """Print the address of the server's HTTP service, or why it has none."""
     if found.http:
         sys.stdout.write(f"HTTP at {found.http}\n")
     elif port := prepared.configuration.http_port:

@@ -1,12 +1,12 @@
-"""`saros sync`: what a folder has sealed, sent to other servers.
+"""`saros sync`: sends the sealed files of a folder to other servers.
 
     saros sync add-receiver saros://centre:6667 --data FOLDER [--every S] [--bytes-per-second N] ...
     saros sync once [RECEIVER ...]          a round now        saros sync start      rounds in the background
-    saros sync status [--json]              how it goes        saros sync stop
+    saros sync status [--json]              progress           saros sync stop
     saros sync drop-receiver RECEIVER
 
-It stands beside whoever has the folder open: an embedded database, a server, nobody. Exit codes: 0 done, 1 it did not
-work, 2 wrong use; `status` answers 3 if no sender runs in the background.
+It works while an embedded database or a server has the folder open, or no process has. Exit codes: 0 success, 1
+failure, 2 wrong usage; `status` returns 3 if no sender runs in the background.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _NOT_RUNNING = 3
 _WAIT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _LOG = "sync.out"
-#: Contents and options are nobody else's to read.
+#: Files, which have contents and options, are readable only by their owner.
 _UMASK = 0o077
 _SHOWN_CONFLICTS = 5
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`saros sync`."""
+    """Run `saros sync` and return its exit code."""
     options = parser().parse_args(arguments)
     os.umask(_UMASK)
     try:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What `saros sync` takes."""
+    """Return the parser of `saros sync`."""
     made = CommandParser(prog="saros sync", description="Send a folder's sealed data to other servers.")
     verbs = made.add_subparsers(dest="verb", required=True, metavar="VERB")
     adding = _verb(verbs, "add-receiver", _add, "add a receiver, or change its options")
@@ -144,7 +144,7 @@ def _add(options: argparse.Namespace) -> int:
 def _drop(options: argparse.Namespace) -> int:
     folder = _folder(options)
     path = folder.of(options.receiver)
-    os.remove(path.receiver)  # whoever sends to it now notices
+    os.remove(path.receiver)  # a process that sends to it notices and stops
     limit = time.monotonic() + _WAIT_SECONDS
     while True:
         try:
@@ -207,7 +207,7 @@ def _round(folder: SenderFolder, name: str) -> None:
 
 
 def _failure_reporter(name: str) -> Callable[[Exception, float], None]:
-    """Tells of failed tries, and of the same failure in short."""
+    """Return a function that prints failed attempts, and abbreviates a failure that repeats the last one."""
     before = ""
 
     def report(error: Exception, seconds: float) -> None:
@@ -265,7 +265,7 @@ def _run(folder: SenderFolder, path: str) -> int:
 
 
 def _sender(data: str) -> int:
-    """The process that sends in the background; 0: none does."""
+    """Return the id of the process that sends in the background; 0 if there is no such process."""
     try:
         FolderLock.acquire(os.path.join(data, FOLDER)).release()
     except FolderInUse as error:
@@ -291,7 +291,7 @@ def _stop(options: argparse.Namespace) -> int:
     return 0
 
 
-# ---------------------------------------------------------------------------------------------- looking
+# ---------------------------------------------------------------------------------------------- status
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -312,7 +312,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _refusal_text(owner: object, reason: object) -> str:
-    """Why a device is refused, and whose it is, if it is anybody's."""
+    """Return the reason why a device is refused, and its owner if it has one."""
     return f"it is of {owner}: {reason}" if owner else str(reason)
 
 

@@ -1,10 +1,10 @@
-"""`saros tsfile inspect|verify|dump FILE`: what is in a TsFile, whoever wrote it; nothing is changed.
+"""`saros tsfile inspect|verify|dump FILE`: shows the content of a TsFile of any origin; nothing is changed.
 
-    inspect    devices and series, and with --chunks and --pages those, with encodings, statistics and sizes
-    verify     decodes every page and counts every statistic again; a line per file, and one per problem
+    inspect    devices and series and, with --chunks and --pages, these; with encodings, statistics and sizes
+    verify     decodes every page and recomputes every statistic; prints a line per file and per problem
     dump       the points
 
-Exit codes: 0 done, 1 a file is damaged or cannot be read, 2 wrong use.
+Exit codes: 0 success, 1 a file is damaged or cannot be read, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _BATCH_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SubCommand:
-    """One word behind `saros tsfile`."""
+    """A sub-command of `saros tsfile`: its help text and the function that runs it."""
 
     what: str
     run: Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a sub-command."""
+    """Run a sub-command and return its exit code."""
     options = parser().parse_args(arguments)
     try:
         return COMMANDS[options.command].run(options)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to say to it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader closed the pipe: discard the rest
         return 0
     except (StorageError, OSError) as error:
         sys.stderr.write(f"saros tsfile {options.command}: {reason(error)}\n")
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of `saros tsfile`."""
     made = CommandParser(prog="saros tsfile", description="Inspect, verify or dump TsFiles.")
     words = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parts = {name: words.add_parser(name, help=c.what, description=c.what) for name, c in COMMANDS.items()}
@@ -120,7 +120,7 @@ def _head(reader: TsFileReader) -> dict[str, object]:
 
 
 def _chosen(reader: TsFileReader, pattern: str | None) -> Iterator[DeviceSurvey]:
-    """The devices, with those series that the pattern matches."""
+    """Return the devices with the series that match the pattern."""
     if pattern is None:
         return outline(reader)
     return _matching(outline(reader), parse_pattern(pattern))
@@ -177,7 +177,7 @@ def _dump(options: argparse.Namespace) -> int:
 
 
 def _points(reader: TsFileReader, pattern: str | None) -> Iterator[tuple[int, str, Scalar]]:
-    """(time, series, value), one series after the other."""
+    """Yield (time, series, value) of all points, one series after the other."""
     wanted = None if pattern is None else parse_pattern(pattern)
     for path in reader.devices():
         device = reader.device(path)

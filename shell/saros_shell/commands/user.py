@@ -1,9 +1,9 @@
-"""`saros user init`: the first administrator of a folder that no process has open, or a new password for one.
+"""`saros user init`: creates the first administrator of a folder that no process has open, or sets its password.
 
-`saros user hash` prints the hash of a password, for `saros cluster init`: a cluster's nodes must begin with the same.
+`saros user hash` prints the hash of a password for `saros cluster init`: all nodes of a new cluster need the same hash.
 
-Who may write in the folder may do so: it is the way back when all passwords are lost. Exit codes: 0 done, 1 it did not
-work, 2 wrong use.
+Write permission for the folder suffices, so this also restores access if all passwords are lost. Exit codes: 0 success,
+1 failure, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from saros_storage.base.errors import StorageError
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`saros user`."""
+    """Run `saros user` and return its exit code."""
     options = parser().parse_args(arguments)
     try:
         cost = Cost(load(file=configuration_file(options.data)).values.password_cost)
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _ask(name: str) -> str:
-    """The password from the terminal, twice; without one, the first line of standard input."""
+    """Ask for the password twice on the terminal; without a terminal, read the first line of standard input."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     password = getpass.getpass(f"password of {name}: ")
@@ -51,7 +51,7 @@ def _ask(name: str) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What `saros user` takes."""
+    """Return the parser of `saros user`."""
     made = CommandParser(prog="saros user", description="Create an administrator, or set its password.")
     made.add_argument(
         "what",

@@ -1,7 +1,7 @@
-"""`saros verify DIR`: whether a data folder is what its checksums say; nothing is changed.
+"""`saros verify DIR`: checks all checksums of a data folder; nothing is changed.
 
-The folder must not be served meanwhile, and may lie on a disk that is only read. Exit codes: 0 all is well, 1 something
-is not, 2 wrong use.
+No process may serve the folder meanwhile; it may be on a read-only file system. Exit codes: 0 no problems, 1 problems,
+2 wrong usage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from saros_storage.io.disk import LocalDisk
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check a folder."""
+    """Check a folder and return the exit code."""
     options = parser().parse_args(arguments)
     if not os.path.isdir(options.folder):
         sys.stderr.write(f"saros verify: {options.folder} is not a folder\n")
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of `saros verify`."""
     made = CommandParser(prog="saros verify", description="Check every checksum and page of a data folder.")
     made.add_argument("folder", metavar="DIR", help="data folder that no process has open")
     made.add_argument("--json", action="store_true", help="one JSON object")
@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _print_path(path: str, options: argparse.Namespace) -> None:
-    """On a terminal, the file that is being read."""
+    """Print the file that is being read, on a terminal."""
     if sys.stderr.isatty() and not options.quiet:
         sys.stderr.write(f"{path}\n")
 

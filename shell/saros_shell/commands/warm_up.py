@@ -1,4 +1,4 @@
-"""`saros warm-up`: compile all kernels into the cache, so that no statement has to do without them."""
+"""`saros warm-up`: compiles all kernels into the cache, so that all statements can use them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parser() -> CommandParser:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compile what is missing, and print what was done; 1 if the cache cannot be written."""
+    """Compile the missing kernels and return the exit code, 1 if the cache cannot be written."""
     parser().parse_args(arguments)
     cache, began = KernelCache.open(), time.monotonic()
     try:

@@ -1,8 +1,8 @@
-"""Help outside of the `saros` command, from its parsers: completion scripts of shells, and the man page.
+"""Help generated from the parsers of the `saros` command: completion scripts of shells, and the man page.
 
     command_line    the commands with their options, from all parsers
     completion      scripts for bash, zsh, fish; `saros completion`
     man_page        saros(1)
 
-`deploy/share` holds what they make, for packagers; a test keeps it up to date (`pytest --rewrite`).
+The generated files are in `deploy/share`, for packagers; a test keeps them up to date (`pytest --rewrite`).
 """

@@ -1,4 +1,4 @@
-"""The commands of `saros` with their options, as their parsers have them."""
+"""The commands of `saros` with their options, read from their parsers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a command. `value`: the name of its value; empty: it has none."""
+    """An option of a command. `value` is the name of its value, or "" for a flag."""
 
     names: tuple[str, ...]
     what: str
@@ -29,13 +29,13 @@ class Command:
     words: tuple[str, ...]
     what: str
     arguments: tuple[str, ...]
-    #: The values that an argument may have, if these are known.
+    #: The values that the arguments may have, if they are fixed.
     choices: tuple[str, ...]
     options: tuple[Option, ...]
 
 
 def commands() -> list[Command]:
-    """All commands, those of one word before their sub-commands. Loads the modules of all commands."""
+    """Return all commands, each before its sub-commands. Loads the modules of all commands."""
     return [command for words, parser in _parsers().items() for command in _commands_of(words, parser)]
 
 
@@ -96,11 +96,11 @@ def _parsers() -> dict[tuple[str, ...], argparse.ArgumentParser]:
 
 
 def _commands_of(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Command]:
-    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - has no other door
+    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - no public way
     inner = [action for action in actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
     options = tuple(_option(action) for action in actions if action.option_strings)
     plain = [action for action in actions if not action.option_strings and action not in inner]
-    plain = [action for action in plain if words[-1] not in (action.choices or ())]  # said by the words already
+    plain = [action for action in plain if words[-1] not in (action.choices or ())]  # it is one of the words
     choices = tuple(str(choice) for action in plain for choice in action.choices or ())
     yield Command(words, parser.description or "", tuple(map(_value, plain)), choices, options)
     for action in inner:

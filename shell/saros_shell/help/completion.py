@@ -1,11 +1,11 @@
-"""`saros completion SHELL`: the script by which a shell completes commands and options of `saros`.
+"""`saros completion SHELL`: the script with which a shell completes the commands and options of `saros`.
 
     bash    source <(saros completion bash)                  or into /usr/share/bash-completion/completions/saros
     zsh     saros completion zsh > a folder of $fpath/_saros
     fish    saros completion fish > ~/.config/fish/completions/saros.fish
 
-The scripts hold the words of all commands, so completing starts no Python. A word that is neither a command nor begins
-with a dash is completed as a file.
+The scripts contain the words of all commands, so that completion does not start Python. A word that is neither a
+command nor an option is completed as a file name.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MADE = "# Completion of the saros command; made by `saros completion {}`."
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a script."""
+    """Print the completion script of a shell."""
     sys.stdout.write(SCRIPTS[completion_parser().parse_args(arguments).shell](commands()))
     return 0
 
 
 def _below(command: Command | None, known: Sequence[Command]) -> list[Command]:
-    """The sub-commands of a command; of None, the commands."""
+    """Return the sub-commands of a command, or the commands themselves for None."""
     words = () if command is None else command.words
     return [other for other in known if other.words[:-1] == words]
 
@@ -131,5 +131,5 @@ def _fish_option(option: Option) -> str:
     return " ".join([*names, *choices])
 
 
-#: By the name of the shell.
+#: Functions that make the script, by name of the shell.
 SCRIPTS: dict[str, Callable[[Sequence[Command]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}

@@ -1,4 +1,4 @@
-"""The man page saros(1), in the language of man(7)."""
+"""The man page saros(1), in man(7) markup."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ the password of the user that a TARGET names.
 
 
 def man_page(known: Sequence[Command]) -> str:
-    """Return the page."""
+    """Return the man page of the commands."""
     return _HEAD.lstrip() + "".join(map(_section, known)) + _TAIL.lstrip()
 
 

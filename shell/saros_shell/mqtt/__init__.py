@@ -1,4 +1,4 @@
-"""`saros mqtt`: the messages of an MQTT broker, written to a database.
+"""`saros mqtt`: writes the messages of an MQTT broker to a database.
 
     broker_connection --messages--> message_reader --rows--> batch_writer --> database
          ^                           (routes, payload_formats)     └ refused: dead_letters

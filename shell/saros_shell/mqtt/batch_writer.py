@@ -1,11 +1,11 @@
-"""Rows of many devices, written together; rows that the database refuses are found and left out.
+"""Writes rows of many devices together; rows that the database refuses are found and left out.
 
     rows --by device, by type--> columns --bulk writer, all devices at once--> database
                   └ does not fit            └ refused: column by column, then value by value
                     (refusal)                 (refusal of the values that fail alone)
 
-An outage (DatabaseError) fails the batch as a whole: the caller writes it again later. Equal times overwrite, so
-writing rows twice changes nothing. Not thread-safe.
+An outage (DatabaseError) fails the whole batch, and the caller writes it again later. Equal times overwrite, so writing
+rows twice changes nothing. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from saros_storage.base.types import DataType, Int64Array
 
 #: Batches of devices that are sent at once: they share the log's fsync.
 _SENT_AT_ONCE = 8
-#: Devices whose types are kept, and the time after which a value that does not fit has them looked up again.
+#: The most devices whose types are cached, and the age at which a value that does not fit causes a new look-up.
 _DEVICES_KEPT, _LOOKUP_S = 100_000, 30.0
-#: Of a closed connection: it says nothing about the rows.
+#: The error code of a closed connection, which says nothing about the rows.
 _CLOSED = 2014
-#: Batches are sent by `flush`, not before.
+#: High enough that only `flush` sends batches.
 _NO_ROWS_LIMIT = 1 << 40
-#: The database says that these rows are wrong; every other error is an outage, or a fault of this program.
+#: Errors by which the database refuses rows; all others are outages or bugs of this program.
 _REFUSALS = (saros.DataError, saros.ProgrammingError, saros.IntegrityError, saros.NotSupportedError)
 
 
@@ -67,7 +67,7 @@ class _DeviceRows:
 
 
 class BatchWriter:
-    """See the module."""
+    """A writer of the rows of messages, which keeps the types of their series."""
 
     def __init__(self, connection: saros.Connection, scale: TimeScale, *, aligned: bool) -> None:
         self._connection = connection
@@ -75,7 +75,7 @@ class BatchWriter:
         self._aligned = aligned
         self._bulk = connection.bulk_writer(batch_rows=_NO_ROWS_LIMIT, max_in_flight=_SENT_AT_ONCE)
         self._types = SeriesTypes(connection)
-        #: When the types of a device were looked up.
+        #: Time of the last look-up of a device's types.
         self._looked_up: dict[str, float] = {}
 
     def write(self, messages: ReadMessages) -> int:
@@ -118,7 +118,7 @@ class BatchWriter:
         return converted
 
     def _known_type(self, device: str, measurement: str) -> DataType | None:
-        """Return the type of a series; None if it does not exist, or cannot, which the insert reports."""
+        """Return the type of a series; None if it does not exist, or cannot exist, which the insert reports."""
         try:
             return self._types.type_of(device, measurement)
         except saros.Error as error:
@@ -155,7 +155,7 @@ class BatchWriter:
         return refused
 
     def _remember(self, device: str, columns: Mapping[str, pa.Array]) -> None:
-        """The series exist now: their types need not be looked up."""
+        """Record the types of series that exist now, so that they need no look-up."""
         found = ((unquote_node(name), data_type_of(array.type)) for name, array in columns.items())
         self._types.write(device, {name: type_ for name, type_ in found if type_ is not None}, aligned=self._aligned)
 
@@ -174,7 +174,10 @@ class BatchWriter:
     def _insert_halves(
         self, device: str, times: Int64Array, name: str, array: pa.Array, indices: Int64Array
     ) -> Iterator[tuple[int, saros.Error]]:
-        """Write some values of a column; if they are refused, each half; return values that are refused alone."""
+        """Write some values of a column; if they are refused, write each half.
+
+        Yields the index and the error of each value that is refused by itself.
+        """
         try:
             columns = {name: array.take(pa.array(indices))}
             self._connection.insert(device, times[indices], columns, aligned=self._aligned or None)
@@ -201,5 +204,5 @@ def _by_device(rows: Sequence[tuple[int, Row]]) -> dict[str, _DeviceRows]:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether the database says that the rows are wrong, rather than that it cannot write now."""
+    """Return whether the error means that the rows are wrong, rather than that the database cannot write now."""
     return isinstance(error, _REFUSALS) and error.code != _CLOSED

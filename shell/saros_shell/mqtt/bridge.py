@@ -1,11 +1,11 @@
 """The loop of `saros mqtt`: receive, write, set refused messages aside, acknowledge.
 
-    receive -> read -> write, again and again during an outage -> dead letters, synced -> acknowledge
+    receive -> read -> write, repeated during an outage -> dead letters, synced -> acknowledge
        ^                                                                                      │
        └──────────────────────────────────────────────────────────────────────────────────────┘
 
 A message is acknowledged once its points and, if it is refused, its dead letter are durable. So after a crash of any
-part the broker delivers again whatever was not. Messages that arrive during a write are the next batch.
+part, the broker redelivers the messages that are not. Messages that arrive during a write form the next batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAUSE_S, _PAUSE_MAX_S = 0.5, 30.0
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """The size of a batch, and the time for which messages are collected."""
+    """The most messages and payload bytes of a batch, and the seconds for which messages are collected."""
 
     messages: int
     payload_bytes: int
@@ -35,7 +35,7 @@ class BatchLimits:
 
 @dataclass(slots=True)
 class Counts:
-    """Messages that are done, their points, and those that were refused in whole or in part."""
+    """The numbers of processed messages, of their points, and of messages refused in whole or in part."""
 
     messages: int = 0
     points: int = 0
@@ -43,7 +43,7 @@ class Counts:
 
 
 class Reader(Protocol):
-    """Reads messages of one form."""
+    """A parser of messages with one payload format."""
 
     def read(self, messages: Sequence[Message], /) -> ReadMessages:
         """Return the rows or lines of the messages."""
@@ -51,10 +51,10 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """Writes what a reader has read."""
+    """A writer of the rows or lines of a reader."""
 
     def write(self, messages: ReadMessages, /) -> int:
-        """Write it, and add refusals to `messages`; return the number of points. Raises DatabaseError."""
+        """Write rows or lines, and add refusals to `messages`; return the number of points. Raises DatabaseError."""
         ...
 
 
@@ -63,7 +63,10 @@ class NotWritten(Exception):
 
 
 class Bridge:
-    """See the module. `report`: called with sentences about outages; `progress`: called after each batch."""
+    """The loop between a broker and a database.
+
+    `report` is called with messages about outages, `progress` after each batch.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class Bridge:
         self._progress = progress
 
     def run(self, stopped: Event) -> None:
-        """Move messages until `stopped`, and then those that have arrived. Raises ClientIdInUse, NotWritten."""
+        """Process messages until `stopped` is set, then those that have arrived. Raises ClientIdInUse, NotWritten."""
         limits = self._limits
         while True:
             is_last = stopped.is_set()
@@ -122,7 +125,7 @@ class Bridge:
         while True:
             try:
                 points = write()
-            except (saros.DatabaseError, OSError) as error:  # the writer keeps refusals to itself
+            except (saros.DatabaseError, OSError) as error:  # an outage: the writer handles refusals itself
                 said = str(error)
             else:
                 if failed:

@@ -15,7 +15,7 @@ class MqttUsageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """Where the broker listens, and the user that logs in ("": none)."""
+    """The address of a broker, and the user that logs in ("" for none)."""
 
     host: str
     port: int
@@ -28,7 +28,7 @@ class BrokerAddress:
 
 
 def parse_broker(text: str) -> BrokerAddress:
-    """Return the address. Raises MqttUsageError, which does not repeat a password."""
+    """Return the address of a URL. Raises MqttUsageError, whose message never contains a password."""
     try:
         parts = urlsplit(text)
         host, port, password = parts.hostname, parts.port, parts.password

@@ -1,13 +1,13 @@
-"""The connection to a broker: messages in, acknowledgements out, with a session that the broker keeps.
+"""The connection to a broker: messages in, acknowledgements out, with a persistent session.
 
-    connect -> CONNACK -> SUBACK of all filters -> receive, acknowledge ... -> lost -> connect, with pauses that grow
+    connect -> CONNACK -> SUBACK of all filters -> receive, acknowledge ... -> lost -> connect, with growing pauses
 
-Filters are subscribed with QoS 1, and the broker keeps messages for the client id while it is away. A message is
-acknowledged on the connection on which it arrived, or not at all: on the next one the broker delivers it again, and its
-number may belong to another message. The broker sends no more than `in_flight` unacknowledged messages.
+Filters are subscribed with QoS 1, and the broker keeps messages for the client id while it is disconnected. A message
+is acknowledged only on the connection on which it arrived: on the next one the broker redelivers it, and its packet
+identifier may belong to another message. The broker sends at most `in_flight` unacknowledged messages.
 
-Nothing runs in the background: the network is served while `receive` runs. While the caller writes, TCP holds the
-broker back, and a broker that hears nothing for long ends the connection, which `receive` opens again. Not thread-safe.
+There is no background thread: only `receive` serves the network. While the caller writes, TCP applies back-pressure to
+the broker. If the broker closes a connection that is silent for too long, `receive` reconnects. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from saros_shell.mqtt.broker_address import BrokerAddress
 
 VERSIONS = {"5": mqtt.MQTTv5, "3.1.1": mqtt.MQTTv311}
 KEEPALIVE_S = 60
-#: Until the broker has accepted connection and subscriptions.
+#: Timeout for the broker to accept the connection and the subscriptions.
 _ACCEPT_S = 10.0
-#: A signal is noticed after this time.
+#: The longest wait, after which the caller can check for a signal.
 _POLL_S = 0.2
-#: Pauses between attempts to connect; they begin again after a connection that has lasted for `_STABLE_S`.
+#: First and longest pause between attempts to connect; a connection that lasted for `_STABLE_S` resets it.
 _PAUSE_S, _PAUSE_MAX_S, _STABLE_S = 0.5, 30.0, 10.0
 _QOS = 1
-#: Of MQTT 5: retained messages are sent for a new subscription only, not for one that the session already has.
+#: MQTT 5: send retained messages only for a new subscription, not for one that the session already has.
 _RETAINED_IF_NEW = 1
-#: Of MQTT 5: another client has connected with the same client id.
+#: MQTT 5: another client has connected with the same client id.
 _TAKEN_OVER = 142
 
 
@@ -61,7 +61,7 @@ class ClientIdInUse(BrokerError):
 
 @dataclass(frozen=True, slots=True)
 class BrokerOptions:
-    """How to connect, and what to subscribe to."""
+    """Options of a connection, and the filters to subscribe to."""
 
     address: BrokerAddress
     subscriptions: Sequence[str]
@@ -77,8 +77,9 @@ class BrokerOptions:
 class Message:
     """A message of a topic.
 
-    connection, number  of its acknowledgement; number 0: none is wanted (QoS 0)
-    arrival             the time that its rows have got, if they had none
+    connection  the number of the connection on which it arrived
+    number      its packet identifier, for the acknowledgement; 0: it needs none (QoS 0)
+    arrival     the time given to its rows without a time
     """
 
     topic: str
@@ -89,25 +90,25 @@ class Message:
 
 
 class BrokerConnection:
-    """See the module. `report` is called with a sentence when the connection is lost, and when it is back."""
+    """A connection that reconnects; `report` is called with a message when it is lost and when it is back."""
 
     def __init__(self, options: BrokerOptions, report: Callable[[str], None]) -> None:
         self._options = options
         self._report = report
         self._client = self._new_client()
-        #: Counts connections.
+        #: The number of the current connection, from 1.
         self._connection = 0
         #: Messages that the caller has not taken yet, and the size of their payloads.
         self._received: list[Message] = []
         self._received_bytes = 0
-        #: Delivered and not acknowledged, by number.
+        #: Unacknowledged messages by packet identifier.
         self._unacknowledged: dict[int, Message] = {}
-        #: Since the attempt to connect: the broker's answers.
+        #: The broker's answers since the last attempt to connect.
         self._connected = False
         self._subscribed = False
         self._refusal = ""
         self._is_taken_over = False
-        #: Why the connection ended; empty while it lasts.
+        #: The reason why the connection ended; "" while it is open.
         self._lost = "not connected"
         self._pause_s = _PAUSE_S
         self._opened_at = self._retry_at = 0.0
@@ -137,9 +138,9 @@ class BrokerConnection:
         self._opened_at = time.monotonic()
 
     def receive(self, messages_max: int, bytes_max: int, linger_s: float) -> list[Message]:
-        """Return messages that wait, or none after a short time; reconnect if needed.
+        """Return the messages that have arrived, or none after a short wait; reconnect if needed.
 
-        `linger_s`: seconds for which messages are collected after the first one, unless a maximum is reached.
+        After the first message, more are collected for `linger_s` seconds, up to `messages_max` or `bytes_max`.
         Raises ClientIdInUse.
         """
         if self._lost and not self._reconnect():
@@ -159,7 +160,7 @@ class BrokerConnection:
         return received
 
     def acknowledge(self, messages: Iterable[Message]) -> None:
-        """Tell the broker that the messages are written; those of earlier connections come again."""
+        """Acknowledge messages of the current connection; the broker redelivers those of earlier ones."""
         for message in messages:
             if message.number and message.connection == self._connection and not self._lost:
                 self._unacknowledged.pop(message.number, None)
@@ -205,7 +206,7 @@ class BrokerConnection:
         self._client.connect(address.host, address.port, KEEPALIVE_S, clean_start=False, properties=properties)
 
     def _reconnect(self) -> bool:
-        """Try to connect if it is time, otherwise wait a little; return whether there is a connection."""
+        """Try to connect if the pause is over, otherwise wait briefly; return whether the connection is open."""
         if self._is_taken_over:
             raise ClientIdInUse(
                 f"another client has connected to {self._options.address} with client id {self._options.client_id}; "
@@ -233,7 +234,7 @@ class BrokerConnection:
         self._pause_s = min(self._pause_s * 2, _PAUSE_MAX_S)
 
     def _wait(self, seconds: float) -> None:
-        """Wait until the broker has sent something, but no longer than `seconds`; send what is due."""
+        """Wait at most `seconds` until the broker has sent something; send pending packets."""
         opened = self._client.socket()
         if opened is None:
             self._lost = self._lost or "the connection ended"
@@ -306,7 +307,7 @@ class BrokerConnection:
 
 
 def _send_at_once(_: mqtt.Client, __: object, opened: socket.socket) -> None:
-    """Small acknowledgements do not wait for each other."""
+    """Disable Nagle's algorithm, so that small acknowledgements are sent at once."""
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 

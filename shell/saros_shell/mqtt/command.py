@@ -1,10 +1,10 @@
-"""`saros mqtt`: receives messages from an MQTT broker, and writes them to a folder or a server.
+"""`saros mqtt`: receives messages from an MQTT broker and writes them to a folder or a server.
 
     saros mqtt --broker mqtt://127.0.0.1 --topic 'plant/{area}/{device}' --path 'root.plant.{area}.{device}' -d TARGET
 
-Ctrl-C, or SIGTERM, writes and acknowledges the messages that have arrived, and ends; a second one ends at once, and the
-broker delivers again what was not acknowledged. Exit codes: 0 stopped, 1 the broker or the database refused, 2 wrong
-use, 130 interrupted twice.
+On Ctrl-C or SIGTERM, the command writes and acknowledges the messages that have arrived, and ends. A second signal ends
+it at once, and the broker redelivers unacknowledged messages. Exit codes: 0 stopped, 1 the broker or the database
+refused, 2 wrong usage, 130 interrupted twice.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 FORMATS = ("number", "json", "iotdb-json", "line")
 UNITS = ("s", "ms", "us", "ns")
 PASSWORD_VARIABLE = "SAROS_MQTT_PASSWORD"  # noqa: S105 - a name
-#: Payloads that are held at once.
+#: The most payload bytes of a batch.
 _BATCH_BYTES = 8 << 20
 #: Seconds between two lines of counts.
 _COUNTS_S = 60.0
-#: Seconds for which a call to the database looks for a node; the command tries again after that.
+#: Seconds for which a call to the database looks for a live node; after that, the command retries.
 _FAILOVER_S = 5.0
 _WEEK_S = 7 * 24 * 3_600
 _IN_FLIGHT_MAX = 65_535
@@ -54,7 +54,7 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run; see the module for exit codes."""
+    """Run `saros mqtt` and return its exit code."""
     options = parser().parse_args(arguments)
     try:
         address = parse_broker(options.broker)
@@ -76,7 +76,7 @@ def _failed(what: str, code: int) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command."""
+    """Return the parser of `saros mqtt`."""
     made = CommandParser(prog="saros mqtt", description="Write the messages of an MQTT broker to a database.")
     made.add_argument("--broker", required=True, metavar="URL", help="mqtt://[user@]host[:port], or mqtts:// for TLS")
     made.add_argument(
@@ -132,7 +132,7 @@ def _in_flight(text: str) -> int:
 
 
 def _routes(options: argparse.Namespace) -> list[Route]:
-    """Return the routes. Raises MqttUsageError."""
+    """Return the routes that the options describe. Raises MqttUsageError."""
     topics = [parse_topic(text) for text in options.topic]
     if options.aligned and options.format == "line":
         raise MqttUsageError("--aligned: devices of --format line always are; leave it out")
@@ -154,7 +154,7 @@ def _routes(options: argparse.Namespace) -> list[Route]:
 
 
 def _check_lengths(routes: Sequence[Route], paths: Sequence[str], format_: str) -> None:
-    """Raise MqttUsageError for a path with fewer or more nodes than the form of payloads needs."""
+    """Raise MqttUsageError for a path with fewer or more nodes than the payload format needs."""
     least = 3 if format_ == "number" else 2
     for route, path in zip(routes, paths, strict=True):
         if route.path is not None and len(route.path.nodes) < least and not route.topic.multi_level:
@@ -190,7 +190,7 @@ def _no_passphrase() -> str:
 
 
 def _client_id(options: argparse.Namespace, address: BrokerAddress) -> str:
-    """Return the same id whenever the command runs on this machine with the same broker, topics and target."""
+    """Return the client id; the default is the same for each run on this machine with the same options."""
     what = "\n".join([str(address), address.user, *options.topic, os.path.abspath(options.database)])
     return options.client_id or f"saros-{socket.gethostname()}-{hashlib.sha256(what.encode()).hexdigest()[:_ID_DIGITS]}"
 
@@ -199,7 +199,7 @@ def _client_id(options: argparse.Namespace, address: BrokerAddress) -> str:
 
 
 def _run(options: argparse.Namespace, address: BrokerAddress, router: Router, tls: ssl.SSLContext | None) -> int:
-    """Connect to both sides and run. Raises saros.Error, OSError."""
+    """Connect to the broker and the database, run, and return the exit code. Raises saros.Error, OSError."""
     from saros_shell.mqtt.bridge import BatchLimits, Bridge, NotWritten
     from saros_shell.mqtt.broker_connection import BrokerConnection, BrokerError, BrokerOptions
 
@@ -267,7 +267,7 @@ def _stop_on_signals() -> threading.Event:
 
     def handle(_: int, __: FrameType | None) -> None:
         if stopped.is_set():
-            os._exit(_INTERRUPTED)  # unacknowledged messages are delivered again, as after a crash
+            os._exit(_INTERRUPTED)  # the broker redelivers unacknowledged messages, as after a crash
         stopped.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -276,7 +276,7 @@ def _stop_on_signals() -> threading.Event:
 
 
 class _Display:
-    """Sentences, a line of counts every minute, and a progress line on a terminal; all on standard error."""
+    """Output on standard error: messages, a line of counts every minute, and a progress line on a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -285,13 +285,13 @@ class _Display:
         self._told = 0
 
     def report(self, sentence: str) -> None:
-        """Write a sentence."""
+        """Print a message."""
         self._rate.finish()
         sys.stderr.write(f"saros mqtt: {sentence}\n")
         sys.stderr.flush()
 
     def show(self, counts: Counts) -> None:
-        """Show progress if it is time."""
+        """Show the counts if enough time has passed."""
         self._rate.show(counts.messages, "message", _refused_text(counts))
         now = time.monotonic()
         if now - self._told_at < _COUNTS_S:
@@ -301,7 +301,7 @@ class _Display:
         self._told_at, self._told = now, counts.messages
 
     def finish(self, counts: Counts) -> None:
-        """Write the counts of all."""
+        """Print the final counts."""
         self._rate.finish()
         sys.stdout.write(f"{_counts_text(counts)}\n")
 

@@ -1,9 +1,9 @@
-"""The file of messages that were refused: JSON lines, synced before the messages are acknowledged.
+"""The file of refused messages: JSON lines, synced before the messages are acknowledged.
 
     {"time": "2024-01-01T08:00:00+00:00", "topic": "plant/a", "payload": "x", "reason": "the payload is not a number"}
 
-A payload that is not UTF-8 is `payload_base64` instead. When the file has `bytes_max` bytes it becomes FILE.1, in place
-of an earlier one: both together never have much more than twice as many. Not thread-safe.
+A payload that is not UTF-8 is `payload_base64` instead. When the file reaches `bytes_max` bytes, it is renamed to
+FILE.1 and replaces an earlier one, so both together have at most about twice as many bytes. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MODE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that was refused, in whole or in part, and why."""
+    """A message that was refused in whole or in part, with the reason."""
 
     topic: str
     payload: bytes
@@ -31,7 +31,7 @@ class DeadLetter:
 
 
 class DeadLetterFile:
-    """See the module. Raises OSError where the file cannot be written."""
+    """A file of dead letters; its methods raise OSError if it cannot be written."""
 
     def __init__(self, path: str, bytes_max: int) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class DeadLetterFile:
         return open(self._path, "ab", opener=lambda path, flags: os.open(path, flags, _MODE))
 
     def append(self, letters: Sequence[DeadLetter]) -> None:
-        """Write the letters; when this returns they are durable."""
+        """Write the letters, which are durable when this returns."""
         for letter in letters:
             if self._stream.closed or self._stream.tell() >= self._bytes_max:
                 self._rotate()

@@ -1,10 +1,10 @@
-"""Payloads of line protocol, written together; payloads that the database refuses are found and set aside.
+"""Writes payloads of line protocol together; payloads that the database refuses are found and set aside.
 
     payloads of a database --joined by newlines--> write_lines
-                              └ refused: each half, then each payload (refusal of those that fail alone)
+                              └ refused: each half, down to single payloads (refusal of those that fail alone)
 
-A payload with lines that have no time is written by itself, with the time of its arrival. An outage (DatabaseError)
-fails the batch as a whole: the caller writes it again later. Writing lines twice changes nothing. Not thread-safe.
+A payload that has lines without a time is written by itself, with the time of its arrival. An outage (DatabaseError)
+fails the whole batch, and the caller writes it again later. Writing lines twice changes nothing. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _TIME = re.compile(rb"-?[0-9]+")
 
 
 class LineWriter:
-    """See the module."""
+    """A writer of payloads of line protocol."""
 
     def __init__(self, connection: saros.Connection, precision: str) -> None:
-        """`precision`: the unit of times in lines."""
+        """Make a writer of lines whose times are in the unit `precision`."""
         self._connection = connection
         self._precision = precision
 
@@ -43,7 +43,7 @@ class LineWriter:
         return points + sum(self._write(found, messages) for found in joined.values())
 
     def _write(self, found: Sequence[Lines], messages: ReadMessages) -> int:
-        """Write payloads of one database; if they are refused, each half of them."""
+        """Write payloads of one database; if they are refused, write each half. Return the number of points."""
         try:
             return self._connection.write_lines(
                 b"\n".join([lines.text for lines in found]),
@@ -62,12 +62,12 @@ class LineWriter:
 
 
 def is_joinable(text: bytes) -> bool:
-    """Return whether all lines have times, and no text is left open that the next payload could continue."""
+    """Return whether a payload can be joined with others: all lines have times, and no string is left open."""
     return text.count(b'"') % 2 == 0 and all(map(_has_time, text.split(b"\n")))
 
 
 def _has_time(line: bytes) -> bool:
-    """Return whether a line ends with a time, is a comment or empty."""
+    """Return whether a line ends with a time, or is a comment or empty."""
     line = line.strip()
     before, _, last = line.rpartition(b" ")
     return not line or line.startswith(b"#") or (bool(before) and _TIME.fullmatch(last) is not None)

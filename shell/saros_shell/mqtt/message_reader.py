@@ -1,8 +1,8 @@
-"""From messages to rows, and the times of messages that have none of their own.
+"""Messages to rows, and times for messages without a time of their own.
 
-Such a message has the time of its arrival. Of the same series no two messages get the same time, which would overwrite
-the earlier one: the later message gets the next tick. A message that is delivered again on the same connection, or
-after a reconnection, keeps its time. Not thread-safe.
+Such a message gets the time of its arrival. Two messages with the same series never get the same time, since the later
+one would overwrite the earlier one: it gets the next tick instead. A message that is redelivered, on the same
+connection or after a reconnection, keeps its time. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from saros_shell.mqtt.payload_formats import Parser, Row
 from saros_shell.mqtt.routes import BadMessage, Router
 from saros_storage.base.paths import unquote_node
 
-#: Series whose last time of arrival is kept.
+#: The most series whose last time of arrival is kept.
 _SERIES_KEPT = 100_000
 _DATABASE_NODES = 2
 
 
 class ArrivalClock:
-    """Gives times of arrival, in the database's unit, that grow strictly for each series."""
+    """A clock for times of arrival, in the database's unit, which strictly increase for each series."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -40,7 +40,7 @@ class ArrivalClock:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines of a message, the database that they go to, and the time of lines that have none."""
+    """The lines of a message, their database, and the time of lines without one."""
 
     message: int
     database: str
@@ -50,14 +50,14 @@ class Lines:
 
 @dataclass(slots=True)
 class ReadMessages:
-    """Rows or lines of several messages, each with the number of its message; reasons for refusals by message."""
+    """Rows or lines of several messages, each with the number of its message, and reasons of refusals by message."""
 
     rows: list[tuple[int, Row]] = field(default_factory=list)
     lines: list[Lines] = field(default_factory=list)
     refusals: dict[int, list[str]] = field(default_factory=dict)
 
     def refuse(self, message: int, reason: str) -> None:
-        """Remember that a message, or a part of it, cannot be written."""
+        """Record that a message, or a part of it, cannot be written."""
         reasons = self.refusals.setdefault(message, [])
         if reason not in reasons:
             reasons.append(reason)
@@ -65,14 +65,14 @@ class ReadMessages:
 
 @dataclass(frozen=True, slots=True)
 class MessageReader:
-    """Reads messages as the routes and the format of payloads say."""
+    """A reader of messages, by routes and a payload format."""
 
     router: Router
     parse: Parser
     clock: ArrivalClock
 
     def read(self, messages: Iterable[Message]) -> ReadMessages:
-        """Return the rows of the messages."""
+        """Return the rows of the messages, with refusals."""
         found = ReadMessages()
         for number, message in enumerate(messages):
             try:
@@ -96,14 +96,14 @@ class MessageReader:
 
 @dataclass(frozen=True, slots=True)
 class LineReader:
-    """Takes payloads as lines; `tick_ns`: the database's unit."""
+    """A reader of payloads in line protocol; `tick_ns` is the database's unit."""
 
     router: Router
     clock: ArrivalClock
     tick_ns: int
 
     def read(self, messages: Iterable[Message]) -> ReadMessages:
-        """Return the lines of the messages."""
+        """Return the lines of the messages, with refusals."""
         found = ReadMessages()
         for number, message in enumerate(messages):
             try:
@@ -118,7 +118,7 @@ class LineReader:
 
 
 def database_of(path: Sequence[str] | None) -> str:
-    """Return the name of the database that a path is. Raises BadMessage."""
+    """Return the name of the database at a path. Raises BadMessage if the path is not that of a database."""
     if path is None or len(path) != _DATABASE_NODES:
         raise BadMessage("the path is not that of a database: root and one node")
     return unquote_node(path[1])

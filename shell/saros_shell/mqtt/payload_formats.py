@@ -1,12 +1,12 @@
-"""Payloads of messages: rows of devices.
+"""Payload formats of messages: payloads to rows of devices.
 
-    number       20.5                                      one value; the path of the topic is that of the series
-    json         {"temperature": 20.5, "state": "on"}      measurements; the path of the topic is that of the device
+    number       20.5                                      one value; the path of the topic names the series
+    json         {"temperature": 20.5, "state": "on"}      measurements; the path of the topic names the device
     iotdb-json   {"device": "root.a.b", "timestamp": 1, "measurements": ["s"], "values": [1.5]}
                  {"device": "root.a.b", "timestamps": [1, 2], "measurements": ["s"], "values": [[1.5], [2.5]]}
 
-A list of objects is allowed where each has a time. A value that no type holds, such as an object, is a problem of its
-own: the other values are written. Pure: any thread.
+A list of objects is allowed if each has a time. A value without a type, such as an object, is reported as a problem,
+and the other values are written. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from saros_storage.base.paths import join_nodes, quote_node, split_path, unquote
 
 Value = bool | int | float | str
 
-#: A number in a payload is no longer than this; a DOUBLE has 24 characters at most.
+#: The most characters of a number in a payload; a DOUBLE has at most 24.
 _NUMBER_CHARACTERS_MAX = 400
 _WHOLE = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -37,7 +37,7 @@ _INT64_MAX = 2**63 - 1
 
 @dataclass(slots=True)
 class Row:
-    """Values of a device at one time. Paths and names are canonical; time None: that of arrival."""
+    """Values of a device at one time. Paths and names are canonical; `time` is None for the time of arrival."""
 
     device: str
     time: int | None
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(slots=True)
 class Parsed:
-    """The rows of a payload, and the reasons for values that are left out."""
+    """The rows of a payload, and the reasons why values are left out."""
 
     rows: list[Row] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -54,9 +54,9 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """The meaning of times in payloads: numbers of `unit` since 1970, or ISO 8601 texts, in UTC if they name no zone.
+    """The meaning of times in payloads: numbers of `unit` since 1970, or ISO 8601 texts, by default in UTC.
 
-    `database`: the database's unit, which `ticks` returns.
+    `database` is the database's unit, which `ticks` returns.
     """
 
     unit: str
@@ -87,7 +87,7 @@ class TimeScale:
                 raise ValueError
 
     def _nanoseconds(self, text: str) -> int:
-        """`datetime` holds microseconds, so the fraction is read apart."""
+        """Return the nanoseconds of an ISO 8601 text; `datetime` has only microseconds, so parse the fraction here."""
         fraction = _FRACTION.search(text)
         moment = datetime.fromisoformat(text if fraction is None else text[: fraction.start()] + text[fraction.end() :])
         if moment.tzinfo is None:
@@ -96,7 +96,7 @@ class TimeScale:
         return round(moment.timestamp()) * NANOSECONDS["s"] + int(digits.ljust(_NANOSECOND_DIGITS, "0"))
 
 
-#: Reads a payload of a message whose topic has a path.
+#: Parses a payload; the second argument is the path of the topic, or None if the payload names the devices.
 Parser = Callable[[bytes, tuple[str, ...] | None], Parsed]
 
 
@@ -116,7 +116,7 @@ def parse_number(payload: bytes, path: tuple[str, ...] | None) -> Parsed:
 
 @dataclass(frozen=True, slots=True)
 class JsonParser:
-    """Objects of measurements; `time_key` names the member that is the time."""
+    """A parser of objects of measurements; `time_key` names the member that is the time."""
 
     time_key: str | None
     scale: TimeScale
@@ -146,7 +146,7 @@ class JsonParser:
 
 @dataclass(frozen=True, slots=True)
 class IotdbJsonParser:
-    """Objects as IoTDB's MQTT service takes them."""
+    """A parser of objects in the format of IoTDB's MQTT service."""
 
     scale: TimeScale
 
@@ -216,7 +216,7 @@ def _values(found: Mapping[str, object], problems: list[str]) -> dict[str, Value
 
 
 def _checked(parsed: Parsed) -> Parsed:
-    """Raise BadMessage if there is nothing to write."""
+    """Return `parsed`, or raise BadMessage if it has no values."""
     if not any(row.values for row in parsed.rows):
         raise BadMessage("; ".join(parsed.problems) or "the payload has no values")
     return parsed

@@ -1,10 +1,10 @@
-"""Routes: the devices and series that the messages of a topic are written to.
+"""Routes: map the topics of messages to devices and series.
 
     --topic 'plant/{area}/+'  -->  subscription plant/+/+     fields: {area} or {1}, {2}
     --path 'root.plant.{area}.{2}'   message of plant/hall1/pump 3  -->  root.plant.hall1.`pump 3`
 
-A field stands for one level of the topic, also within a node (`root.plant.area_{1}`). The field of `#` stands for all
-remaining levels, each a node of its own. Values of fields are quoted where SQL needs it. Pure: any thread.
+A field is replaced by one level of the topic, also within a node (`root.plant.area_{1}`). The field of `#` is replaced
+by all remaining levels, each as a node. Values of fields are quoted where SQL needs it. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from saros_shell.mqtt.broker_address import MqttUsageError
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import quote_node, split_path, unquote_node
 
-#: Topics are limited to 65,535 bytes by the protocol.
+#: The protocol's limit of a topic.
 _TOPIC_BYTES_MAX = 65_535
 #: `$share/group/filter` distributes the messages of a filter over the members of a group.
 _SHARED = re.compile(r"\$share/[^/+#]+/(?=.)")
@@ -30,12 +30,12 @@ class BadMessage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TopicFilter:
-    """A filter of topics, and the fields that its wildcards fill."""
+    """A topic filter, and the fields that its wildcards fill."""
 
     #: The text to subscribe to.
     subscription: str
     pattern: re.Pattern[str]
-    #: Names of each wildcard: its number, and its own name if it has one.
+    #: The names of each wildcard: its number, and its own name if it has one.
     fields: tuple[tuple[str, ...], ...]
     #: Whether the last wildcard is `#`.
     multi_level: bool
@@ -53,7 +53,7 @@ class TopicFilter:
 
 
 def parse_topic(text: str) -> TopicFilter:
-    """Return the filter of a --topic. Raises MqttUsageError."""
+    """Return the filter that --topic describes. Raises MqttUsageError."""
     shared = _SHARED.match(text)
     prefix = shared.group() if shared else ""
     levels = text.removeprefix(prefix).split("/")
@@ -93,7 +93,7 @@ def _check_names(text: str, fields: Sequence[tuple[str, ...]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """The place of a field in a node."""
+    """A field within a node."""
 
     name: str
 
@@ -109,7 +109,7 @@ class PathTemplate:
     nodes: tuple[_Node, ...]
 
     def fill(self, fields: Mapping[str, Sequence[str]]) -> list[str]:
-        """Return the canonical nodes of the path. Raises BadMessage for a level without characters."""
+        """Return the canonical nodes of the path. Raises BadMessage if a level of the topic is empty."""
         filled: list[str] = []
         for node in self.nodes:
             if len(node) == 1 and isinstance(node[0], _Field):
@@ -122,7 +122,7 @@ class PathTemplate:
 
 
 def parse_template(text: str, topic: TopicFilter) -> PathTemplate:
-    """Return the template of a --path for a topic. Raises MqttUsageError."""
+    """Return the template that --path describes, with the fields of a topic. Raises MqttUsageError."""
     marker = "field"
     while marker in text:
         marker += "_"
@@ -157,25 +157,28 @@ def _node_of(node: str, marker: str, names: Sequence[str]) -> _Node:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A filter, and the path that its messages are written to; None: the payload names the devices."""
+    """A filter, and the path of its messages; None if the payload names the devices."""
 
     topic: TopicFilter
     path: PathTemplate | None
 
 
-#: Topics whose path is kept.
+#: The most topics whose path is cached.
 _TOPICS_CACHED = 100_000
 
 
 class Router:
-    """Finds the path of a topic: the first route whose filter matches."""
+    """Routes in order of preference: the first whose filter matches gives the path of a topic."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
         self._paths: dict[str, tuple[str, ...] | None] = {}
 
     def path_of(self, topic: str) -> tuple[str, ...] | None:
-        """Return the canonical nodes; None if the payload names the devices. Raises BadMessage."""
+        """Return the canonical nodes of a topic's path; None if the payload names the devices.
+
+        Raises BadMessage if no route matches, or the topic gives no valid path.
+        """
         if topic not in self._paths:
             if len(self._paths) >= _TOPICS_CACHED:
                 self._paths.clear()

@@ -1,8 +1,8 @@
-"""Values of messages as columns of the types of their series.
+"""Conversion of the values of messages to columns of the types of their series.
 
-A series that exists gives its type; a new one becomes BOOLEAN, DOUBLE or TEXT by its first value. Whole numbers fit
-into series of numbers, and numbers without a fraction into those of whole numbers. A value that does not fit is left
-out, with a reason; the others are converted. Pure: any thread.
+An existing series determines the type; a new one becomes BOOLEAN, DOUBLE or TEXT by its first value. Integers fit
+floating-point series, and numbers without a fraction fit integer series. A value that does not fit is left out, with a
+reason; the others are converted. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.base.arrow import arrow_type
 from saros_storage.base.types import DataType
 
 _NONE = type(None)
-#: Types of Python whose values Arrow converts without losses, and without surprises such as a true that becomes 1.
+#: Python types whose values Arrow converts without loss, and without surprises such as True becoming 1.
 _CONVERTED_BY_ARROW: dict[DataType, frozenset[type]] = {
     DataType.BOOLEAN: frozenset({bool, _NONE}),
     DataType.INT32: frozenset({int, _NONE}),
@@ -35,14 +35,14 @@ _FLOAT_MAX = (2 - 2**-23) * 2.0**127
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A value that does not fit: its place in the column, and the reason."""
+    """A value that does not fit: its index in the column, and the reason."""
 
     index: int
     reason: str
 
 
 def new_type(values: Sequence[Value | None]) -> DataType:
-    """Return the type of a new series that begins with these values."""
+    """Return the type of a new series by its first value."""
     first = next(value for value in values if value is not None)
     if isinstance(first, bool):
         return DataType.BOOLEAN
@@ -50,13 +50,13 @@ def new_type(values: Sequence[Value | None]) -> DataType:
 
 
 def to_array(values: Sequence[Value | None], type_: DataType, scale: TimeScale) -> tuple[pa.Array, list[Misfit]]:
-    """Return the values as an array, null where one is absent or does not fit."""
+    """Return the values as an array, with nulls for values that are absent or do not fit, and the latter."""
     arrow = arrow_type(type_, pa.int64())
     if set(map(type, values)) <= _CONVERTED_BY_ARROW.get(type_, frozenset()):
         try:
             return pa.array(values, arrow), []
         except (pa.ArrowInvalid, OverflowError):
-            return _one_by_one(values, type_, arrow, scale)  # a whole number that is too large
+            return _one_by_one(values, type_, arrow, scale)  # an integer is too large
     return _one_by_one(values, type_, arrow, scale)
 
 
@@ -77,7 +77,7 @@ def _one_by_one(
     return pa.array(converted, arrow), misfits
 
 
-#: Characters of a value that a reason shows.
+#: The most characters of a value in a reason.
 _SHOWN_MAX = 40
 
 
@@ -114,7 +114,7 @@ def _text(value: Value, _: DataType, __: TimeScale) -> str:
 
 
 def _bytes(value: Value, _: DataType, __: TimeScale) -> bytes:
-    """As in CSV files: 0x00ff."""
+    """Convert a text such as 0x00ff, as in CSV files."""
     if not isinstance(value, str) or not value.startswith("0x"):
         raise ValueError
     return bytes.fromhex(value.removeprefix("0x"))

@@ -1,1 +1,1 @@
-"""What commands print: tables of rows, of nodes and of TsFiles; progress lines; password prompts."""
+"""Output of commands: tables of rows, nodes and TsFiles; progress lines; password prompts."""

@@ -1,4 +1,4 @@
-"""What SHOW CLUSTER and SHOW REGIONS answer, as the two tables of `saros cluster status`.
+"""The two tables of `saros cluster status`, from the results of SHOW CLUSTER and SHOW REGIONS.
 
     node | address | pid | state | version | role       group | members | leader | term | applied | lag | ...
 
@@ -32,17 +32,20 @@ class ClusterReport:
 
 
 def leaderless(regions: Sequence[Row]) -> list[str]:
-    """Groups of which no replica is known to lead."""
+    """Return the groups without a known leader."""
     return [_name(rows[0]) for rows in _groups(regions) if _leader(rows) is None]
 
 
 def unreachable(nodes: Sequence[Row]) -> list[str]:
-    """Nodes that did not answer the one that told this."""
+    """Return the nodes that did not answer the reporting node."""
     return [str(row["NodeID"]) for row in nodes if row["Status"] == "Unknown"]
 
 
 def waits_for(address: str, told: ClusterReport) -> str | None:
-    """What the node at `address` still waits for; None if all is well. Nodes that do not answer may be the reason."""
+    """Return what the node at `address` still waits for; None if nothing.
+
+    Nodes that do not answer are named, since they may be the reason.
+    """
     groups, nodes = leaderless(told.regions), unreachable(told.nodes)
     silent = f"{_named('node', nodes)} not answering {address}"
     if groups:
@@ -55,12 +58,12 @@ def _named(word: str, ids: Sequence[str]) -> str:
 
 
 def waiting(nodes: Sequence[Row]) -> list[str]:
-    """Nodes that were admitted, and are not in the cluster yet."""
+    """Return the nodes that were admitted and have not joined yet."""
     return [str(row["NodeID"]) for row in nodes if row["Status"] == "Joining"]
 
 
 def change_line(rows: Sequence[Row]) -> str:
-    """Progress of a cluster change, from the row of SHOW CLUSTER CHANGE.
+    """Return the progress of a cluster change, from the row of SHOW CLUSTER CHANGE.
 
     `adding node 4: moving data, 1,200 of 2,500 slots, 6.0 of 9.0 MB (1.5 MB/s, 2 s left), 3 of 5 groups done`
     """
@@ -71,7 +74,7 @@ def change_line(rows: Sequence[Row]) -> str:
     return f"{', '.join(nodes) or 'rebalancing'}: {', '.join(filter(None, parts))}"
 
 
-#: The stages of a change (`saros_cluster.topology.change`), in words of an operator.
+#: The stages of a change (`saros_cluster.topology.change`), in terms that operators know.
 _STAGES = {
     "preparing": "preparing",
     "moving": "moving data",
@@ -90,7 +93,7 @@ def _regrouped(row: Row) -> str:
 
 
 def _fetched(row: Row) -> str:
-    """Files that nodes fetch from others, and the time left; empty if there are none."""
+    """Return the progress of files that nodes fetch from others, with the time left; "" if there are no such files."""
     expected, came, rate = (float(str(row[name])) for name in ("Bytes", "BytesArrived", "BytesPerSecond"))
     if not expected:
         return ""
@@ -99,7 +102,7 @@ def _fetched(row: Row) -> str:
 
 
 def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: ClusterReport | None) -> list[Row]:
-    """A row per node. `pids`: of those that run; without `told`, what only a node could tell is unknown."""
+    """Return a row per node. `pids` are the processes of running nodes; `told` None leaves reported values unknown."""
     known = {} if told is None else {row["NodeID"]: row for row in told.nodes}
     regions: Sequence[Row] = () if told is None else told.regions
     return [
@@ -116,7 +119,7 @@ def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told:
 
 
 def node_rows_elsewhere(told: ClusterReport) -> list[Row]:
-    """A row per node of a cluster of several machines, where no process can be looked at."""
+    """Return a row per node of a cluster on several machines, whose processes are not visible."""
     return [
         {
             "node": row["NodeID"],
@@ -145,7 +148,7 @@ def _role(node: NodeId, regions: Sequence[Row]) -> str:
 
 
 def group_rows(regions: Sequence[Row]) -> list[Row]:
-    """A row per group, members in ring order; term and entry are those of its leader."""
+    """Return a row per group, with members in ring order; term and applied index are those of its leader."""
     return [_group_row(rows) for rows in _groups(regions)]
 
 
@@ -170,7 +173,7 @@ def _groups(regions: Sequence[Row]) -> list[list[Row]]:
 
 
 def _leader(rows: Sequence[Row]) -> Row | None:
-    """The one with the highest term: who led before may not know yet."""
+    """Return the row of the leader with the highest term; an earlier leader may not know of its successor yet."""
     return max((row for row in rows if row["Role"] == "Leader"), key=_term, default=None)
 
 
@@ -187,7 +190,7 @@ def _text(value: object, unknown: str = _UNKNOWN) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Aligned, with a header; every row has the same columns, and there is at least one."""
+    """Return aligned rows with a header; there is at least one row, and all have the same columns."""
     shown = pa.Table.from_pylist(list(rows))
     *lines, _ = render_table(shown.schema, shown.to_batches())
     return "".join(line + "\n" for line in lines)

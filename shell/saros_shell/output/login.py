@@ -1,6 +1,6 @@
-"""The password of a target that names a user and none: SAROS_PASSWORD, or what is typed on the terminal.
+"""The password of a user for whom the target has none: from SAROS_PASSWORD, or typed on the terminal.
 
-So that it need not stand on a command line, where others of the machine see it, and in the shell's history.
+So passwords need not be on the command line, where other users of the machine and the shell's history would see them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ VARIABLE = "SAROS_PASSWORD"
 
 
 def password_of(target: str) -> str | None:
-    """None: the target needs none, or says it, or nobody is there to be asked. Raises InterfaceError (bad target)."""
+    """Return the password for a target; None if it needs none, contains one, or there is no terminal.
+
+    Raises InterfaceError if the target is invalid.
+    """
     if not target.startswith(SCHEME):
         return None
     where = parse_target(target)
@@ -25,7 +28,7 @@ def password_of(target: str) -> str | None:
 
 
 def password_of_user(user: str, variable: str = VARIABLE) -> str | None:
-    """Return the value of the environment variable, or ask on the terminal; None: there is neither."""
+    """Return the value of the environment variable, or ask on the terminal; None if both are missing."""
     known = os.environ.get(variable)
     if known is not None or not sys.stdin.isatty():
         return known

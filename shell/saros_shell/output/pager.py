@@ -1,7 +1,7 @@
-"""Results on a terminal: a screen at a time through `less`, if there is one and they need it.
+"""Paged output: results that do not fit the terminal are shown by `less`, if it is installed.
 
-Long results, and tables wider than the screen, go through it; the names of a table's columns stay in sight where `less`
-can do that (version 600).
+That is the case for long results and for tables wider than the screen. The header of a table stays visible if `less`
+supports that (version 600).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from itertools import islice
 
 from saros_shell.output.render import display_width
 
-#: Of `less`, in its own language; a table that is wide is not left without a key, or what is cut off would be lost.
+#: Prompts in the syntax of `less`. A wide table is left only by a key, since its cut-off columns would be lost.
 WIDE_PROMPT = r"-Psarrow keys move, q leaves, \\x shows rows as blocks"
 LONG_PROMPT = "-Ps?e(the end) .space goes on, q leaves"
 UNREAD = "(the rest was not read)"
-#: The first version of `less` that keeps lines at the top.
+#: The first version of `less` with header lines.
 _HEADER_VERSION = 600
 
 
 def print_paged(lines: Iterable[str]) -> bool:
-    """Print lines, through the pager if they need it; False if the user left it before the end."""
+    """Print lines, through the pager if they do not fit; False if the user left it before the end."""
     size = shutil.get_terminal_size()
     iterator = iter(lines)
     head = list(islice(iterator, size.lines - 1))
@@ -45,14 +45,14 @@ def print_paged(lines: Iterable[str]) -> bool:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """To standard output."""
+    """Print lines on standard output."""
     for line in lines:
         sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 def _run_pager(command: list[str], head: list[str], rest: Iterator[str]) -> bool:
-    # Secure: in the pager, the user cannot write files, nor run commands.
+    # In secure mode the user can neither write files nor run commands from the pager.
     secure = os.environ | {"LESSSECURE": "1"}
     process = subprocess.Popen(  # noqa: S603 - found by which
         command, stdin=subprocess.PIPE, text=True, errors="backslashreplace", env=secure
@@ -69,7 +69,7 @@ def _run_pager(command: list[str], head: list[str], rest: Iterator[str]) -> bool
 
 
 def _wait_until_left(pager: subprocess.Popen[str]) -> None:
-    """Wait for the user to leave the pager, which handles Ctrl-C: two programs must not read one terminal."""
+    """Wait until the user leaves the pager, which handles Ctrl-C: two programs must not read one terminal."""
     assert pager.stdin is not None
     while pager.returncode is None:
         with suppress(KeyboardInterrupt):
@@ -79,7 +79,7 @@ def _wait_until_left(pager: subprocess.Popen[str]) -> None:
 
 
 def _is_table(head: list[str]) -> bool:
-    """Return whether the second line is the rule below a table's names."""
+    """Return whether the second line is the rule below a table's header."""
     return len(head) > 1 and not head[1].strip("-+")
 
 

@@ -1,4 +1,4 @@
-"""Charts of a result in the terminal, drawn with braille patterns: one below the other, a series each.
+"""Charts of a result in the terminal, drawn with braille patterns: one per series, one below the other.
 
     root.plant.pump1.temperature
      25.3 │⠀⠀⠀⡠⠒⠢⡀⠀        a character has 2 x 4 dots
@@ -7,11 +7,11 @@
           └┬──────┬──      a tick at each multiple of a round step of time
            08:00  08:15
 
-All points that share a column of dots become one vertical line, from the least to the greatest. The line between two
-columns is left out where the series has a gap: an interval that is nearly twice as long as nine of ten others, so that
-a window without points shows, and a series that shares rows with a faster one is still connected.
+All points in one column of dots become a vertical line from the least to the greatest. Two columns are not connected
+across a gap: an interval that is nearly twice as long as the 90th percentile. So a window without points is visible,
+and a series that shares rows with one of a higher rate is still connected.
 
-Pure: no terminal. NumPy does the work per point, Python that per column.
+Pure: no terminal. Work per point is done by NumPy, work per column by Python.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from saros_shell.output.render import display_width, iso_times
 Numbers = npt.NDArray[np.float64]
 Times = npt.NDArray[np.int64]
 
-#: More would be too low to read.
+#: The most charts on a screen; with more, each would be too low to read.
 SERIES_MAX = 8
 ROWS_MIN, ROWS_MAX = 4, 16
-#: Characters from one tick's label to the next, at least.
+#: The least number of characters from one tick's label to the next.
 _TICK_COLUMNS = 18
 _GAP = 1.9
 _USUAL = 0.9
-#: Bits of a braille pattern, by row and column of its dots.
+#: Bits of a braille pattern by row and column of the dot.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint8)
 _BRAILLE = 0x2800
 _SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3_600, 86_400
@@ -51,12 +51,12 @@ _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class NotPlottableError(Exception):
-    """The message says what a result lacks."""
+    """The result cannot be drawn; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """Points in the order of time."""
+    """The points of a series, ordered by time."""
 
     name: str
     times: Times
@@ -64,7 +64,7 @@ class _Series:
 
 
 def plot(table: pa.Table, columns: int, lines: int) -> Iterator[str]:
-    """Return the lines of the charts, which fit into `columns` x `lines` if there are few. Raises NotPlottableError."""
+    """Yield the lines of the charts, which fit into `columns` x `lines` if there are few. Raises NotPlottableError."""
     series = _series_of(table)
     shown = series[:SERIES_MAX]
     left = min(int(one.times[0]) for one in shown)
@@ -83,7 +83,7 @@ def plot(table: pa.Table, columns: int, lines: int) -> Iterator[str]:
 
 
 def _series_of(table: pa.Table) -> list[_Series]:
-    """The columns of numbers; those of each device, if the rows name it."""
+    """Return the numeric columns as series, one per device if there is a Device column. Raises NotPlottableError."""
     if "Time" not in table.column_names or not pa.types.is_timestamp(table.schema.field("Time").type):
         raise NotPlottableError("there is no column of times")
     parts = [("", table)]
@@ -116,7 +116,7 @@ def _series(name: str, times: pa.ChunkedArray, column: pa.ChunkedArray) -> _Seri
 
 
 def _scale(values: Numbers, rows: int) -> list[str]:
-    """The labels of a chart's rows: the greatest and the least value, or the only one."""
+    """Return the labels of a chart's rows: the greatest and the least value, or the only one."""
     low, high = f"{values.min():.6g}", f"{values.max():.6g}"
     if values.min() == values.max():
         return [*[""] * (rows // 2), low, *[""] * (rows - rows // 2 - 1)]
@@ -124,7 +124,7 @@ def _scale(values: Numbers, rows: int) -> list[str]:
 
 
 def _canvas(series: _Series, left: int, right: int, width: int, rows: int) -> npt.NDArray[np.bool_]:
-    """The dots of a series, from the top down."""
+    """Return the dots of a series, shape (4 * rows, 2 * width), from the top down."""
     dots = np.zeros((rows * 4, width * 2), dtype=np.bool_)
     x = _scaled(series.times.astype(np.float64), left, right, width * 2)
     y = rows * 4 - 1 - _scaled(series.values, series.values.min(), series.values.max(), rows * 4)
@@ -140,14 +140,14 @@ def _canvas(series: _Series, left: int, right: int, width: int, rows: int) -> np
 
 
 def _scaled(values: Numbers, low: float, high: float, dots: int) -> npt.NDArray[np.int64]:
-    """The dot of each value; a range without extent is in the middle."""
+    """Return the dot of each value; all dots are in the middle if the range is empty."""
     if high <= low:
         return np.full(len(values), (dots - 1) // 2)
     return np.rint((values - low) / (high - low) * (dots - 1)).astype(np.int64)
 
 
 def _gap(times: Times) -> float:
-    """The length of an interval that is a gap."""
+    """Return the length from which an interval is a gap."""
     return float(np.quantile(np.diff(times), _USUAL)) * _GAP if len(times) > 2 else np.inf
 
 
@@ -167,7 +167,7 @@ def _braille(dots: npt.NDArray[np.bool_]) -> Iterator[str]:
 
 
 def _time_axis(type_: pa.DataType, left: int, right: int, width: int) -> tuple[str, str]:
-    """The line below the charts with its ticks, and their labels."""
+    """Return the line below the charts with its ticks, and the line of their labels."""
     unit = _TICKS_PER_SECOND[type_.unit]
     wanted = (right - left) / unit / max(width // _TICK_COLUMNS, 1)
     step = next((step for step in _STEPS if step >= wanted), _STEPS[-1]) * unit
@@ -187,7 +187,7 @@ def _time_axis(type_: pa.DataType, left: int, right: int, width: int) -> tuple[s
 
 
 def _offset(type_: pa.DataType, at: int) -> int:
-    """Ticks from UTC to local time."""
+    """Return the offset of local time from UTC, in ticks."""
     if not type_.tz:
         return 0
     moment = pa.array([at], pa.timestamp(type_.unit)).cast(type_)
@@ -195,7 +195,7 @@ def _offset(type_: pa.DataType, at: int) -> int:
 
 
 def _time_texts(times: pa.Array, step_s: int) -> list[str]:
-    """Labels: the date where the day changes from one to the next, and the time of day if steps are short."""
+    """Return labels: the date where the day changes, and the time of day if steps are shorter than a day."""
     texts = [str(text).rstrip("Z") for text in iso_times(times)]
     end = 10 if step_s >= _DAY else 16 if step_s >= _MINUTE else 19 if len(texts) > 2 else None
     made = [texts[0][:end].replace("T", " ")]

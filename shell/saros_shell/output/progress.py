@@ -1,4 +1,4 @@
-"""A progress line on a terminal's standard error: share, rate, time left."""
+"""Progress lines on standard error, if it is a terminal: percentage, rate, time left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 30
 
 
 class Progress:
-    """Bytes of `total`; draws nothing when quiet or not on a terminal."""
+    """A progress bar of bytes out of `total`; not drawn if `quiet` or not on a terminal."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
         self.bytes_done = 0
@@ -23,23 +23,23 @@ class Progress:
         self._started = time.monotonic()
         self._drawn_at = 0.0
         self._silent = quiet or not sys.stderr.isatty()
-        #: What the line says, of the seconds that have gone by, also if it was not time to draw it.
+        #: The function that makes the text of the line from the elapsed seconds; `finish` draws the last one.
         self._what: Callable[[float], str] | None = None
 
     def move_to(self, position: int) -> None:
-        """`position` bytes are done."""
+        """Set the number of bytes that are done; it never decreases."""
         self.bytes_done = max(self.bytes_done, min(position, self._total))
 
     def show(self, rows: int, points: int) -> None:
-        """Redraw if it is time, with rows and the rate of points."""
+        """Redraw, if enough time has passed, with rows and the rate of points."""
         self._draw(lambda elapsed: f"{rows} rows, {points / elapsed / 1e6:.2f} M points/s")
 
     def show_points(self, points: int) -> None:
-        """Redraw if it is time, with points and their rate."""
+        """Redraw, if enough time has passed, with points and their rate."""
         self._draw(lambda elapsed: f"{points} points, {points / elapsed / 1e6:.2f} M points/s")
 
     def show_files(self, files: int) -> None:
-        """Redraw if it is time, with files and the rate of bytes."""
+        """Redraw, if enough time has passed, with files and the rate of bytes."""
         self._draw(lambda elapsed: f"{files} files, {self.bytes_done / elapsed / 1e6:.1f} MB/s")
 
     def _draw(self, what: Callable[[float], str], *, at_last: bool = False) -> None:
@@ -54,24 +54,27 @@ class Progress:
         _draw_line(f"[{bar}] {share:4.0%}  {what(elapsed)}, {left:.0f} s left ")
 
     def finish(self) -> None:
-        """Leave the line, which says how it ended."""
+        """Draw the final state and end the line."""
         if self._drawn_at and self._what is not None:
             self._draw(self._what, at_last=True)
             sys.stderr.write("\n")
 
 
 class Rate:
-    """A count and its present rate, of work without a known end; draws nothing when quiet or not on a terminal."""
+    """A line with a count and its current rate, for work without a known end.
+
+    Not drawn if `quiet` or not on a terminal.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         self._silent = quiet or not sys.stderr.isatty()
-        #: When the line was drawn, and the count that it showed.
+        #: Time of the last redraw, and the count that it showed.
         self._drawn_at = time.monotonic()
         self._drawn = 0
         self._is_shown = False
 
     def show(self, count: int, what: str, more: str) -> None:
-        """Redraw if it is time."""
+        """Redraw if enough time has passed."""
         now = time.monotonic()
         elapsed = now - self._drawn_at
         if self._silent or elapsed < REDRAW_S:
@@ -81,20 +84,20 @@ class Rate:
         _draw_line(f"{counted(count, what)}{more}, {rate:.0f} {what}s/s ")
 
     def finish(self) -> None:
-        """Leave the line; the next one is drawn below."""
+        """End the line; the next one is drawn below it."""
         if self._is_shown:
             sys.stderr.write("\n")
             self._is_shown = False
 
 
 def _draw_line(line: str) -> None:
-    """Replace the line; one that is wider than the terminal would be drawn again below itself."""
+    """Replace the line, cut to the width of the terminal so that it does not wrap."""
     sys.stderr.write(f"\r{line[: shutil.get_terminal_size().columns - 1]}")
     sys.stderr.flush()
 
 
 def amount(count: int) -> str:
-    """So many bytes, as people read it: 1.2 MB."""
+    """Return a number of bytes in readable form: 1.2 MB."""
     value = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1_000:

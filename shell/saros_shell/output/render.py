@@ -1,11 +1,11 @@
 """Results as text: aligned table, CSV, JSON lines, vertical.
 
-A renderer takes Arrow record batches and yields lines as they can be printed, so a result of any size streams: only the
-table looks ahead, at its first `WIDTH_ROWS` rows, to choose column widths (a wider value later pushes its row out).
-Times print as ISO 8601 in the session's zone, numbers right-aligned, null as an empty CSV field (an empty text is ""),
-JSON null, or `null`.
-For a person (table, vertical) control characters are written as escapes, since data must not command the terminal;
-line breaks of a value continue it on the next line of a block, and are escapes in a table.
+A renderer takes Arrow record batches and yields lines as soon as they can be printed, so a result of any size streams.
+Only the table buffers its first `WIDTH_ROWS` rows to choose column widths (a wider value later widens its own row).
+Times are printed as ISO 8601 in the session's zone, numbers right-aligned, null as an empty CSV field (an empty text is
+""), JSON null, or `null`.
+In tables and vertical blocks, control characters are escaped, since data must not control the terminal. A value with
+line breaks continues on the next line of a block; in a table, line breaks are escaped.
 
 Pure: no terminal, no files.
 """
@@ -23,19 +23,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from wcwidth import wcswidth
 
-#: Rows looked at before a table's widths are fixed.
+#: Rows that determine the column widths of a table.
 WIDTH_ROWS = 1_000
 NULL = "null"
-#: Also line separators, and marks that change the direction of the text after them.
+#: Control characters, line separators, and marks that change the direction of text.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-#: Fields that a CSV has in quotes: an empty one without is null.
+#: CSV fields that need quotes; an empty field without quotes is null.
 _CSV_QUOTED = r'[",\r\n]|^$'
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 Batches = Iterable[pa.RecordBatch]
 
 
 def render_table(schema: pa.Schema, batches: Batches, null: str = NULL) -> Iterator[str]:
-    """psql-like: header, rule, rows, and a line that counts them."""
+    """Yield a table as psql prints it: header, rule, rows, and a line with their number."""
     right = [_is_number(t) for t in schema.types]
     names = [_printable(name) for name in schema.names]
     rows = (tuple(map(_printable, row)) for batch in batches for row in text_rows(batch, null=null))
@@ -55,9 +55,12 @@ def _table_line(values: Iterable[str], widths: list[int], right: list[bool]) -> 
 
 
 def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
-    """RFC 4180 with a header line; of empty fields, those in quotes are texts. What is yielded may be many lines."""
+    """Yield CSV (RFC 4180) with a header line; each string may be many lines.
+
+    An empty field is an empty text if it is quoted, and otherwise null.
+    """
     yield ",".join(_csv_texts(pa.array(schema.names, pa.string())))
-    absent = '""' if len(schema) == 1 else ""  # an empty line would be no row
+    absent = '""' if len(schema) == 1 else ""  # since an empty line is not a row
     for batch in batches:
         if batch.num_rows:
             rows = zip(*(_csv_texts(column, absent) for column in batch.columns), strict=True)
@@ -65,7 +68,7 @@ def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
 
 
 def _csv_texts(column: pa.Array, null: str = "") -> list[str]:
-    """The fields of a column; numbers, times and bytes need no quotes."""
+    """Return the fields of a column; numbers, times and bytes need no quotes."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return _texts(column, null)
     special = pc.match_substring_regex(column, _CSV_QUOTED)
@@ -76,7 +79,7 @@ def _csv_texts(column: pa.Array, null: str = "") -> list[str]:
 
 
 def render_json(schema: pa.Schema, batches: Batches) -> Iterator[str]:
-    """One JSON object a line; NaN and infinities, which JSON lacks, as strings."""
+    """Yield one JSON object per row; NaN and infinities, which JSON lacks, are strings."""
     for batch in batches:
         columns = [_json_values(c) for c in batch.columns]
         for row in zip(*columns, strict=True):
@@ -84,7 +87,7 @@ def render_json(schema: pa.Schema, batches: Batches) -> Iterator[str]:
 
 
 def render_vertical(schema: pa.Schema, batches: Batches, null: str = NULL) -> Iterator[str]:
-    """One block per row, one line per column: for wide results."""
+    """Yield one block per row with one line per column, for wide results."""
     names = [_printable(name) for name in schema.names]
     width = max(map(display_width, names), default=0)
     count = 0
@@ -100,9 +103,9 @@ def render_vertical(schema: pa.Schema, batches: Batches, null: str = NULL) -> It
 
 
 def render_fitting(schema: pa.Schema, batches: Batches, columns: int, lines: int, null: str = NULL) -> Iterator[str]:
-    """A table; one that is wider than so many columns as blocks, if these are no more than so many lines.
+    """Yield a table or, if it is wider than `columns` and the blocks fit into `lines`, vertical blocks.
 
-    A table of one column stays one; the rule below its name is no longer than the screen is wide.
+    A table with one column stays a table, and the rule below its header is cut to `columns`.
     """
     if len(schema.names) == 1:
         return (line if n != 1 else line[:columns] for n, line in enumerate(render_table(schema, batches, null)))
@@ -119,7 +122,7 @@ def render_fitting(schema: pa.Schema, batches: Batches, columns: int, lines: int
     return render_table(schema, chain(ahead, remaining), null)
 
 
-#: Formats for people, which show nulls as a text of the caller's choice.
+#: Formats whose text for null the caller chooses.
 TABULAR = {"table": render_table, "vertical": render_vertical}
 RENDERERS: dict[str, Callable[[pa.Schema, Batches], Iterator[str]]] = {
     "table": render_table,
@@ -130,7 +133,7 @@ RENDERERS: dict[str, Callable[[pa.Schema, Batches], Iterator[str]]] = {
 
 
 def text_rows(batch: pa.RecordBatch, *, null: str) -> Iterator[tuple[str, ...]]:
-    """The batch's rows as texts."""
+    """Return the rows of a batch as texts."""
     return zip(*(_texts(c, null) for c in batch.columns), strict=True)
 
 
@@ -155,7 +158,7 @@ def _special(text: str, null: str) -> str:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Python values; numbers by way of NumPy, which is many times as fast."""
+    """Return Python values; numbers are converted by NumPy, which is many times faster."""
     if column.null_count == 0 and _is_number(column.type):
         numbers: list[Any] = column.to_numpy().tolist()
         return numbers
@@ -164,7 +167,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _float_values(column: pa.Array) -> list[Any]:
-    """Python floats; of FLOAT the shortest that reads back as the same float32."""
+    """Return Python floats; for FLOAT, those whose shortest text gives the same float32."""
     if column.type != pa.float32():
         return _values(column)
     texts = column.cast(pa.string()).to_pylist()
@@ -172,16 +175,16 @@ def _float_values(column: pa.Array) -> list[Any]:
 
 
 def float_text(value: float) -> str:
-    """A float as text, NaN and infinities as JSON lines spell them."""
+    """Return a float as text, with NaN and infinities as in JSON lines."""
     text = str(value)
     return _SPECIAL.get(text, text)
 
 
 def iso_times(column: pa.Array) -> list[str | None]:
-    """ISO 8601 with offset, in the column's zone and unit; None stays None.
+    """Return times as ISO 8601 with offset, in the column's zone and unit; None for null.
 
-    Offsets have whole minutes: of the local mean time before there were zones, the seconds are left out of both the
-    offset and the time. A time whose local time 64 bits do not hold is in UTC.
+    Offsets are whole minutes: for local mean times, which predate zones, the seconds of the offset are dropped from
+    both the offset and the time. A time whose local time does not fit 64 bits is printed in UTC.
     """
     unit = column.type.unit
     naive = pc.local_timestamp(column) if column.type.tz else column
@@ -192,7 +195,7 @@ def iso_times(column: pa.Array) -> list[str | None]:
     ticks_per_minute = 60 * {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
     minutes = (local - instants) // ticks_per_minute
     shifted = instants + minutes * ticks_per_minute
-    minutes = np.where((shifted < instants) == (minutes < 0), minutes, 0)  # otherwise it has wrapped
+    minutes = np.where((shifted < instants) == (minutes < 0), minutes, 0)  # otherwise it has overflowed
     local = instants + minutes * ticks_per_minute
     texts: list[str] = np.datetime_as_string(local.view(f"datetime64[{unit}]")).tolist()
     if len(minutes) and (minutes == minutes[0]).all():
@@ -220,7 +223,7 @@ def _json_values(column: pa.Array) -> list[Any]:
 
 
 def _printable(text: str) -> str:
-    """As a person sees it: what moves the cursor, or commands the terminal, stands there as Python writes it."""
+    """Return the text with control characters escaped as in Python."""
     return text if text.isprintable() else _CONTROLS.sub(_escaped, text)
 
 
@@ -233,7 +236,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def display_width(text: str) -> int:
-    """Terminal cells that a printable `text` takes: wide characters count two, combining marks none."""
+    """Return the terminal cells of a printable text: wide characters take two, combining marks none."""
     return len(text) if text.isascii() else max(wcswidth(text), 0)
 
 

@@ -1,10 +1,10 @@
-"""What `saros tsfile inspect` prints of a surveyed file: tables for people, one JSON object a device for programs.
+"""The output of `saros tsfile inspect`: tables, or one JSON object per device for programs.
 
-    stored     bytes of pages in the file            ratio      encoded / stored: what the compressor does
-    encoded    bytes that they grow to               B/point    stored / points: what a point costs
+    stored     bytes of pages in the file            ratio      encoded / stored: the compression ratio
+    encoded    bytes after decompression             B/point    stored / points: bytes per point
 
-Of an aligned device the times are a row of their own, so the columns' figures are without them. A file does not say the
-unit of its times: they are printed as they are, or as dates in the unit that was asked for.
+The times of an aligned device are a row of their own and not part of the columns' figures. A file does not contain the
+unit of its times: they are printed as integers, or as dates in the unit that the user gives.
 
 Pure: surveys in, rows out.
 """
@@ -23,22 +23,22 @@ from saros_storage.scan.reading import Statistics
 from saros_storage.tsfile.file_outline import ChunkOutline, DeviceSurvey, PageSurvey, SeriesOutline
 
 Row: TypeAlias = dict[str, object]
-#: A time as it is printed.
+#: A function that prints a time.
 TimeText = Callable[[int], str]
-#: A longer text in a table is cut.
+#: The most characters of a table's cell; longer texts are cut.
 _CELL_CHARACTERS_MAX = 24
 _TIMES = "(times)"
 
 
 def time_text(unit: str | None) -> TimeText:
-    """As integers, or as dates of a unit."""
+    """Return a function that prints times as integers or, with a unit, as dates."""
     if unit is None:
         return str
     return lambda time: f"{np.array(time, f'datetime64[{unit}]')}Z"
 
 
 def device_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
-    """A row per device."""
+    """Yield a row per device."""
     for device in devices:
         columns = [s for s in device.series if s.type is not None]
         known = [s.statistics for s in device.series if s.statistics is not None]
@@ -57,7 +57,7 @@ def device_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row
 
 
 def series_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
-    """A row per series, and one for the times of an aligned device."""
+    """Yield a row per series, and one for the times of an aligned device."""
     for device in devices:
         for series in device.series:
             yield {
@@ -76,7 +76,7 @@ def series_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row
 
 
 def chunk_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
-    """A row per chunk."""
+    """Yield a row per chunk."""
     for device, series, chunk in _chunks(devices):
         yield {
             "series": _path(device, series),
@@ -91,7 +91,7 @@ def chunk_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]
 
 
 def page_rows(devices: Iterable[DeviceSurvey], time: TimeText) -> Iterator[Row]:
-    """A row per page."""
+    """Yield a row per page."""
     for device, series, chunk in _chunks(devices):
         for page in chunk.pages:
             yield {
@@ -144,7 +144,7 @@ def _values(statistics: Statistics | None, *, is_time: bool) -> Row:
 
 
 def value_text(value: Scalar) -> str:
-    """A value as tables show it."""
+    """Return a value as text for a table."""
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
     if isinstance(value, float):
@@ -161,7 +161,7 @@ def _cell(value: Scalar) -> str:
 
 
 def device_to_json(device: DeviceSurvey, *, pages: bool) -> Mapping[str, object]:
-    """A device as JSON takes it."""
+    """Return a device as a JSON object; `pages` adds its pages."""
     return {
         "device": device.path,
         "aligned": device.aligned,
@@ -202,7 +202,7 @@ def _statistics_to_json(statistics: Statistics | None) -> Row | None:
 
 
 def json_value(value: Scalar) -> Scalar:
-    """NaN, infinities and bytes, which JSON lacks, as texts."""
+    """Return a value for JSON: NaN, infinities and bytes, which JSON lacks, as texts."""
     if isinstance(value, bytes):
         return value.hex()
     return float_text(value) if isinstance(value, float) and not math.isfinite(value) else value

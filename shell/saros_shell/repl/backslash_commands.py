@@ -1,6 +1,6 @@
-r"""Backslash commands: registered once, with name, arguments and help in one place.
+r"""Backslash commands, each registered once with its name, arguments and help.
 
-Each takes the session and the words after its name. `\?` prints the table, which is also the one in docs/commands.md.
+A command takes the session and the text after its name. `\?` prints the table, which is also in docs/commands.md.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from saros_shell.repl.copy import copy_command
 if TYPE_CHECKING:
     from saros_shell.repl.session import Session
 
-#: False: it failed, and has said why.
+#: Runs a command with the text after its name; False if it failed, after printing the reason.
 Action = Callable[["Session", str], bool]
 
 
 class MetaError(Exception):
-    """A backslash command was used wrongly; the message says how it is used."""
+    """A backslash command was used wrongly; the message explains the correct use."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetaCommand:
-    """One command: `usage` is how it is typed, `what` what it does."""
+    """A command: its usage, its help text, and the function that runs it."""
 
     usage: str
     what: str
@@ -49,7 +49,7 @@ class MetaCommand:
 
 
 class ScriptError(Exception):
-    """A file of statements cannot be read; the message says why."""
+    """A file of statements cannot be read; the message has the reason."""
 
 
 COMMANDS: dict[str, MetaCommand] = {}
@@ -58,7 +58,7 @@ _ALSO = {r"\help": r"\?"}
 
 
 def script_text(name: str) -> str:
-    """A file of statements, as it is: line ends in values are what the file has. Raises ScriptError."""
+    """Return the text of a file of statements, with its line ends unchanged. Raises ScriptError."""
     try:
         with Path(name).expanduser().open(encoding="utf-8-sig", newline="") as file:
             return file.read()
@@ -79,7 +79,7 @@ def command(usage: str, what: str) -> Callable[[Action], Action]:
 
 
 def run_meta(session: Session, line: str) -> bool:
-    """Carry out a line that begins with a backslash; False if it failed, and has said why. Raises MetaError."""
+    """Run a line that begins with a backslash; False if it failed, after printing the reason. Raises MetaError."""
     name, _, rest = line.strip().rstrip(";").partition(" ")
     known = COMMANDS.get(_ALSO.get(name, name))
     if known is None:
@@ -126,7 +126,7 @@ def _series(session: Session, pattern: str) -> bool:
 
 
 def _compact_columns(series: pa.Table) -> pa.Table:
-    """Of SHOW TIMESERIES what every series has, and what some have: aliases, tags, a view that they are."""
+    """Return the usual columns of SHOW TIMESERIES, and those with unusual values: aliases, tags, types of views."""
     shown = ["Timeseries", "DataType", "Encoding", "Compression"]
     usual = {"ViewType": "BASE"}
     for name in series.column_names:
@@ -137,7 +137,7 @@ def _compact_columns(series: pa.Table) -> pa.Table:
 
 
 def _has_children(session: Session, path: str) -> bool:
-    """Whether the path is none of a series; a text that is no path has none, and is complained of later."""
+    """Return whether a path has nodes below it; False for a text that is no path, which the next statement reports."""
     try:
         with session.runner.connection.execute(f"show child nodes {path}") as cursor:
             return cursor.fetchone() is not None
@@ -348,7 +348,7 @@ def _delete_query(session: Session, name: str) -> bool:
 
 
 def _unquoted(name: str) -> str:
-    """A file's name, which may be in quotes."""
+    """Return a file name without its quotes, if it has any."""
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] and name[0] in "'\"" else name
 
 

@@ -1,6 +1,6 @@
-"""Completion for prompt_toolkit: the words of the grammar, of the database, and of commands' arguments.
+"""Completion for prompt_toolkit: words of the grammar, names in the database, and arguments of commands.
 
-A word must begin with the text before the cursor, in any case; a name in back-quotes also without them.
+Offered words begin with the text before the cursor, in any case; back-quotes of a name may be omitted.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from saros_shell.repl.completion_context import (
 from saros_shell.repl.keywords import CONSTANTS, KEYWORDS, TYPES
 from saros_storage.base.types import Compressor, Encoding
 
-#: More are not looked up for one list.
+#: The most names that are looked up for one list.
 NAMES_MAX = 1_000
-#: Windows other than those of time: GROUP BY variation(...).
+#: Windows other than time windows: GROUP BY variation(...).
 _GROUPINGS = ("condition(", "count(", "session(", "tags(", "variation(")
 _VALUES = {
     "datatype": TYPES,
@@ -50,22 +50,22 @@ Words = Iterable[tuple[str, str]]
 
 @dataclass(slots=True)
 class DatabaseNames:
-    """Names in the database; a look-up that fails finds none, since completion must never disturb typing."""
+    """Names in the database. A look-up that fails finds none, since completion must never disturb typing."""
 
     connection: Callable[[], saros.Connection]
-    #: Functions of the connection that they were looked up with.
+    #: The functions of the database, with the connection of the look-up.
     _functions: tuple[saros.Connection | None, Sequence[tuple[str, str]]] = (None, ())
 
     def children(self, path: str) -> Words:
-        """The nodes below a path."""
+        """Return the nodes below a path."""
         return [(row[0], "node") for row in self._rows(f"show child nodes {path}")]
 
     def series(self, pattern: str) -> list[tuple[str, str]]:
-        """Paths and types of series."""
+        """Return paths and types of the series that match a pattern."""
         return [(row[0], row[3].lower()) for row in self._rows(f"show timeseries {pattern} limit {NAMES_MAX}")]
 
     def functions(self) -> Sequence[tuple[str, str]]:
-        """Names and kinds (aggregate, scalar, series) of functions."""
+        """Return names and kinds (aggregate, scalar, series) of functions."""
         known_by, functions = self._functions
         if known_by is not self.connection():
             rows = self._rows("show functions")
@@ -82,10 +82,10 @@ class DatabaseNames:
 
 
 class SarosCompleter(Completer):
-    """Completes statements and commands."""
+    """A completer of statements and commands."""
 
     def __init__(self, names: DatabaseNames, usages: Mapping[str, str]) -> None:
-        r"""`usages`: each command's name, and how it is typed, such as `\i FILE`."""
+        r"""Make a completer; `usages` are the usages of commands by name, such as `\i FILE`."""
         self._names = names
         self._usages = usages
         self._files = PathCompleter(expanduser=True)
@@ -102,9 +102,10 @@ class SarosCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield them from a thread, since a server may be slow.
+        """Yield completions of the word before the cursor, looked up in a thread since a server may be slow.
 
-        prompt_toolkit's own thread for completion waits for a reader: a prompt that ends meanwhile would never return.
+        prompt_toolkit's own thread for completion is not used: it waits for its consumer, so a prompt that ends
+        during the look-up would never return.
         """
 
         def look_up() -> list[Completion]:
@@ -122,19 +123,19 @@ class SarosCompleter(Completer):
             yield from _matching(self._statement_words(place, text), place.text)
 
     def _statement_words(self, place: WordAt, text: str) -> Iterator[tuple[str, str]]:
-        """The words that the grammar allows, the most likely first."""
+        """Yield the words that the grammar allows, the most likely first."""
         expected = expected_after(place.head)
         upper = place.text.isupper() or (not place.text and place.head.isupper())
         yield from self._named(expected, place, text)
         keywords = [word for word in expected.keywords if word != "ROOT"]
         if not (keywords or expected.names or "ROOT" in expected.keywords) and place.text:
-            keywords = [*KEYWORDS, *TYPES, *CONSTANTS]  # the statement is wrong already
+            keywords = [*KEYWORDS, *TYPES, *CONSTANTS]  # the text before the word has an error
         yield from ((word if upper else word.lower(), "keyword") for word in keywords)
         if "ROOT" in expected.keywords:
             yield "root.", "path"
 
     def _named(self, expected: Expected, place: WordAt, text: str) -> Iterator[tuple[str, str]]:
-        """Words for names, by the rules of the grammar that they may come in."""
+        """Yield names for the rules of the grammar that allow a name."""
         if expected.names & {"expressionNode", "insertColumn"}:
             yield from self._series(sources_of(text))
         if "reference" in expected.names:
@@ -153,7 +154,7 @@ class SarosCompleter(Completer):
             yield from ((word, "property") for word in _KEYS)
 
     def _series(self, sources: Sequence[str]) -> Words:
-        """Series as a SELECT from these paths names them; without any, the names of all."""
+        """Return series by their names in a SELECT from these paths; without paths, the last nodes of all series."""
         found: dict[str, str] = {}
         for source in sources or ("root.**",):
             if "*" not in source:
@@ -165,7 +166,7 @@ class SarosCompleter(Completer):
         return sorted(found.items())
 
     def _argument(self, place: ArgumentAt, event: CompleteEvent) -> Iterator[Completion]:
-        """Complete the argument of a command, as its usage says."""
+        """Yield completions of a command's argument, by its usage."""
         usage = self._usages.get(place.command, "").partition(" ")[2].strip("[]")
         copied = _COPY_TARGET.fullmatch(place.text) if usage.endswith("TO FILE") else None
         if copied or usage in ("FILE", "TARGET"):

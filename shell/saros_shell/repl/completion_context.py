@@ -19,7 +19,7 @@ from saros_shell.repl.statements import is_quote_open, unfinished_statement
 
 @dataclass(frozen=True, slots=True)
 class WordAt:
-    """A keyword, function or series is being typed after `head`, the statement so far."""
+    """A keyword, function or series is being typed after `head`, the beginning of the statement."""
 
     head: str
     text: str
@@ -52,7 +52,7 @@ Place = WordAt | PathAt | CommandAt | ArgumentAt | None
 
 NODE = r"(?:`(?:[^`]|``)*`|[\w*]+)"
 _PATH = re.compile(rf"(?P<parent>\broot(?:\.{NODE})*)\.(?P<text>`[^`]*|[\w*]*)$")
-#: A name, perhaps with nodes before it; empty after a blank or a sign. A word that begins with a digit is a number.
+#: A name, perhaps with nodes before it; empty after a blank or a sign. A word with a leading digit is a number.
 _WORD = re.compile(rf"(?<![\w.`*])(?!\d)(?:{NODE}\.)*(?:`[^`]*|(?!\d)\w*)$")
 _SOURCES = re.compile(rf"\b(?:from|into)\s+(root(?:\.{NODE})*(?:\s*,\s*root(?:\.{NODE})*)*)", re.IGNORECASE)
 
@@ -67,7 +67,7 @@ def cursor_context(before: str) -> Place:
 
 
 def statement_context(before: str) -> Place:
-    """Do the same within a statement."""
+    """Return the kind of word at the end of the beginning of a statement; None inside a string or a number."""
     path = _PATH.search(before)
     head = before[: path.start()] if path else before.removesuffix(_word_before(before) or "")
     if is_quote_open(head):
@@ -79,7 +79,7 @@ def statement_context(before: str) -> Place:
 
 
 def sources_of(statement: str) -> list[str]:
-    """The paths of the FROM clause, wherever it is, or of INSERT INTO."""
+    """Return the paths of the FROM clause, before or after the cursor, or of INSERT INTO."""
     found = _SOURCES.search(statement)
     return re.split(r"\s*,\s*", found[1]) if found else []
 

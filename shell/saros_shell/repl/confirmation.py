@@ -1,4 +1,4 @@
-"""The question before a statement that deletes more than one can see: DELETE and DROP with wildcards, DROP DATABASE."""
+"""The confirmation of statements that may delete much: DELETE and DROP with wildcards, and DROP DATABASE."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from saros_grammar.syntax.errors import SqlError
 
 
 def question_before(connection: saros.Connection, statement: str) -> str | None:
-    """Return the question to ask before a statement runs; None: there is nothing to ask.
+    """Return the question to ask before a statement runs; None if it needs no confirmation.
 
-    A statement that concerns no series is not worth a question.
+    A statement that matches no series needs none.
     """
     patterns = _patterns(statement)
     if not patterns:
@@ -25,7 +25,7 @@ def question_before(connection: saros.Connection, statement: str) -> str | None:
 
 
 def _patterns(statement: str) -> list[str]:
-    """The patterns of series that a statement deletes from, if it deletes by wildcards, or whole databases."""
+    """Return the patterns of series that a statement deletes; empty unless it has wildcards or drops databases."""
     from saros_grammar.parser import parse
 
     if statement.split(maxsplit=1)[0].upper() not in ("DELETE", "DROP", "DEACTIVATE"):

@@ -1,6 +1,6 @@
-r"""`\copy (SELECT ...) TO FILE`: a result into a CSV, JSON lines or Parquet file, streamed.
+r"""`\copy (SELECT ...) TO FILE`: streams a result to a CSV, JSON lines or Parquet file.
 
-The file appears under its name only when it is whole.
+The file gets its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORM = re.compile(
 
 
 def copy_command(connection: saros.Connection, text: str) -> str:
-    """Carry it out; the answer says how many rows went where, and which data they lack. Raises saros.Error."""
+    """Run the command; return a message with the number of rows, the file, and missing data. Raises saros.Error."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise saros.InterfaceError(r"use \copy (SELECT ...) TO FILE, the file ending in .csv, .json or .parquet")
@@ -38,10 +38,10 @@ def copy_command(connection: saros.Connection, text: str) -> str:
 
 
 def write_result(cursor: saros.Cursor, target: Path, *, device: StatedDevice | None = None, typed: bool = False) -> int:
-    """Write the cursor's rows to `target` by its suffix; returns their number.
+    """Write the cursor's rows to `target`, in the format of its suffix, and return their number. Raises saros.Error.
 
-    device  whose series the columns are; Parquet names it
-    typed   columns of text formats are called by the paths of their series, with their types
+    device  the device of all columns, named in Parquet files
+    typed   name the columns of text formats by the paths and types of their series
     """
     part = target.with_name(target.name + ".part")
     kind = target.suffix.lower().lstrip(".")
@@ -61,13 +61,13 @@ def write_result(cursor: saros.Cursor, target: Path, *, device: StatedDevice | N
 
 
 def cannot_write(target: Path, error: OSError) -> saros.Error:
-    """What to say when the operating system refuses."""
+    """Return the error to raise if the operating system refuses to write `target`."""
     said = f"cannot write {target}: {error.strerror}"
     return saros.OperationalError(said, 611) if error.errno in FULL_ERRNOS else saros.InterfaceError(said)
 
 
 def _titles(cursor: saros.Cursor, device: StatedDevice | None) -> list[str]:
-    """The names of the columns with their types: root.a.b.temperature(FLOAT)."""
+    """Return the names of the columns with their types: root.a.b.temperature(FLOAT)."""
     titles = []
     for place, (name, type_, *_) in enumerate(cursor.description or ()):
         if name == "Time" and not place:

@@ -1,12 +1,12 @@
-"""What a statement without an answer may not have meant.
+"""Hints at probable mistakes in a statement whose result is empty.
 
-    SELECT ... WHERE state = on     a path that no series has, such as a text without quotes: it is null, and no row
-                                    qualifies. It is found by asking for it, with the rights of who asks
-    SELECT ... WHERE state = null   neither true nor false, whatever the state is
-    SHOW TIMESERIES root.a.d        the path of a device, where one of series is wanted
-    SELECT LAST nosuch FROM ...     its columns are the same for series that there are and for others
+    SELECT ... WHERE state = on     the path of no series, such as a text without quotes: it is null, so no row
+                                    qualifies. Found by a query for it, with the user's own privileges
+    SELECT ... WHERE state = null   neither true nor false for any value
+    SHOW TIMESERIES root.a.d        the path of a device instead of a pattern of series
+    SELECT LAST nosuch FROM ...     the columns of the result do not show that there are no such series
 
-One thread.
+Single-threaded.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from saros_grammar.syntax.expression_tree import (
 )
 
 NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that there are"
-#: So many are asked for.
+#: The most paths that are looked up.
 _PATHS_MAX = 8
 _EQUALITIES = (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL)
 _OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
 
 
 def is_empty_result(table: pa.Table) -> bool:
-    """Whether there are no rows, or one of nulls and zeros, as aggregates of no rows are."""
+    """Return whether there are no rows, or one of nulls and zeros, the result of aggregates of no rows."""
     return table.num_rows == 0 or (
         table.num_rows == 1 and all(column[0].as_py() in (None, 0) for column in table.columns)
     )
 
 
 def hints_for(connection: saros.Connection, statement: str) -> list[str]:
-    """A note for each comparison with null, and each path that no series has, in WHERE; or for the pattern of SHOW."""
-    from saros_engine.analysis.scope import paths_of  # for the few statements that need it
+    """Return a note for each comparison with null and each path of no series in WHERE, or for the pattern of SHOW."""
+    from saros_engine.analysis.scope import paths_of  # only few statements need it
     from saros_grammar.parser import parse
 
     with suppress(ParseError, saros.Error):

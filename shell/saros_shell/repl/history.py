@@ -1,7 +1,7 @@
-"""What the shell remembers of what was typed: all but texts that may hold a password, which it forgets at once.
+"""The history of the shell: all input except texts that may contain a password.
 
-Whether a text may is decided generously, and without understanding it: a mistake in it must not give the password away.
-A command in the middle of a statement is remembered alone; the statement is, once it has ended.
+A text is judged without parsing it, with false positives: a mistake in a statement must not reveal a password. A
+command in the middle of a statement is recorded by itself, and the statement when it is complete.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SECRET = re.compile(r"\bpassword\b|\buser\b.*['\"]", re.IGNORECASE | re.DOTALL)
 
 
 def may_hold_password(text: str) -> bool:
-    """Whether it speaks of a password, or of a user with something quoted: CREATE USER ann 'a secret'."""
+    """Return whether a text contains the word password, or user and a quoted text: CREATE USER ann 'a secret'."""
     return _SECRET.search(text) is not None
 
 
@@ -35,7 +35,7 @@ class _KeptInMemory(InMemoryHistory):
 
 
 def open_history() -> History:
-    """`$XDG_STATE_HOME/saros/history`; in memory if that cannot be written."""
+    """Open `$XDG_STATE_HOME/saros/history`, or a history in memory if that file cannot be written."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "saros"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""The words of the dialect that the shell colours and completes: all keywords of the grammar, and others."""
+"""The words of the dialect for syntax colours and completion: all keywords of the grammar, types and constants."""
 
 from __future__ import annotations
 

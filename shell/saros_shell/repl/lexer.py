@@ -12,7 +12,7 @@ from saros_shell.repl.keywords import CONSTANTS, KEYWORDS, TYPES
 
 
 class SarosLexer(RegexLexer):
-    """Colours statements and backslash commands; never rejects a text."""
+    """A lexer of statements and backslash commands, which accepts any text."""
 
     name = "saros"
     flags = re.IGNORECASE

@@ -1,4 +1,4 @@
-r"""Named queries: a file per query in the folder of the user's configuration, which any editor can change.
+r"""Named queries: a text file per query in the folder of the user's configuration.
 
 \ns hot select last * from root.plant.** where temperature > $1
 \n hot 90
@@ -17,16 +17,16 @@ _PARAMETER = re.compile(r"\$([1-9]\d*)")
 
 
 class NamedQueryError(Exception):
-    """The message says what is wrong with a name or its parameters."""
+    """A name or its parameters are wrong; the message has the reason."""
 
 
 def names() -> list[str]:
-    """All names, in order."""
+    """Return all names, sorted."""
     return sorted(path.stem for path in _folder().glob("*.sql"))
 
 
 def text_of(name: str, arguments: str = "") -> str:
-    """Return a query with words, or texts in quotes, in place of its $1, $2 ... Raises NamedQueryError."""
+    """Return a query with `arguments`, words or quoted texts, in place of its $1, $2 ... Raises NamedQueryError."""
     text = stored_text(name)
     try:
         given = shlex.split(arguments)
@@ -47,14 +47,14 @@ def stored_text(name: str) -> str:
 
 
 def save(name: str, text: str) -> None:
-    """Keep a query; one of the same name is replaced. Raises NamedQueryError, OSError."""
+    """Save a query; it replaces one of the same name. Raises NamedQueryError, OSError."""
     file = _file_of(name)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     file.write_text(text.strip() + "\n", encoding="utf-8")
 
 
 def delete(name: str) -> None:
-    """Forget a query. Raises NamedQueryError."""
+    """Delete a query. Raises NamedQueryError."""
     try:
         _file_of(name).unlink()
     except FileNotFoundError:

@@ -1,9 +1,9 @@
 """The interactive shell: prompt, history, completion, colours, questions.
 
-    read until `;` (or a line with a backslash command) -> run -> print -> again
+    read until `;` (or a line with a backslash command) -> run -> print -> read ...
 
-Ctrl-C while typing clears the line; while a statement runs it cancels that statement; Ctrl-D leaves. A command in the
-middle of a statement runs at once, and the next prompt begins with the statement. The main thread does everything but
+Ctrl-C clears the line while typing, and cancels a running statement; Ctrl-D leaves. A command in the middle of a
+statement runs at once, and the next prompt begins with the statement. The main thread does everything except
 completion, which has a thread of its own.
 """
 
@@ -52,7 +52,7 @@ class Shell:
         connect: Callable[[str], saros.Connection] = saros.connect,
         confirm: bool = True,
     ) -> None:
-        r"""`connect` opens the target of `\c`; `confirm`: ask before statements that delete much."""
+        r"""Make a session; `connect` opens the target of `\c`, `confirm` asks before statements that delete much."""
         self.config = config
         runner = StatementRunner(connection, self._print, print_lines_to_stderr, settings, screen=_screen)
         self.session = Session(
@@ -73,7 +73,7 @@ class Shell:
         )
 
     def run(self, note: str = "") -> int:
-        """Until the user leaves; returns the exit code. `note`: about the target, for the banner."""
+        """Run until the user leaves, and return the exit code; the banner shows `note` after the target."""
         if self.session.runner.settings.chatty:
             target = without_password(self.session.target) + note
             self.session.runner.out([BANNER.format(version=saros.__version__, target=target), self._zone_line()])
@@ -89,7 +89,7 @@ class Shell:
         return 0
 
     def _run_input(self, text: str) -> None:
-        """Run what was typed; a statement that a command interrupts becomes the next draft."""
+        """Run the input; a statement interrupted by a command becomes the draft of the next prompt."""
         command = trailing_command(text)
         if command is not None:
             self.session.draft = text[: text.rindex("\n") + 1]
@@ -108,16 +108,16 @@ class Shell:
 
 
 def _key_bindings() -> KeyBindings:
-    """Keys that work another way than in prompt_toolkit."""
+    """Return bindings for keys that behave differently from prompt_toolkit's defaults."""
     bindings = KeyBindings()
 
     @bindings.add("c-x", "c-e")
     def _edit(event: KeyPressEvent) -> None:
-        event.current_buffer.open_in_editor()  # and not run it: it may lack its semicolon
+        event.current_buffer.open_in_editor()  # without running the text, which may lack its semicolon
 
     @bindings.add("c-l")
     def _clear(event: KeyPressEvent) -> None:
-        # Keys typed ahead come before the terminal is in raw mode, where it would show its answer to the renderer.
+        # Deferred: a key typed ahead is handled before the terminal is in raw mode, and would then echo its reply.
         asyncio.get_running_loop().call_soon(_clear_screen, event.app)
 
     return bindings
@@ -139,7 +139,7 @@ def prompt_text(form: str, target: str) -> str:
 
 
 def _ask_on_terminal(question: str) -> bool:
-    """Ask on the terminal; anything but yes is no."""
+    """Ask on the terminal; any answer other than yes means no."""
     try:
         return input(question).strip().lower() in ("y", "yes")
     except (EOFError, KeyboardInterrupt):
@@ -152,13 +152,13 @@ def _assume_yes(_: str) -> bool:
 
 
 def _screen() -> tuple[int, int]:
-    """Columns, and lines beside that of the next prompt."""
+    """Return the columns and lines of the terminal, without the lines of the next prompt."""
     size = shutil.get_terminal_size()
     return size.columns, size.lines - 2
 
 
 def print_lines_to_stderr(lines: Iterable[str]) -> None:
-    """To standard error."""
+    """Print lines on standard error."""
     for line in lines:
         sys.stderr.write(line + "\n")
     sys.stderr.flush()

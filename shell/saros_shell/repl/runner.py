@@ -1,7 +1,7 @@
-r"""Running statements for a person: execute, print, time, and turn errors and Ctrl-C into words.
+r"""Runs statements for a user: execute, print, measure, and report errors and Ctrl-C.
 
-`StatementRunner` holds what the session's `\` commands change (format, timing, output). It owns no terminal: it writes
-lines to the `Printer` it is given. One thread.
+`StatementRunner` has the settings that backslash commands change (format, timing, output). It owns no terminal: it
+writes lines to the given `Printer`. Single-threaded.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Brief = Callable[[pa.Table], pa.Table]
 
 
 NOTHING_DELETED = "nothing is deleted: no series are meant (those of a device are root.plant.pump1.*)"
-#: Of a session that was open: only that makes the driver log in again, with what it was given.
+#: Advice for an open session whose login has become invalid: the driver logs in again with its original password.
 LOG_IN_ANEW = r"The session has ended, as it does when its user's password is set: leave (\q), and log in anew."
 _NOT_LET_IN = 801
-#: Wrong statements and parameters, and what is not there: the message says what to do, the advice no more than that.
+#: Codes of wrong statements and parameters and of missing objects, whose messages make the general advice redundant.
 _SAID = frozenset({700, 701, 2002, 2003})
 STALE = "note: the rows may be old, since no node that has newer ones answered in time; ask again, or read strongly"
 MISSING = "note: data is missing: {}"
@@ -36,13 +36,13 @@ MISSING = "note: data is missing: {}"
 
 @dataclass(slots=True)
 class Settings:
-    """What a user may change while the shell runs."""
+    """Settings that the user may change while the shell runs."""
 
     #: A key of `RENDERERS`.
     format: str = "table"
-    #: Print how long each statement took.
+    #: Print the duration of each statement.
     timing: bool = False
-    #: Say what is not a row: "done" after statements without rows, what a command has changed.
+    #: Print messages besides rows and errors: "done" after statements without rows, changes made by commands.
     chatty: bool = True
     #: The text for null in tables and blocks.
     null: str = NULL
@@ -50,23 +50,23 @@ class Settings:
 
 @dataclass(slots=True)
 class StatementRunner:
-    """Runs statements on one connection."""
+    """A runner of statements on one connection."""
 
     connection: saros.Connection
     out: Printer
     error: Printer
     settings: Settings = field(default_factory=Settings)
-    #: Where what runs stands in a script, as "FILE:LINE: "; it stands in front of errors.
+    #: The place of the running statement in a script, "FILE:LINE: ", for errors.
     where: str = ""
-    #: Columns and lines of the terminal, on which a table is shown as blocks if these fit and it does not.
+    #: Returns columns and lines of the terminal. A table that does not fit is shown as blocks if these fit.
     screen: Callable[[], tuple[int, int]] | None = None
-    #: The file that rows go to instead.
+    #: The file to which rows are written instead of the terminal.
     output: TextIO | None = None
 
     def run(self, statement: str, in_brief: Brief | None = None) -> bool:
-        """Execute and print; False if it failed or was cancelled (the reason has been printed).
+        """Execute a statement and print its result; False if it failed or was cancelled, after printing the reason.
 
-        in_brief  what a table shows of the rows
+        `in_brief` selects the columns that a table shows.
         """
         try:
             return self.attempt(statement, in_brief)
@@ -75,7 +75,7 @@ class StatementRunner:
             return False
 
     def attempt(self, statement: str, in_brief: Brief | None = None) -> bool:
-        """Do the same; raises KeyboardInterrupt once the statement is cancelled."""
+        """Run a statement as `run` does, but raise KeyboardInterrupt after it was cancelled."""
         started = time.perf_counter()
         cursor = self.connection.cursor()
         try:
@@ -94,16 +94,16 @@ class StatementRunner:
         return True
 
     def complain(self, lines: Sequence[str]) -> None:
-        """Something has failed."""
+        """Print the lines of an error, after its place in the script."""
         self.error([self.where + lines[0], *lines[1:]])
 
     def say(self, line: str) -> None:
-        """Something that is not a row."""
+        """Print a message other than rows and errors, if the settings allow it."""
         if self.settings.chatty:
             self.out([line])
 
     def redirect(self, name: str) -> None:
-        """Write rows to the file `name` from now on, instead of the one before; "": print them. Raises saros.Error."""
+        """Write rows to the file `name` from now on, or print them if it is "". Raises saros.Error."""
         output = None
         if name:
             target = Path(name).expanduser()
@@ -116,7 +116,7 @@ class StatementRunner:
         self.output = output
 
     def show(self, lines: Iterable[str]) -> None:
-        """Print rows, or write them to the file that they go to. Raises saros.Error."""
+        """Print rows, or write them to the output file. Raises saros.Error."""
         if self.output is None:
             self.out(lines)
             return
@@ -156,7 +156,7 @@ class StatementRunner:
 
 
 def _noting(batches: Iterable[pa.RecordBatch], begin: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches; whether they are of one row or of more is noted on the way."""
+    """Yield the batches, and collect their first rows in `begin`, enough to tell whether the result is empty."""
     for batch in batches:
         if batch.num_rows and len(begin) < 2:
             begin.append(batch.slice(0, 2))
@@ -164,7 +164,7 @@ def _noting(batches: Iterable[pa.RecordBatch], begin: list[pa.RecordBatch]) -> I
 
 
 def done_line(statement: str, count: int) -> str:
-    """What a statement without rows answers: INSERT and DELETE tell how much it is, others if it is more than one."""
+    """Return the message after a statement without rows, with the number of points, series or changes."""
     words = statement.lower().split(maxsplit=2)
     if words[:1] == ["insert"]:
         return f"done, {count} point{'' if count == 1 else 's'}"
@@ -174,7 +174,7 @@ def done_line(statement: str, count: int) -> str:
 
 
 def error_lines(error: saros.Error) -> list[str]:
-    """An error for people: code and name, the sentence (with its caret lines), the advice if it says more than that."""
+    """Return the lines of an error: code and name, the message with its caret, and advice if it adds anything."""
     lines = str(error).split("\n")
     advice = LOG_IN_ANEW if error.code == _NOT_LET_IN else error.advice
     said = error.code in _SAID or advice.rstrip(".").lower() in lines[0].lower()

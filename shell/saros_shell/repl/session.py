@@ -1,6 +1,6 @@
-r"""What a person's session runs, from a prompt, a file or standard input: statements, and `\` commands among them.
+r"""A session: runs the statements and backslash commands of a prompt, a file or standard input.
 
-A statement ends with `;`, a command with its line. One thread.
+A statement ends with `;`, a command with its line. Single-threaded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Session:
     """The connection of a user, and the state that commands change."""
 
     runner: StatementRunner
-    #: The folder or address that the connection is of.
+    #: The folder or address of the connection.
     target: str = ""
     #: Opens the database that `\c` names. Raises saros.Error.
     connect: Callable[[str], saros.Connection] = saros.connect
-    #: Asks a question on the terminal; None: there is none, and nothing is asked.
+    #: Asks a question on the terminal; None if there is no terminal: then statements need no confirmation.
     ask: Callable[[str], bool] | None = None
     #: Show long results a screen at a time.
     paging: bool = True
@@ -39,10 +39,10 @@ class Session:
     draft: str = ""
 
     def run(self, text: str, script: str = "", *, go_on: bool = False) -> bool:
-        """All that a text holds, until something fails or the user leaves; False if something failed.
+        """Run the statements and commands of a text until one fails or the user leaves; False if one failed.
 
-        script  the file that it is from: errors name it, and the line
-        go_on   also after something failed
+        script  the file of the text; errors name it and the line
+        go_on   continue after a failure
         """
         outer, good = self.runner.where, True
         pieces = numbered_statements(text)
@@ -58,7 +58,7 @@ class Session:
         return good
 
     def run_one(self, piece: str) -> bool:
-        """A statement or a command; False if it failed or was cancelled (the reason has been printed)."""
+        """Run a statement or a command; False if it failed or was cancelled, after printing the reason."""
         command = command_of(piece)
         if command is None:
             self.last_statement = piece
@@ -74,7 +74,7 @@ class Session:
         return False
 
     def run_confirmed(self, statement: str) -> bool:
-        """Run a statement, after a question if it deletes much and there is a user to ask; False if it did not."""
+        """Run a statement, with a confirmation if it deletes much and there is a terminal; False if it did not run."""
         question = question_before(self.runner.connection, statement) if self.ask is not None else None
         if self.ask is not None and question is not None and not self.ask(question):
             self.runner.complain([NOT_CONFIRMED])
@@ -82,7 +82,7 @@ class Session:
         return self.runner.run(statement)
 
     def close(self) -> None:
-        """Close the file that rows go to, and the connection."""
+        """Close the output file and the connection."""
         if self.runner.output is not None:
             self.runner.output.close()
         self.runner.connection.close()

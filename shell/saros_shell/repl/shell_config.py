@@ -1,7 +1,7 @@
 """The user's preferences for the shell on a terminal: `$XDG_CONFIG_HOME/saros/config.toml`.
 
-A file that is not there is one without options. A wrong option is named with its line, and keeps its default: a
-preference must not keep the user from the database.
+A missing file means defaults. An invalid option is reported with its line and keeps its default, since a preference
+must not keep the user from the database.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class ShellConfig:
 
 
 def config_folder() -> Path:
-    """Where the user's files for Saros are; it need not exist."""
+    """Return the folder of the user's configuration files for Saros, which need not exist."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "saros"
 
 
 def load_config(file: Path) -> tuple[ShellConfig, list[str]]:
-    """Return the preferences, and a line about each mistake in the file."""
+    """Return the preferences, and a message for each mistake in the file."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -64,7 +64,7 @@ def load_config(file: Path) -> tuple[ShellConfig, list[str]]:
 
 
 def describe_options() -> Iterator[tuple[str, str, str]]:
-    """Each option: name, default as the file has it, meaning."""
+    """Yield the name, the default in TOML, and the meaning of each option."""
     for option in fields(ShellConfig):
         default = str(option.default).lower() if isinstance(option.default, bool) else f'"{option.default}"'
         yield option.name, default, option.metadata["meaning"]
@@ -83,7 +83,7 @@ def _mistake_in(key: str, value: object) -> str | None:
 
 
 def _line_of(key: str, text: str) -> int:
-    """The line of an option or of a table `[key]`."""
+    """Return the line of an option or of a table `[key]`, from 1."""
     pattern = rf"^\s*(?:\[+\s*)?[\"']?{re.escape(key)}[\"']?\s*[=.\]]"
     found = re.search(pattern, text, re.MULTILINE)
     return text.count("\n", 0, found.end()) + 1 if found else 1

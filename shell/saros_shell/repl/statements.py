@@ -1,6 +1,6 @@
-r"""Cutting text into statements at `;` and `\` commands at the end of their line, and knowing when more is to come.
+r"""Splits a text into statements, at `;`, and backslash commands, at line ends; detects unfinished statements.
 
-Quotes ('..', "..", `..`, doubled inside), `--` and `/* */` comments hide a semicolon. Pure functions.
+A semicolon in quotes ('..', "..", `..`, doubled inside) or in `--` and `/* */` comments does not count. Pure functions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _PIECES = re.compile(
 
 
 _COMMAND = re.compile(r"\s*(\\[^\n]*)")
-#: What people type into a shell that they do not know yet.
+#: Words that users try in a shell that they do not know yet.
 _WORDS = {"help": r"\?", "exit": r"\q", "quit": r"\q"}
 
 
 def command_of(piece: str) -> str | None:
-    r"""The `\` command that a piece is, also if it is written as a word; None: it is a statement."""
+    r"""Return the backslash command of a piece, also if it is written as a word; None if it is a statement."""
     if piece.startswith("\\"):
         return piece
     word, _, topic = piece.strip().rstrip(";").rstrip().partition(" ")
@@ -30,9 +30,9 @@ def command_of(piece: str) -> str | None:
 
 
 def trailing_command(text: str) -> str | None:
-    r"""The `\` command in the last line of a statement that has not ended, which goes on after it; None: none is.
+    r"""Return the backslash command in the last line of an unfinished statement; None if there is no such line.
 
-    Who types a word to leave, or for help, means the command.
+    The words for help and for leaving count as commands.
     """
     head, _, last = text.rpartition("\n")
     command = _COMMAND.fullmatch(_WORDS.get(last.strip().lower(), last))
@@ -47,15 +47,15 @@ def is_quote_open(text: str) -> bool:
 
 
 def unfinished_statement(text: str) -> str:
-    """The part of a text after the last semicolon outside quotes."""
+    """Return the part of a text after the last semicolon outside quotes."""
     ends = [match.end() for match in _PIECES.finditer(text) if match.group() == ";"]
     return text[ends[-1] :] if ends else text
 
 
 def numbered_statements(text: str) -> Iterator[tuple[int, str]]:
-    r"""The statements of `text`, without their semicolons, and the `\` commands between them; each with its line.
+    r"""Yield the statements of `text`, without semicolons, and the backslash commands between them, with their lines.
 
-    A statement begins with its first word: comments before it are left out, as are those that stand alone.
+    A statement begins with its first word: comments before and between statements are left out.
     """
     line, counted = 1, 0
     for begin, statement in _cut(text):
@@ -65,8 +65,8 @@ def numbered_statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _cut(text: str) -> Iterator[tuple[int, str]]:
-    """Each with where it begins."""
-    begin: int | None = None  # of the statement that we are in
+    """Yield each statement or command with its offset."""
+    begin: int | None = None  # offset of the current statement
     at = 0
     while at < len(text):
         command = _COMMAND.match(text, at) if begin is None else None
@@ -86,7 +86,7 @@ def _cut(text: str) -> Iterator[tuple[int, str]]:
 
 
 def is_complete(text: str) -> bool:
-    r"""Whether Enter should run the text: it ends with `;` outside quotes, is blank, or ends with a command."""
+    r"""Return whether Enter should run the text: it ends with `;` outside quotes, is blank, or ends with a command."""
     stripped = text.strip()
     if not stripped or command_of(stripped) is not None or trailing_command(text) is not None:
         return True
@@ -101,7 +101,7 @@ def is_complete(text: str) -> bool:
 
 
 def _is_open(piece: str) -> bool:
-    """Whether the piece is a quote or a comment that has not ended."""
+    """Return whether the piece is a quote or a comment that has not ended."""
     if piece.startswith("/*"):
         return not piece.endswith("*/")
     return piece[0] in "'\"`" and piece.count(piece[0]) % 2 == 1

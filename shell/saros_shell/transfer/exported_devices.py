@@ -1,4 +1,4 @@
-"""What `saros export` writes: the devices that path patterns name, with their series."""
+"""The devices that `saros export` writes: those that match path patterns, with their series."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_LEADER = 2017
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device to be exported, and its series as (measurement, type, encoding, compressor)."""
+    """A device to export, and its series as (measurement, type, encoding, compressor)."""
 
     path: str
     aligned: bool
@@ -21,9 +21,9 @@ class Device:
 
 
 def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[Device]:
-    """Devices with series that the patterns match, in path order.
+    """Return the devices with series that match the patterns, in path order.
 
-    Raises OperationalError if a group of nodes is not available that may know more of them.
+    Raises OperationalError if a group is unavailable, so that series may be missing.
     """
     aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
     found: dict[str, dict[str, tuple[str, str, str, str]]] = {}

@@ -1,11 +1,11 @@
-"""`saros export PATTERNS`: devices into files, or one query's rows into one file.
+"""`saros export PATTERNS`: writes devices to files, or the rows of a query to one file.
 
     saros export 'root.plant.**' -o out --format parquet      out/root.plant.pump1.parquet ...: one file per device
     saros export 'root.plant.**' -o out --format csv --types  with root.plant.pump1.temperature(FLOAT) as names
     saros export 'root.plant.**' -o plant.tsfile              one TsFile with all of them, with their encodings
     saros export -e "select ..." -o result.csv                a query's rows
 
-A file appears under its name only when it is whole. Devices are streamed batch by batch, so memory stays small.
+A file gets its name only when it is complete. Devices are streamed batch by batch, so memory use is small.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from saros_shell.transfer.exported_devices import Device, find_devices
 from saros_storage.base.paths import sql_node, sql_path
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
-#: What a time begins with in SQL.
+#: The beginning of a time in SQL.
 _TIME = re.compile(r"\s*(-?\d|now\s*\()", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class Report:
-    """What was done."""
+    """The number of files written, and of rows or points in them."""
 
     files: int = 0
-    #: Rows; of a TsFile, whose series may lie by themselves, points.
+    #: Rows; for a TsFile, whose series need not share rows, points.
     count: int = 0
     unit: str = "row"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run; 0 done, 1 the database or the disk said no, 2 wrong use."""
+    """Run `saros export`; return 0, 1 if the database or the disk reported an error, or 2 for wrong usage."""
     options = parser().parse_args(arguments)
     if bool(options.patterns) == bool(options.execute):
         sys.stderr.write("saros export: give path patterns, or -e SQL\n")
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of `saros export`."""
     made = CommandParser(prog="saros export", description="Write series or a query's rows to files.")
     made.add_argument("patterns", nargs="*", metavar="PATTERN", help="series, such as root.plant.** or root.a.d1.s1")
     made.add_argument(
@@ -97,7 +97,7 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         )
     kind = options.format or (suffix if suffix in FORMATS else "parquet")
     if options.execute:
-        from saros_grammar.queries import is_non_query  # for -e only
+        from saros_grammar.queries import is_non_query  # only needed for -e
 
         if is_non_query(options.execute):
             raise saros.InterfaceError("-e needs a query that gives rows and writes none; this statement was not run")
@@ -127,7 +127,10 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
 
 
 def _where(options: argparse.Namespace) -> str:
-    """The condition on time. Raises saros.InterfaceError for what is no time: a word would be taken for a series."""
+    """Return the WHERE clause on time.
+
+    Raises saros.InterfaceError for a text that is no time, since SQL would take a word for a series.
+    """
     parts = []
     for option, comparison, text in (("--start", ">=", options.start), ("--end", "<", options.end)):
         if text is None:
@@ -150,7 +153,7 @@ def _write_each(
     *,
     typed: bool,
 ) -> Report:
-    """One file per device, named by it."""
+    """Write one file per device, named after it. Raises saros.Error."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -183,7 +186,7 @@ def _write_device(
 
 
 def file_names(paths: Sequence[str]) -> list[str]:
-    """Paths as file names: what a file system may mind becomes `_`; of paths that come to one name later ones count."""
+    """Return paths as file names: unusual characters become `_`, and repeated names get a number."""
     names: list[str] = []
     taken: set[str] = set()
     for path in paths:

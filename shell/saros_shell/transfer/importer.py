@@ -1,15 +1,15 @@
-"""`saros import FILES`: files into a database, by columns, resumable, bad rows set aside.
+"""`saros import FILES`: loads files into a database; resumable, with bad rows set aside.
 
     CSV, JSON lines, Parquet   source batches (`input_files.py`) -> device, times, columns -> Connection.bulk_writer
                                  │       └ bad rows (line, reason, values) -> <file>.bad.csv
                                  └ types of existing series (`series_types.py`)
     TsFile                     LOAD
 
-A device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
-value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device` the file names it, or the names
-of columns, or the values of that column, are paths, as in what a query exports. Once a second all that was read is made
-sure to be written, and the state file says how far each file is, so that `--resume` goes on there; since equal times
-overwrite, a batch written twice changes nothing.
+The device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
+value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device`, the file names the device, or
+the column names or the values of that column are paths, as in the exported result of a query. Once a second, all rows
+that were read are written, and the state file records the position in each file, from which `--resume` continues. Since
+equal times overwrite, writing a batch twice changes nothing.
 """
 
 from __future__ import annotations
@@ -52,43 +52,43 @@ from saros_shell.transfer.replaced import ReplacedPoints
 from saros_storage.base.paths import quote_node
 from saros_storage.base.types import DataType
 
-#: Bad rows shown on the terminal; all of them are in the side file.
+#: The most bad rows shown on the terminal; all of them are in the side file.
 BAD_SHOWN_MAX = 5
-#: Of what was decided that may not be what was meant.
+#: The most notes shown on the terminal.
 NOTES_SHOWN_MAX = 10
-#: Whole numbers that come to times outside of these are suspected to be in another unit.
+#: Integer times outside these years are probably in another unit.
 LIKELY_YEARS = range(1980, 2100)
-#: Columns whose types are shown.
+#: The most columns whose types are shown.
 TYPES_SHOWN_MAX = 20
 
 
 @dataclass(slots=True)
 class Report:
-    """What was done."""
+    """The result of an import: counts, types, the range of times, and notes for the user."""
 
     files: int = 0
     rows: int = 0
     points: int = 0
     bad_rows: int = 0
     bad_files: list[str] = field(default_factory=list)
-    #: Some are bad because their times are written in another way than expected.
+    #: Some rows are bad because their times have another format than expected.
     bad_times: bool = False
-    #: The types of each column's series; several if they differ from device to device.
+    #: The types of each column's series; several if they differ between devices.
     types: dict[str, list[DataType]] = field(default_factory=dict)
-    #: Of each column, how many whole numbers a DOUBLE did not hold, and the first.
+    #: For each column, the number of integers that a DOUBLE rounded, and the first of them.
     rounded: dict[str, Rounded] = field(default_factory=dict)
-    #: Some times are whole numbers, and nobody has said of what unit.
+    #: Some times are integers whose unit the user has not given.
     bare_times: bool = False
-    #: Files that were loaded as they are; their rows and points are not counted.
+    #: TsFiles, which are loaded as a whole; their rows and points are not counted.
     tsfiles: int = 0
     replaced: ReplacedPoints = field(default_factory=ReplacedPoints)
     #: First and last time.
     times: tuple[pa.Scalar, pa.Scalar] | None = None
-    #: What was decided that may not be what was meant.
+    #: Assumptions that were made and may be wrong.
     notes: list[str] = field(default_factory=list)
 
     def add_times(self, times: pa.Array) -> None:
-        """These were read, too; of the type of the others."""
+        """Extend the range of times by those of a batch; all batches have the same type of times."""
         bounds = pc.min_max(times)
         first, last = bounds["min"], bounds["max"]
         if first.is_valid:
@@ -96,7 +96,7 @@ class Report:
             self.times = min(first, before[0], key=_ticks), max(last, before[1], key=_ticks)
 
     def add_columns(self, batch: SourceBatch) -> None:
-        """The columns of a batch were read."""
+        """Record the types of a batch's columns, and the integers that were rounded."""
         for column in batch.columns:
             types = self.types.setdefault(column.name, [])
             if column.type not in types:
@@ -107,7 +107,10 @@ class Report:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run; 0 all rows loaded, 1 some were bad or a file failed, 2 wrong use, 130 interrupted (state kept)."""
+    """Run `saros import` and return its exit code.
+
+    0: all rows are loaded; 1: some are bad, or a file failed; 2: wrong usage; 130: interrupted, with the state kept.
+    """
     options = parser().parse_args(arguments)
     files = without_bad_rows([Path(f) for f in options.files])
     missing = [str(f) for f in files if not f.is_file()]
@@ -162,7 +165,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the parser of `saros import`."""
     made = CommandParser(
         prog="saros import", description="Load CSV, JSON lines, Parquet and TsFiles, compressed or not."
     )
@@ -220,7 +223,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def source_options(options: argparse.Namespace) -> SourceOptions:
-    """The reading half of the arguments. Raises SourceError."""
+    """Return the options for reading files. Raises SourceError."""
     try:
         codecs.lookup(options.encoding)
     except LookupError:
@@ -244,14 +247,14 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
 
 
 def describe_types(types: Mapping[str, Sequence[DataType]]) -> list[str]:
-    """The types of the columns, for a person to check."""
+    """Return columns with their types, for the user to check."""
     words = [f"{name} {' or '.join(type_.name for type_ in found)}" for name, found in types.items()]
     more = len(words) - TYPES_SHOWN_MAX
     return words if more <= 0 else [*words[:TYPES_SHOWN_MAX], f"and {more} more"]
 
 
 def run(connection: saros.Connection, files: list[Path], source: SourceOptions, options: argparse.Namespace) -> Report:
-    """Load the files one after the other."""
+    """Load the files one after the other, and return the report. Raises SourceError, saros.Error."""
     report = Report()
     progress = Progress(sum(f.stat().st_size for f in files), quiet=options.quiet)
     clock = connection.execute("show current_timestamp").fetch_arrow().schema.types[0]
@@ -271,7 +274,7 @@ def run(connection: saros.Connection, files: list[Path], source: SourceOptions, 
 
 @dataclass(slots=True)
 class _Loader:
-    """What loads the files of an import."""
+    """A loader of the files of one import."""
 
     connection: saros.Connection
     writer: BulkWriter
@@ -352,18 +355,18 @@ class _Loader:
 
 
 def bad_rows_of(file: Path) -> Path:
-    """Where the bad rows of a file go."""
+    """Return the path of the side file for the bad rows of a file."""
     return file.with_name(file.name + ".bad.csv")
 
 
 def without_bad_rows(files: Sequence[Path]) -> list[Path]:
-    """The files without those of bad rows that an earlier import of the others has left: `*.csv` names them too."""
+    """Return the files without the side files of the others, which `*.csv` names too after an earlier import."""
     left = {bad_rows_of(file) for file in files}
     return [file for file in files if file not in left]
 
 
 class BadRows:
-    """The side file of a source file, made when the first bad row comes."""
+    """The side file for the bad rows of a file, created at the first one."""
 
     def __init__(self, file: Path, stack: ExitStack, *, append: bool) -> None:
         self.path = bad_rows_of(file)
@@ -373,7 +376,7 @@ class BadRows:
         self._write: Callable[[Sequence[object]], object] | None = None
 
     def write(self, batch: SourceBatch) -> int:
-        """Add the batch's bad rows; returns how many."""
+        """Add the bad rows of a batch and return their number. Raises SourceError if the file cannot be written."""
         for row in batch.bad:
             if self._write is None:
                 try:
@@ -390,9 +393,9 @@ class BadRows:
 
 
 class State:
-    """How many rows of each file are loaded: a JSON file, replaced once a second.
+    """The number of loaded rows of each file: a JSON file, replaced once a second.
 
-    goal  where to: what was loaded elsewhere is still to be loaded here
+    goal  the destination; rows that were loaded into another one do not count
     """
 
     def __init__(self, path: Path, goal: str, *, resume: bool) -> None:
@@ -404,11 +407,11 @@ class State:
             self._rows = _progress_in(path)
 
     def rows_of(self, file: Path) -> int:
-        """Rows done of this very file (same size and time of change)."""
+        """Return the loaded rows of a file; 0 if its size or modification time has changed."""
         return self._rows.get(self._key(file), 0)
 
     def record(self, file: Path, rows: int) -> None:
-        """So many rows of the file were read."""
+        """Record that `rows` rows of the file were read."""
         self._rows[self._key(file)] = rows
 
     def _key(self, file: Path) -> str:
@@ -416,11 +419,11 @@ class State:
 
     @property
     def is_due(self) -> bool:
-        """Whether `save` was not called for a second."""
+        """Whether the last `save` was at least a second ago."""
         return time.monotonic() - self._saved_at >= 1.0
 
     def save(self) -> None:
-        """What was noted is loaded."""
+        """Save the recorded rows, which must be loaded by now. Raises SourceError if the file cannot be written."""
         part = self._path.with_name(self._path.name + ".part")
         try:
             part.write_text(json.dumps(self._rows), encoding="utf-8")
@@ -430,7 +433,7 @@ class State:
         self._saved_at = time.monotonic()
 
     def remove(self) -> None:
-        """All is loaded."""
+        """Delete the state file once all rows are loaded."""
         self._path.unlink(missing_ok=True)
 
 
@@ -440,14 +443,14 @@ def _ticks(moment: pa.Scalar) -> int:
 
 
 def _goal(options: argparse.Namespace) -> str:
-    """Which database, and which devices in it, an import is for; without a password."""
+    """Return the destination of an import: the database, without a password, and the devices in it."""
     target = options.database
     where = without_password(target) if "://" in target else str(Path(target).resolve())
     return f"{where} {options.device} {options.device_column}"
 
 
 def _progress_in(path: Path) -> dict[str, int]:
-    """Rows by file, as a state file has them. Raises SourceError."""
+    """Return the loaded rows by file from a state file. Raises SourceError."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
         return {str(name): int(count) for name, count in rows.items()}

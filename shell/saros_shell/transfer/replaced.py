@@ -1,7 +1,7 @@
-"""Points of an import that replace others of it: of two at one time in one series, the later one is kept.
+"""Counts the points of an import that replace earlier ones, because they have the same series and time.
 
-A run is what a batch has written to a device: distinct times in order, and which of them each series has. A batch is
-compared with the runs of its device that overlap it, which are none where rows come in the order of time.
+A run is the part of a batch that was written to one device: its distinct times in order, and which of them each series
+has. A batch is compared with the earlier runs of its device that overlap it; there are none if rows are in time order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from saros_storage.base.types import BoolArray, Int64Array
 
-#: Bytes of times and marks that are kept; later batches are compared with these alone.
+#: The most bytes of runs that are kept; later batches are compared only with these.
 KEPT_BYTES_MAX = 128 << 20
 
 
@@ -30,7 +30,7 @@ class _Run:
 
 
 class ReplacedPoints:
-    """The number of points that replaced another one; `is_exact`: all batches were compared with all."""
+    """The number of points that replaced another one; exact unless runs were dropped (`is_exact` False)."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,7 +39,7 @@ class ReplacedPoints:
         self._kept_bytes = 0
 
     def add(self, device: str, times: pa.Array, columns: Mapping[str, pa.Array]) -> None:
-        """Count those of a batch. `times`: int64, without nulls."""
+        """Count the points of a batch that replace others. `times` are int64 without nulls."""
         present = {name: _present(values) for name, values in columns.items()}
         run = self._distinct(_Run(times.to_numpy(), present))
         runs = self._runs.setdefault(device, [])
@@ -54,7 +54,7 @@ class ReplacedPoints:
             self.is_exact = False
 
     def _distinct(self, batch: _Run) -> _Run:
-        """The batch with each time once, in order; points that others of it replace are counted."""
+        """Return the batch with distinct times in order; count the points that others of the batch replace."""
         times = batch.times
         if (times[1:] > times[:-1]).all():
             return batch
@@ -78,7 +78,7 @@ def _present(values: pa.Array) -> BoolArray | None:
 
 
 def _again(name: str, run: _Run, earlier: Sequence[_Run]) -> int:
-    """How many points of the series have the time of one in an earlier run."""
+    """Return the number of points of the series that have the time of one in an earlier run."""
     again = np.zeros(len(run.times), np.bool_)
     for other in earlier:
         if name in other.present:

@@ -1,6 +1,6 @@
 """Export to one TsFile: devices in path order, each series with its declared encoding and compression.
 
-Read batch by batch; a chunk is about a million rows, so that memory stays small whatever a series' length.
+Rows are read batch by batch; a chunk has about a million rows, so memory use does not depend on the length of a series.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHUNK_ROWS = 1_000_000
 def write_tsfile(
     connection: saros.Connection, devices: Sequence[Device], where: str, target: Path, progress: Progress
 ) -> int:
-    """Write the devices; answers the points. Raises saros.Error."""
+    """Write the devices to `target` and return the number of points. Raises saros.Error."""
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def _stored(type_: DataType, encoding: str, compressor: str) -> tuple[Encoding, 
 def _chunks(
     connection: saros.Connection, text: str, series: Sequence[tuple[str, str, str, str]]
 ) -> Iterator[tuple[Int64Array, list[Column]]]:
-    """The rows of a query in chunks: times, and a column per series."""
+    """Yield the rows of a query in chunks: times, and a column per series."""
     with connection.execute(text) as cursor:
         schema, batches = cursor.fetch_stream()
         waiting: list[pa.RecordBatch] = []
