@@ -47,10 +47,14 @@ sources: FROM (path (COMMA path)* | INFORMATION_SCHEMA DOT table=name);
 
 into: INTO target (COMMA target)*;
 
-target: ALIGNED? (ROOT DOT)? targetNode (DOT targetNode)* LEFT_PARENTHESIS targetNode (COMMA targetNode)* RIGHT_PARENTHESIS
+target: ALIGNED? targetPath LEFT_PARENTHESIS measurements+=targetNode (COMMA measurements+=targetNode)* RIGHT_PARENTHESIS
     ;
 
+targetPath: (ROOT DOT nodes+=dottedTarget | first=targetNode) (DOT nodes+=dottedTarget)*;
+
 targetNode: TARGET_NAME | DOUBLE_COLON | name;
+
+dottedTarget: TARGET_NAME | DOUBLE_COLON | nodeName;
 
 clause
     : WHERE condition=expression
@@ -112,8 +116,8 @@ when: WHEN condition=expression THEN result=expression;
 
 reference
     : function=name LEFT_PARENTHESIS arguments? RIGHT_PARENTHESIS
-    | ROOT (DOT nodes+=expressionNode)+
-    | nodes+=expressionNode (DOT nodes+=expressionNode)*
+    | ROOT (DOT nodes+=dottedNode)+
+    | first=expressionNode (DOT nodes+=dottedNode)*
     ;
 
 arguments
@@ -125,16 +129,18 @@ arguments
 // `s1*2` is a product: a trailing star belongs to the node only where a product is not possible.
 expressionNode: DOUBLE_STAR | STAR | name STAR?? | STAR name STAR??;
 
+dottedNode: DOUBLE_STAR | STAR | nodeName STAR?? | STAR nodeName STAR??;
+
 // ---------------------------------------------------------------------------------------------- paths
 
 path: ROOT (DOT nodes+=patternNode)*;
 
 patternNode: DOUBLE_STAR | STAR | piece (STAR piece)* STAR?? | STAR piece (STAR piece)* STAR??;
 
-piece: name | INTEGER;
+piece: nodeName | INTEGER;
 
 // A path without wildcards.
-exactPath: ROOT (DOT nodes+=name)*;
+exactPath: ROOT (DOT nodes+=nodeName)*;
 
 // ---------------------------------------------------------------------------------------------- writing
 
@@ -197,11 +203,10 @@ continuousQueryWord: CONTINUOUS QUERY | CQ;
 elsewhere: USING name STRING;
 
 viewTarget
-    : (ROOT DOT)? targetNode (DOT targetNode)*
-      (LEFT_PARENTHESIS names+=viewName (COMMA names+=viewName)* RIGHT_PARENTHESIS)?
+    : targetPath (LEFT_PARENTHESIS names+=viewName (COMMA names+=viewName)* RIGHT_PARENTHESIS)?
     ;
 
-viewName: targetNode (DOT targetNode)*;
+viewName: first=targetNode (DOT nodes+=dottedTarget)*;
 
 viewSources
     : viewSource (COMMA viewSource)*
@@ -211,7 +216,7 @@ viewSources
 
 viewSource: exactPath (LEFT_PARENTHESIS names+=viewSuffix (COMMA names+=viewSuffix)* RIGHT_PARENTHESIS)?;
 
-viewSuffix: nodes+=name (DOT nodes+=name)*;
+viewSuffix: first=name (DOT nodes+=nodeName)*;
 
 // RESAMPLE EVERY d BOUNDARY t RANGE d, d TIMEOUT POLICY word BEGIN: the builder checks the words.
 continuousQueryOption: NAME | DURATION | DATETIME | INTEGER | COMMA;
@@ -378,6 +383,9 @@ changeCluster
 transfer: TRANSFER DEVICE exactPath TO SENDER id=STRING;
 
 // ---------------------------------------------------------------------------------------------- names
+
+// After a dot, every keyword is a name.
+nodeName: name | ROOT | TIME | TIMESTAMP;
 
 // Every keyword except ROOT, TIME and TIMESTAMP may be a name (a test compares this list with the lexer's).
 name

@@ -34,8 +34,6 @@ _VALUE = rf"(?:{_NUMBER}|{_TEXT}|true|false|null|nan|now\s*+\(\s*+\))"
 _VALUES = re.compile(_VALUE, re.IGNORECASE)
 _NAMES = re.compile(r"\w+")
 _CLOCKS = ("time", "timestamp")
-#: Names that need back-quotes.
-_RESERVED = frozenset({"root", *_CLOCKS})
 
 
 def parse_insert(text: str) -> Parsed | None:
@@ -48,8 +46,6 @@ def parse_insert(text: str) -> Parsed | None:
     clocks = [i for i, column in enumerate(columns) if column.lower() in _CLOCKS]
     names = [column for column in columns if column.lower() not in _CLOCKS]
     if len(clocks) > 1 or not names or any(name.lower() == "root" for name in names):
-        return None
-    if any(node.lower() in _RESERVED for node in nodes):
         return None
     width = len(columns)
     if _rows_pattern(width).fullmatch(text, head.end()) is None:

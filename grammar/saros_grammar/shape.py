@@ -8,9 +8,8 @@ names, durations, dates, blobs and comments stay as they are. It never takes a t
 does. It may find fewer literals and paths, which is always safe: whatever does not match a literal or path node of the
 tree stays part of the key (`StatementCache`).
 
-A path's text determines nothing else about the tree: after a dot, each node matches the grammar's `name`, keywords
-included. ROOT, TIME and TIMESTAMP do not match `name`, so they end the match, and so do characters that would make the
-last node another token (`x'00'`, `a${1}`).
+A path's text determines nothing else about the tree: after a dot, each word is a node's name. Characters that would make
+the last node another token end the match (`x'00'`, `a${1}`).
 
 Pure functions: any thread.
 """
@@ -32,7 +31,7 @@ _SCAN = re.compile(
       | (?<!\w)[0-9]++(?:-[0-9]++-|/[0-9]++/|\.[0-9]++\.)[0-9]++
         (?:(?:T|[ ]+)\d\d?:\d\d?(?::\d\d?(?:\.\d+)?)?(?:Z|[+-]\d\d?(?::\d\d)?)?)?
       )
-    | (?<![\w.}$])(?P<p>root(?:\.(?!(?:root|time|timestamp)\b)(?-i:[A-Za-z_][A-Za-z0-9_]*+))++)(?![\w.$'"`])
+    | (?<![\w.}$])(?P<p>root(?:\.(?-i:[A-Za-z_][A-Za-z0-9_]*+))++)(?![\w.$'"`])
     | (?P<s>'(?:[^']|'')*+'|"(?:[^"]|"")*+")
     | (?<!\w)(?:(?P<d>[0-9]++(?:\.[0-9]++(?:E[+-]?[0-9]++)?+|E[+-]?[0-9]++))|(?P<i>[0-9]++(?!\.[0-9])))(?!\w)
     """,

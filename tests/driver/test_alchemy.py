@@ -426,6 +426,7 @@ def test_names_of_both_sides() -> None:
         table_name("root.g.a", None),
     )
     assert ["s", "x y", "a`b", "a.b"] == [last_node(p) for p in ("root.s", "root.d.`x y`", "root.`a``b`", "root.`a.b`")]
+    assert "root.time.root" == device_path("time.root", "root")
     for wrong in ("d", "root", "root.g.a b", "root.g.d where 1 = 1", "root.g.`a", ""):
         with pytest.raises(ValueError, match="no device"):
             device_path(wrong, None)

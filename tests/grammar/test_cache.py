@@ -45,7 +45,12 @@ def test_statements_that_differ_in_literals_are_parsed_once(counted):
 def test_statements_that_differ_in_plain_paths_are_parsed_once(counted):
     cache = StatementCache()
     template = "select {0}.s1, s2 + 1 from {1}, ROOT.x.* where time > {2} and {0}.s1 = 'root.x' order by time"
-    for values in [("root.a", "root.b.c", 1), ("root.sg.d1", "Root.select", 20), ("root.from.a.b.c", "root._", 3)]:
+    for values in [
+        ("root.a", "root.b.c", 1),
+        ("root.sg.d1", "Root.select", 20),
+        ("root.from.a.b.c", "root._", 3),
+        ("root.time", "root.Root.timestamp", 4),
+    ]:
         text = template.format(*values)
         assert repr(parse(text)) == repr(cache.get(text))
         assert text.split(" from ")[1].split(",")[0] in cache.get(text).shape  # plans are kept by the paths too
@@ -67,9 +72,9 @@ def test_statements_that_differ_in_plain_paths_are_parsed_once(counted):
 )
 def test_paths_of_other_statements_are_exchanged_too(text, counted):
     cache = StatementCache()
-    for node in ("d1", "group", "a_2"):
+    for node in ("d1", "group", "a_2", "time", "ROOT"):
         assert repr(parse(text.format(node))) == repr(cache.get(text.format(node)))
-    assert len(counted) == (3 if "**" in text else 1)
+    assert len(counted) == (5 if "**" in text else 1)
 
 
 def test_the_same_text_gives_the_same_object():
@@ -131,6 +136,7 @@ def test_the_same_text_gives_the_same_object():
         ("select s1 into root.b.c(t) from root.a", "select s1 into root.b.d(t) from root.a"),
         ("create timeseries root.a.b INT32", "create timeseries root.a.c.d INT32"),
         ("create timeseries root.a INT32", "create timeseries root INT32"),
+        ("create timeseries root.a.b INT32", "create timeseries root.a.time INT32"),
         ("create view root.v.a.b as root.s.d(s)", "create view root.v.a.c as root.s.e(s)"),
         ("create view root.v.a.b as root.s.d", "create view root.v.b as root.s.e"),
         ("create view root.v.a as root.s.d", "create view root.v.a.b as root.s.d"),

@@ -231,6 +231,18 @@ def test_a_row_that_the_condition_keeps_may_have_no_selected_value(plant: str) -
     assert [] == rows(plant, path="root.p.all", columns="g", where="i = 7", layout="narrow")
 
 
+def test_names_may_be_words_of_the_language(url: str) -> None:
+    with saros.connect(url) as connection:
+        for device in ("root.words.time", "root.words.root.null"):
+            connection.insert(device, [1, 2], {"null": [1.0, 2.0], "case": [3.0, None], "timestamp": [4.0, 5.0]})
+    first = {"null": 1.0, "case": 3.0, "timestamp": 4.0}
+    found = rows(url, path="root.words.**", pointsPerPartition=1)
+    assert [first, first] == [{name: row[name] for name in first} for row in found if row["case"] is not None]
+    assert {"root.words.time", "root.words.root.null"} == {row["device"] for row in found}
+    assert 10 == len(rows(url, path="root.words.**", layout="narrow"))
+    assert 2 == len(rows(url, path="root.words.**", layout="by_time"))
+
+
 def test_a_measurement_called_device_needs_another_layout(url: str) -> None:
     with saros.connect(url) as connection:
         connection.insert("root.clash.a", [1], {"Device": [1.0]})

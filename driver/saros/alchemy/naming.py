@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 
 _NODE = r"(?:\w+|`(?:[^`]|``)+`)"
-#: Words of SQL that are names only in back-quotes.
-_WORDS = ("root", "time", "timestamp")
 _PATH = re.compile(rf"{_NODE}(?:\.{_NODE})*")
 
 
@@ -24,8 +22,7 @@ def device_path(table: str, schema: str | None) -> str:
             f"{path!r} is no device: a table's name is a path such as root.plant.pump1, or has a schema such as"
             " root.plant before it; nodes with other signs than letters, digits and _ stand in back-quotes"
         )
-    root, *nodes = re.findall(_NODE, path)
-    return ".".join([root, *(f"`{node}`" if node.lower() in _WORDS else node for node in nodes)])
+    return path
 
 
 def table_name(device: str, schema: str | None) -> str:

@@ -331,17 +331,17 @@ class ExpressionBuilder:
     def _reference(self, context: Any) -> Expression:
         if context.function is not None:
             return self._call(context)
-        nodes = context.nodes
-        if context.start.type == Sql.ROOT:
+        first, nodes = context.first, context.nodes
+        if first is None:
             return self.path(context, map(self.node, nodes))
-        if len(nodes) == 1:
-            text = self.raw(nodes[0])
+        if not nodes:
+            text = self.raw(first)
             if text.lower() == "__endtime":
                 return EndTimeReference()
             named = named_literal(text)
             if named is not None:
                 return named
-        return PathExpression(tuple(self.node(node) for node in nodes))
+        return PathExpression((self.node(first), *map(self.node, nodes)))
 
     def _call(self, context: Any) -> Expression:
         name = unquote_name(self.raw(context.function))

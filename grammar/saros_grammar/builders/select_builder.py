@@ -153,14 +153,17 @@ def _into(expressions: ExpressionBuilder, context: Any) -> Into:
 
 
 def _into_item(expressions: ExpressionBuilder, target: Any) -> IntoItem:
-    nodes = tuple(target_node(expressions, node) for node in target.targetNode())
-    # The nodes joined by dots are the device; the rest are in the parentheses.
-    dots = len(target.DOT())
-    if target.ROOT() is not None:
-        return IntoItem(("root", *nodes[:dots]), nodes[dots:], target.ALIGNED() is not None)
-    if nodes[0] != "::":
+    device = tuple(target_path(expressions, target.targetPath()))
+    if device[0] not in ("root", "::"):
         raise expressions.error(target, "a target is a device below root, or :: for the source's own", ("root", "::"))
-    return IntoItem(nodes[: dots + 1], nodes[dots + 1 :], target.ALIGNED() is not None)
+    measurements = tuple(target_node(expressions, node) for node in target.measurements)
+    return IntoItem(device, measurements, target.ALIGNED() is not None)
+
+
+def target_path(expressions: ExpressionBuilder, context: Any) -> list[str]:
+    """Return the nodes of a target's path, the first of which may be anything."""
+    first = "root" if context.first is None else target_node(expressions, context.first)
+    return [first, *(target_node(expressions, node) for node in context.nodes)]
 
 
 def target_node(expressions: ExpressionBuilder, node: Any) -> str:

@@ -33,10 +33,8 @@ def _alter(expressions: ExpressionBuilder, context: Any) -> ast.CreateView:
 def _targets(expressions: ExpressionBuilder, context: Any) -> Into:
     items = []
     for target in context.viewTarget():
-        nodes = [select_builder.target_node(expressions, node) for node in target.targetNode()]
-        if target.ROOT() is not None:
-            nodes.insert(0, "root")
-        elif nodes[0] != "::":
+        nodes = select_builder.target_path(expressions, target.targetPath())
+        if nodes[0] not in ("root", "::"):
             message = "a view is a path below root, or :: for the source's own"
             raise expressions.error(target, message, ("root", "::"))
         if not target.names:
@@ -44,7 +42,7 @@ def _targets(expressions: ExpressionBuilder, context: Any) -> Into:
                 raise expressions.error(target, "a view needs a device and a measurement: root.v.d1.s1")
             items.append(IntoItem(tuple(nodes[:-1]), (nodes[-1],)))
         for suffix in target.names:
-            more = [select_builder.target_node(expressions, node) for node in suffix.targetNode()]
+            more = [select_builder.target_node(expressions, node) for node in (suffix.first, *suffix.nodes)]
             items.append(IntoItem((*nodes, *more[:-1]), (more[-1],)))
     return Into(tuple(items))
 
@@ -64,7 +62,7 @@ def _paths(expressions: ExpressionBuilder, source: Any) -> list[PathExpression]:
     nodes = tuple(expressions.canonical(node) for node in source.exactPath().nodes)
     if not source.names:
         return [PathExpression(("root", *nodes))]
-    suffixes = [tuple(expressions.canonical(node) for node in suffix.nodes) for suffix in source.names]
+    suffixes = [tuple(expressions.canonical(node) for node in (suffix.first, *suffix.nodes)) for suffix in source.names]
     return [PathExpression(("root", *nodes, *suffix)) for suffix in suffixes]
 
 

@@ -44,8 +44,18 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#targetPath.
+    def visitTargetPath(self, ctx:Sql.TargetPathContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#targetNode.
     def visitTargetNode(self, ctx:Sql.TargetNodeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dottedTarget.
+    def visitDottedTarget(self, ctx:Sql.DottedTargetContext):
         return self.visitChildren(ctx)
 
 
@@ -116,6 +126,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#expressionNode.
     def visitExpressionNode(self, ctx:Sql.ExpressionNodeContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#dottedNode.
+    def visitDottedNode(self, ctx:Sql.DottedNodeContext):
         return self.visitChildren(ctx)
 
 
@@ -716,6 +731,11 @@ class SqlVisitor(ParseTreeVisitor):
 
     # Visit a parse tree produced by Sql#transfer.
     def visitTransfer(self, ctx:Sql.TransferContext):
+        return self.visitChildren(ctx)
+
+
+    # Visit a parse tree produced by Sql#nodeName.
+    def visitNodeName(self, ctx:Sql.NodeNameContext):
         return self.visitChildren(ctx)
 
 

@@ -2,7 +2,7 @@
 
 import { Chart } from "./chart.js";
 import { button, fill, h, icon, sparkline, table } from "./dom.js";
-import { lastNode, parentPath, quoted } from "./sql.js";
+import { lastNode, parentPath, quoted, quotedNode } from "./sql.js";
 
 const SEARCH_MAX = 200;
 const SERIES_MAX = 200;
@@ -170,7 +170,7 @@ class ExplorePage {
 
   async #showSeries(series) {
     const path = series.Timeseries;
-    const [name, parent] = [lastNode(path), parentPath(path)];
+    const [name, parent] = [quotedNode(lastNode(path)), parentPath(path)];
     const isNumeric = NUMERIC.has(series.DataType);
     const sql = `select ${name} from ${parent}`;
     this.live = button("Live", () => this.#toggleLive(series, sql), { kind: "small", "aria-pressed": "false", title: "Follow new points" });

@@ -12,6 +12,9 @@ export function nodeName(name) {
   return `\`${name.replaceAll("`", "``")}\``;
 }
 
+// Return a node as it is written where no dot stands before it: `time` and `null` are words there.
+export const quotedNode = (node) => (node.startsWith("`") ? node : `\`${node}\``);
+
 // Split a path at its dots outside of quotes.
 export function pathNodes(path) {
   return path.match(/`(?:[^`]|``)*`|[^.`]+/g) ?? [];

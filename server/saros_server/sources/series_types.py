@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Protocol
 
 from saros_server.sources.destination import Destination
-from saros_storage.base.paths import quote_node, split_series, sql_node, sql_path, unquote_node
+from saros_storage.base.paths import quote_node, split_series, sql_node, unquote_node
 from saros_storage.base.types import DataType
 
 
@@ -65,7 +65,7 @@ class SeriesTypes:
 
     def _found(self, device: str) -> dict[str, DataType]:
         types = self._of_template(device)
-        for path, alias, _, type_, *_ in self._database.execute(f"show timeseries {sql_path(device)}.*"):
+        for path, alias, _, type_, *_ in self._database.execute(f"show timeseries {device}.*"):
             _, measurement = split_series(str(path))
             types[unquote_node(measurement)] = DataType[str(type_)]
             if alias is not None:
@@ -90,15 +90,15 @@ class SeriesTypes:
         return found
 
     def _create_strings(self, device: str, names: Iterable[str], *, aligned: bool) -> None:
-        for _, flag, *_ in self._database.execute(f"show devices {sql_path(device)}"):
+        for _, flag, *_ in self._database.execute(f"show devices {device}"):
             aligned = flag == "true"
-        path, nodes = sql_path(device), [sql_node(quote_node(name)) for name in names]
+        nodes = [sql_node(quote_node(name)) for name in names]
         if aligned:
             listed = ", ".join(f"{node} STRING" for node in nodes)
-            self._database.execute(f"create aligned timeseries {path}({listed})")
+            self._database.execute(f"create aligned timeseries {device}({listed})")
         else:
             for node in nodes:
-                self._database.execute(f"create timeseries {path}.{node} STRING")
+                self._database.execute(f"create timeseries {device}.{node} STRING")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from saros_shell.output.login import password_of
 from saros_shell.output.progress import Progress
 from saros_shell.repl.copy import cannot_write, write_result
 from saros_shell.transfer.exported_devices import Device, find_devices
-from saros_storage.base.paths import sql_node, sql_path
+from saros_storage.base.paths import sql_node
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
 #: The beginning of a time in SQL.
@@ -181,7 +181,7 @@ def _write_device(
         )
     stated = StatedDevice(device.path, device.aligned)
     columns = ", ".join(f"{sql_node(name)} as {sql_node(name)}" for name, *_ in device.series)
-    with connection.execute(f"select {columns} from {sql_path(device.path)}{where}") as cursor:  # noqa: S608 (quoted)
+    with connection.execute(f"select {columns} from {device.path}{where}") as cursor:  # noqa: S608 (quoted)
         return write_result(cursor, target, device=stated, typed=typed)
 
 

@@ -16,7 +16,7 @@ from saros_shell.output.progress import Progress
 from saros_shell.repl.copy import cannot_write
 from saros_shell.transfer.exported_devices import Device
 from saros_storage.base.block import Column
-from saros_storage.base.paths import sql_node, sql_path
+from saros_storage.base.paths import sql_node
 from saros_storage.base.types import TIME_UNITS, Compressor, DataType, Encoding, Int64Array
 from saros_storage.io.disk import LocalDisk
 from saros_storage.schema import stored_encoding
@@ -54,7 +54,7 @@ def write_tsfile(
 
 def _write_device(connection: saros.Connection, writer: TsFileWriter, device: Device, where: str) -> int:
     points = 0
-    source = f"from {sql_path(device.path)}{where}"
+    source = f"from {device.path}{where}"
     if device.aligned:
         names = ", ".join(sql_node(name) for name, *_ in device.series)
         for times, columns in _chunks(connection, f"select {names} {source}", device.series):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from saros_spark.base.errors import SourceError
 from saros_spark.base.types import wider
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.paths import parse_pattern, quote_node, split_series, unquote_node
+from saros_storage.base.paths import parse_pattern, quote_node, split_series, sql_node, unquote_node
 from saros_storage.base.types import TIME_UNITS, DataType, TimeUnit
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _read_extents(
     where: str,
     at: saros.ReadPoint | None,
 ) -> dict[str, Extent]:
-    calls = [f"{function}({name})" for function in ("count", "min_time", "max_time") for name in names]
+    calls = [f"{function}({sql_node(name)})" for function in ("count", "min_time", "max_time") for name in names]
     text = f"select {', '.join(calls)} from {', '.join(devices)}{where} align by device"  # noqa: S608 (canonical names)
     extents = {}
     for device, *values in connection.execute(text, at=at):

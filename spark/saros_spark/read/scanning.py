@@ -42,7 +42,7 @@ from saros_spark.read.catalogue import (
 from saros_spark.read.dropped_series_check import DroppedSeriesCheck, refuse
 from saros_spark.read.planning import Sizes, Slice, plan_devices, plan_times, windows
 from saros_storage.base.arrow import arrow_type
-from saros_storage.base.paths import unquote_node
+from saros_storage.base.paths import sql_node, unquote_node
 from saros_storage.base.types import TimeUnit
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ class Relation:
         """Return the task that reads a slice."""
         options = self.options
         where = _where((part.start, part.end), options.where)
-        text = f"select {', '.join(part.measurements)} from {', '.join(part.devices)}{where}"  # noqa: S608 (canonical)
+        measurements = ", ".join(map(sql_node, part.measurements))
+        text = f"select {measurements} from {', '.join(part.devices)}{where}"  # noqa: S608 (canonical)
         if options.layout == "by_time":
             series = [(device, name) for device in part.devices for name in self.catalogue.devices[device]]
             return Task(text, ((_TIME, "Time"),), needed=tuple(f"{device}.{name}" for device, name in series))

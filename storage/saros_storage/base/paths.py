@@ -41,17 +41,8 @@ def unquote_node(node: str) -> str:
 
 
 def sql_node(node: str) -> str:
-    """Return a canonical node as SQL has it anywhere: quoted, since `time` and `null` are words of the language."""
+    """Return a canonical node quoted, as SQL needs it where no dot stands before it: `time` and `null` are words."""
     return node if node.startswith("`") else f"`{node}`"
-
-
-def sql_path(path: str) -> str:
-    """Return a path as SQL has it anywhere; an illegal one unchanged, so that its statement is refused."""
-    try:
-        root, *nodes = split_path(path)
-    except UserMistake:
-        return path
-    return join_nodes([root, *map(sql_node, nodes)])
 
 
 def join_nodes(nodes: Sequence[str]) -> str:

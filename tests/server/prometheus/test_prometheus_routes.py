@@ -187,6 +187,12 @@ ODD = [
 ]
 
 
+@pytest.mark.parametrize("name", ["time", "root", "null", "timestamp"])
+def test_metrics_may_be_called_like_words_of_the_language(node: HttpNode, name: str) -> None:
+    assert 204 == write(node.client, series({"__name__": name, "job": "words"}, [(1, 2)])).status_code
+    assert {f"__name__={name},job=words": [(1, 2)]} == read(node.client, ("__name__", "=", name), ("job", "=", "words"))
+
+
 def test_labels_of_any_text(node: HttpNode) -> None:
     found = [series({"__name__": f"odd:{n}", "text": text, "x": "1"}, [(1, n)]) for n, text in enumerate(ODD)]
     strange = series({"__name__": "e 1`", "über name": "1"}, [(1, 1)])
