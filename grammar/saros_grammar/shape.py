@@ -8,8 +8,8 @@ names, durations, dates, blobs and comments stay as they are. It never takes a t
 does. It may find fewer literals and paths, which is always safe: whatever does not match a literal or path node of the
 tree stays part of the key (`StatementCache`).
 
-A path's text determines nothing else about the tree: after a dot, each word is a node's name. Characters that would make
-the last node another token end the match (`x'00'`, `a${1}`).
+A path's text determines nothing else about the tree: after a dot, each word is a node's name. Characters that would
+make the last node another token end the match (`x'00'`, `a${1}`).
 
 Pure functions: any thread.
 """
