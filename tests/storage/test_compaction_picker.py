@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saros_storage.compaction.picker import Limits, hull, is_closed, pick, pick_dead
+from saros_storage.compaction.picker import FILES_MAX, Limits, hull, is_closed, pick, pick_dead
 from saros_storage.folder.lazy_file import LazyFile
 from saros_storage.io.disk import LocalDisk
 from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
@@ -107,6 +107,34 @@ def test_stories(request: pytest.FixtureRequest) -> None:
         return
     for lines, commands, expected in stories(text):
         assert expected == answers(commands), lines[0]
+
+
+def test_a_job_has_as_many_files_as_it_may_have_and_no_more() -> None:
+    files = [file("seq", number, 1, {"d": (number, number)}) for number in range(FILES_MAX + 1)]
+    for count in (FILES_MAX, FILES_MAX + 1):
+        for limits in (Limits(2, 10 * FILES_MAX), Limits(2, 10 * FILES_MAX // 4)):
+            found = pick(files[:count], limits, everything=True)
+            assert found is not None
+            assert FILES_MAX == len(found.files)
+    mixed = [*files[: FILES_MAX - 1], file("unseq", FILES_MAX, 1, {"e": (0, 9)})]
+    found = pick(mixed, Limits(2, 10 * FILES_MAX), everything=True)
+    assert found is not None
+    assert mixed == list(found.files)
+    late = file("unseq", FILES_MAX, FILES_MAX, {"d": (0, FILES_MAX)})
+    found = pick([*files[: FILES_MAX - 1], late], Limits(2, FILES_MAX - 1))
+    assert found is not None
+    assert FILES_MAX == len(found.files)
+    assert pick([*files[:FILES_MAX], late], Limits(99, FILES_MAX)) is None
+
+
+def test_members_are_not_closed_without_a_sequence_file_that_shares_one_time_with_them() -> None:
+    late, before, after = (
+        file("seq", version, 1, {"d": span}) for version, span in enumerate([(10, 20), (5, 10), (20, 25)], 1)
+    )
+    assert not is_closed([late], [late, before])
+    assert not is_closed([late], [late, after])
+    assert is_closed([late], [late, file("seq", 4, 1, {"d": (5, 9)}), file("seq", 5, 1, {"d": (21, 30)})])
+    assert is_closed([late], [late, file("seq", 4, 1, {"e": (10, 20)})])
 
 
 @st.composite

@@ -10,10 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.crash_disk import CrashDisk
 
-from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
+from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed, UserMistake
 from saros_storage.io.disk import File, LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
-from saros_storage.log.record import HEADER_BYTES, PendingRecord, scan
+from saros_storage.log.record import (
+    HEADER_BYTES,
+    PAYLOAD_BYTES_MAX,
+    Head,
+    PendingRecord,
+    check_payload,
+    heads,
+    scan,
+    whole_record,
+)
 
 OS = LogOptions(Durability.OS)
 
@@ -387,3 +396,136 @@ def test_a_segment_that_cannot_be_removed_goes_before_those_behind_it(
     assert 2 == log.cut(3)
     log.close()
     assert [b"2", b"3"] == reopen(tmp_path)[1]
+
+
+class SyncedPieces:
+    """A segment of records that were fsynced three at a time, read in pieces."""
+
+    def __init__(self, payloads: Sequence[bytes], first: int = 5) -> None:
+        self.reads = 0
+        self.data = b"".join(
+            b"".join(PendingRecord.of(index % 3, index % 7, [payload]).encode(index, index - 1 - (index - first) % 3))
+            for index, payload in enumerate(payloads, first)
+        )
+
+    def __call__(self, offset: int, count: int) -> bytes:
+        self.reads += 1
+        return self.data[offset : offset + count]
+
+
+@pytest.mark.parametrize("tail", [b"", bytes(100), b"\xff" * 100])
+def test_the_heads_of_records_are_read_without_their_payloads(tail: bytes) -> None:
+    payloads = [b"", b"one", b"x" * 100, b"y" * 70_000, *(b"%d" % number for number in range(2_000)), b"last"]
+    segment = SyncedPieces(payloads)
+    records = scan(memoryview(segment.data), 5).records
+    segment.data += tail
+    found = list(heads(segment, 0, 5))
+    expected, offset = [], 0
+    for place, (record, payload) in enumerate(zip(records, payloads, strict=True)):
+        synced = record.index - 1 - place % 3
+        crc32 = found[place].crc32
+        expected.append(Head(offset, record.index, record.index % 7, len(payload), crc32, synced, payload[:24]))
+        offset += record.size_bytes
+        assert offset == found[place].end
+    assert expected == found
+    assert segment.reads < 6
+    for head, record in zip(found[:6], records, strict=False):
+        assert record == whole_record(segment, head)
+    assert found[3:] == list(heads(segment, found[3].offset, found[3].index))
+    assert [] == list(heads(segment, found[3].offset, found[3].index + 1))
+
+
+def test_a_record_that_is_not_intact_or_another_one_is_none() -> None:
+    segment = SyncedPieces([b"first", b"x" * 100, b"third"])
+    found = list(heads(segment, 0, 5))
+    segment.data = segment.data[:100] + b"." + segment.data[101:]
+    assert [True, False, True] == [whole_record(segment, head) is not None for head in found]
+    segment.data = SyncedPieces([b"first", b"x" * 100, b"third"], first=6).data
+    assert [None] * 3 == [whole_record(segment, head) for head in found]
+
+
+def test_heads_end_where_a_header_is_damaged() -> None:
+    segment = SyncedPieces([b"first", b"second", b"third"])
+    second = list(heads(segment, 0, 5))[1].offset
+    whole = segment.data
+    for place in (*range(second, second + 4), *range(second + 8, second + HEADER_BYTES)):
+        segment.data = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+        assert [5] == [head.index for head in heads(segment, 0, 5)]
+
+
+def test_the_largest_payload_is_the_one_that_readers_accept() -> None:
+    assert PAYLOAD_BYTES_MAX == 1 << 30
+    size = PAYLOAD_BYTES_MAX + 1
+    with pytest.raises(UserMistake, match="a write of 1,073,741,825 bytes is too large: at most 1,073,741,824"):
+        check_payload(size)
+    check_payload(size - 1)
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_only_a_torn_tail_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture, torn: bool) -> None:
+    log, _ = SegmentedLog.open(str(tmp_path), LocalDisk(), OS)
+    write(log, b"first", b"second")
+    log.close()
+    (file,) = tmp_path.iterdir()
+    data = file.read_bytes()
+    file.write_bytes((data[:-8] if torn else data) + bytes(100))
+    reopen(tmp_path)[0].close()
+    assert (["truncating the torn tail of the log"] if torn else []) == [record.message for record in caplog.records]
+
+
+def test_a_disk_that_is_full_and_fails_ends_the_log(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = SegmentedLog.open(str(tmp_path), disk, OS)
+    write(log, b"first")
+    disk.fail_writes = errno.ENOSPC
+    disk.truncate = failing  # type: ignore[method-assign]
+    with pytest.raises(LogFailed):
+        write(log, b"second")
+    disk.fail_writes = 0
+    with pytest.raises(LogFailed):
+        write(log, b"third")
+    assert "the log failed" in str(log.blocked_by())
+    log.close()
+
+
+def failing(path: str, size: int) -> None:
+    raise OSError(errno.EIO, "bad sector")
+
+
+def test_a_full_disk_takes_back_what_is_queued_too(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = SegmentedLog.open(str(tmp_path), disk, OS)
+    write(log, b"first")
+    disk.fail_writes = errno.ENOSPC
+    tickets = [log.append(0, 0, [payload]) for payload in (b"second", b"third")]
+    for ticket in tickets:
+        with pytest.raises(DiskFull):
+            log.wait(ticket)
+    disk.fail_writes = 0
+    write(log, b"fourth")
+    log.close()
+    log.close()
+    assert [b"first", b"fourth"] == reopen(tmp_path)[1]
+
+
+def test_closing_writes_and_fsyncs_what_nobody_waits_for() -> None:
+    disk = CrashDisk()
+    log, _ = SegmentedLog.open("log", disk, LogOptions(Durability.INTERVAL))
+    log.append(0, 0, [b"first"])
+    log.wait(log.append(0, 0, [b"second"]))
+    log.append(0, 0, [b"third"])
+    log.close()
+    _, records = SegmentedLog.open("log", disk.after_power_cut(), OS)
+    assert [b"first", b"second", b"third"] == [bytes(record.payload) for record in records]
+
+
+def test_what_is_due_is_not_fsynced_by_a_log_that_failed_or_is_closed(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = SegmentedLog.open(str(tmp_path), disk, LogOptions(Durability.INTERVAL))
+    write(log, b"first")
+    disk.fail_syncs = errno.EIO
+    with pytest.raises(LogFailed):
+        log.sync_due()
+    with pytest.raises(LogFailed):
+        log.sync_due()
+    log.close()

@@ -370,8 +370,9 @@ class SegmentedLog:
         if self._file is None:
             return True
         path = self._segments[-1].path
+        file, self._file = self._file, None  # if a step fails, `close` must not close it again
         try:
-            self._file.close()
+            file.close()
             self._disk.truncate(path, self._good_bytes)
             self._file = self._disk.append(path)
             self._reserved_until = 0
