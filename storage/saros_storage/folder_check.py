@@ -122,7 +122,10 @@ class _FolderCheck:
     # ------------------------------------------------------------------ partitions
 
     def _partition_folders(self, folder: str, depth: int) -> Iterator[str]:
-        names = self._disk.list(folder)
+        try:
+            names = self._disk.list(folder)
+        except NotADirectoryError:  # such as the new manifest of a partition that a crash left without one
+            return
         if MANIFEST in names:
             yield folder
         elif depth:

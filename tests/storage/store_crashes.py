@@ -19,10 +19,12 @@ from random import Random
 
 from storage.crash_disk import CrashDisk, Picture
 from storage.store_model import Operation, State, read_store
-from storage.store_opening import OPTIONS, Wrong, open_store
+from storage.store_opening import FOLDER, OPTIONS, Wrong, open_store
 
 from saros_storage.base.errors import DiskFull, StorageError, UserMistake
+from saros_storage.folder.layout import NODE_FILE
 from saros_storage.folder.store_options import StoreOptions
+from saros_storage.folder_check import check_folder
 
 #: Less than a record of most batches here, and more than a page of a file.
 BLOCK_BYTES = 256
@@ -126,6 +128,7 @@ class Teller:
 
 def judge(disk: CrashDisk, how: str, note: Note, options: StoreOptions, context: object) -> State:
     """What the store holds that a crash left. Raises Wrong."""
+    _verify(disk, how, context)
     try:
         store = open_store(disk, replace(options, compaction=False))
     except StorageError as error:
@@ -145,6 +148,14 @@ def judge(disk: CrashDisk, how: str, note: Note, options: StoreOptions, context:
     if not note.allows(found, how):
         raise Wrong(f"after {context}, {how}: found {found}, allowed from {note.acknowledged} of {note.states}")
     return found
+
+
+def _verify(disk: CrashDisk, how: str, context: object) -> None:
+    """A crash leaves nothing that `saros verify` takes for damage."""
+    if disk.exists(f"{FOLDER}/{NODE_FILE}"):
+        problems = check_folder(FOLDER, disk, lambda _: None).problems
+        if problems:
+            raise Wrong(f"after {context}, {how}, verifying: {problems}")
 
 
 # ---------------------------------------------------------------------- crashes
