@@ -8,12 +8,14 @@ MINUTES ?= 10
 IOTDB_PORT ?= 6667
 ROUNDS ?= 100
 CYCLES ?= 50
+CUTS ?= 100
+FILE_SYSTEM ?= ext4
 NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
 EXAMPLES ?= 2000
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants
+.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants campaign-power
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -78,6 +80,9 @@ bench: .venv/.dev ## the micro-benchmarks
 
 campaign-kill: .venv/.dev ## kill -9 during ingest, ROUNDS times; nothing acknowledged may be lost
 	@$(BIN)/python benchmarks/campaign_kill.py --rounds $(ROUNDS)
+
+campaign-power: .venv/.dev ## CUTS power cuts of a FILE_SYSTEM (ext4, xfs) in an image file; needs root; nothing acknowledged may be lost
+	@$(BIN)/python benchmarks/campaign_power.py --cuts $(CUTS) --file-system $(FILE_SYSTEM)
 
 campaign-cluster: .venv/.dev ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
 	@$(BIN)/python benchmarks/campaign_cluster.py --cycles $(CYCLES) --nodes $(NODES)

@@ -1,0 +1,178 @@
+"""A real file system in an image file, mounted over a loop device, whose power can be cut.
+
+    make        an empty file system: `mkfs` and `mount -o loop`
+    cut         the shutdown ioctl: from now on nothing reaches the image, and every call on the file system fails
+    restore     unmount, mount (the kernel replays the journal), unmount, check, mount again
+
+A cut differs in what happens to the journal in memory at that moment:
+
+    DROP_LOG      it is lost, as in a power cut
+    WRITE_LOG     it is written first, the files' data is not: names and sizes are newer than contents
+    WRITE_ALL     everything is written first: the last moment before which nothing was lost
+
+It needs root, loop devices, and the tools of the file system; `why_unavailable` names what is missing. It belongs to
+one thread; when that calls `restore`, no process may have a file open below the mount point.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from waiting import wait_until
+
+#: EXT4_IOC_SHUTDOWN of linux/fs/ext4/ext4.h, XFS_IOC_GOINGDOWN of linux/fs/xfs/libxfs/xfs_fs.h: _IOR('X', 125, __u32).
+_SHUTDOWN = 0x8004587D
+
+
+class Cut(IntEnum):
+    """The ways to shut a file system down; the values are the ioctl's flags."""
+
+    WRITE_ALL = 0
+    WRITE_LOG = 1
+    DROP_LOG = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """The tools of a file system; `make` and `mount` list options from which a new image gets some."""
+
+    name: str
+    mkfs: tuple[str, ...]
+    check: tuple[str, ...]
+    make: tuple[tuple[str, ...], ...]
+    mount: tuple[str, ...]
+
+
+FILE_SYSTEMS = {
+    "ext4": FileSystem(
+        "ext4",
+        ("mkfs.ext4", "-q", "-F"),
+        ("e2fsck", "-f", "-n"),
+        ((), ("-b", "1024"), ("-b", "4096")),
+        # noauto_da_alloc: a rename does not write the data of the file that replaces another
+        ("data=ordered", "data=writeback,noauto_da_alloc", "data=writeback,nodelalloc,commit=1", "data=journal"),
+    ),
+    "xfs": FileSystem(
+        "xfs",
+        ("mkfs.xfs", "-q", "-f"),
+        ("xfs_repair", "-n"),
+        ((), ("-b", "size=1024"), ("-m", "reflink=0,rmapbt=0")),
+        ("logbufs=2", "logbufs=8,logbsize=256k", "wsync"),
+    ),
+}
+
+
+class FileSystemDamaged(Exception):
+    """The file system's own check complains after its journal was replayed."""
+
+
+class LoopDisk:
+    """One image and its mount point `root`."""
+
+    def __init__(self, folder: Path, kind: FileSystem, mount_options: str) -> None:
+        """See `loop_disk`, which makes them."""
+        self.root = folder / "mounted"
+        self._image = folder / "image"
+        self._kind = kind
+        self._options = mount_options
+
+    def make(self, size: int, options: Sequence[str]) -> None:
+        """Make the file system and mount it."""
+        with self._image.open("wb") as file:
+            file.truncate(size)
+        _run(*self._kind.mkfs, *options, str(self._image))
+        self.root.mkdir()
+        self._mount()
+
+    def cut(self, how: Cut) -> None:
+        """Cut the power. Calls that wait for the file system fail."""
+        root = os.open(self.root, os.O_RDONLY)
+        try:
+            fcntl.ioctl(root, _SHUTDOWN, struct.pack("I", how))
+        finally:
+            os.close(root)
+
+    def restore(self) -> None:
+        """Mount again after a cut. Raises FileSystemDamaged."""
+        self.unmount()
+        self._mount()
+        self.unmount()
+        checked = subprocess.run([*self._kind.check, str(self._image)], capture_output=True, text=True, check=False)
+        if checked.returncode:
+            raise FileSystemDamaged(checked.stdout + checked.stderr)
+        self._mount()
+
+    def unmount(self) -> None:
+        """Unmount; processes that were killed may take a moment to close their files."""
+        wait_until(lambda: not os.path.ismount(self.root) or not _fails("umount", str(self.root)))
+
+    def _mount(self) -> None:
+        _run("mount", "-t", self._kind.name, "-o", f"loop,{self._options}", str(self._image), str(self.root))
+
+
+@contextmanager
+def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20) -> Iterator[LoopDisk]:
+    """A new file system of a kind; at the end it is unmounted and removed."""
+    shared_memory = "/dev/shm"
+    folder = Path(tempfile.mkdtemp(prefix="saros-power-", dir=shared_memory if os.path.isdir(shared_memory) else None))
+    disk = LoopDisk(folder, FILE_SYSTEMS[kind], mount)
+    try:
+        disk.make(size, make)
+        yield disk
+    finally:
+        disk.unmount()
+        shutil.rmtree(folder)
+
+
+def why_unavailable(kind: str) -> str | None:
+    """Return what this machine lacks for a `loop_disk` of a kind; None if it lacks nothing."""
+    tools = FILE_SYSTEMS[kind]
+    missing = [tool for tool in (tools.mkfs[0], tools.check[0], "mount", "umount") if shutil.which(tool) is None]
+    if missing:
+        return f"{', '.join(missing)} not installed"
+    if os.geteuid() != 0:
+        return "mounting needs root"
+    try:
+        with loop_disk(kind, (), tools.mount[0]) as disk:
+            disk.cut(Cut.DROP_LOG)
+            disk.restore()
+    except subprocess.CalledProcessError as error:
+        return f"{error.cmd[0]} failed: {error.stderr.strip()}"
+    except OSError as error:
+        return f"the file system cannot be shut down: {error}"
+    return None
+
+
+def write_back_some(folder: Path, chance: float, position: float) -> None:
+    """Let the kernel begin to write one part of one file, as it does at moments of its own choice.
+
+    `chance` and `position`, from 0 to 1, choose the file and the part.
+    """
+    files = sorted(os.path.join(above, name) for above, _, names in os.walk(folder) for name in names)
+    if not files:
+        return
+    with suppress(OSError):  # it is gone, or the power is
+        file = os.open(files[int(chance * len(files))], os.O_RDONLY)
+        try:
+            start = int(position * os.fstat(file).st_size) & ~4095
+            os.posix_fadvise(file, start, 16384, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+def _fails(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode != 0

@@ -1,0 +1,181 @@
+"""The clients of the power-cut campaign: numbered operations, and a model of what they leave.
+
+A lane is a client with databases of its own that carries out operations one after the other. What an operation does
+follows from its number alone, so a lane's ledger is the number of the last operation that was acknowledged.
+
+    root.l<lane>      d0 to d2, written in slots of 100 times; x<n>: series that were created and have no points
+    root.l<lane>s     d3; the whole database is dropped now and then
+
+Writes are batches and single rows, in order, a little late, and of partitions long flushed. Each operation is one
+statement: after a crash it has happened as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+import saros
+
+ROWS, DEVICES = 100, 4
+#: Time partitions of this width hold 200 slots.
+PARTITION_MS = 20_000
+#: So far back lies the partition that a very late write goes to.
+_LONG_AGO = 301
+
+Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class Kind(Enum):
+    """What an operation does."""
+
+    WRITE = "write a slot"
+    ROW = "write the first row of a slot"
+    DELETE = "delete a slot's times"
+    DROP_DEVICE = "delete the series of a device"
+    DROP_DATABASE = "delete a database"
+    CREATE = "create a series"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation; slot k is the times from k * ROWS of device k % DEVICES."""
+
+    kind: Kind
+    number: int
+    slot: int
+
+    @property
+    def rows(self) -> int:
+        """The rows that it writes."""
+        return {Kind.WRITE: ROWS, Kind.ROW: 1}.get(self.kind, 0)
+
+
+def operation(number: int) -> Operation:
+    """Return the operation of a number."""
+    if number % 53 == 52:
+        return Operation(Kind.DROP_DATABASE, number, 3)
+    if number % 61 == 60:
+        return Operation(Kind.DROP_DEVICE, number, 2)
+    if number % 37 == 36:
+        return Operation(Kind.CREATE, number, 0)
+    if number % 29 == 28:
+        return Operation(Kind.DELETE, number, number - 7)
+    if number % 11 == 10 and number > _LONG_AGO:
+        return Operation(Kind.WRITE, number, number - _LONG_AGO)
+    if number % 7 == 6:
+        return Operation(Kind.WRITE, number, number - 5)
+    return Operation(Kind.ROW if number % 5 == 4 else Kind.WRITE, number, number)
+
+
+def device_of(lane: int, slot: int) -> str:
+    """Return the device of a slot."""
+    device = slot % DEVICES
+    return f"root.l{lane}s.d3" if device == 3 else f"root.l{lane}.d{device}"
+
+
+def carry_out(connection: saros.Connection, lane: int, number: int) -> None:
+    """Carry out an operation. Raises saros.Error."""
+    does = operation(number)
+    device, first = device_of(lane, does.slot), does.slot * ROWS
+    rows = np.arange(does.rows, dtype=np.int64)
+    values = number * 1_000 + rows
+    if does.kind is Kind.WRITE:
+        connection.insert(device, first + rows, {"v": values, "half": values / 2})
+        return
+    statements = {
+        Kind.ROW: f"insert into {device}(time, v, half) values ({first}, {number * 1_000}, {number * 500}.0)",
+        Kind.DELETE: f"delete from {device}.* where time >= {first} and time < {first + ROWS}",
+        Kind.DROP_DEVICE: f"delete timeseries {device}.*",
+        Kind.DROP_DATABASE: f"delete database root.l{lane}s",
+        Kind.CREATE: f"create timeseries root.l{lane}.x{number} with datatype=int32 tags('made'='{number}')",
+    }
+    connection.cursor().execute(statements[does.kind])
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a lane's databases hold: times and values by device, and the series that were created."""
+
+    points: dict[str, tuple[Integers, Integers]]
+    created: frozenset[str]
+
+    def difference(self, expected: Content) -> str | None:
+        """Return how this differs from what is expected; None if it does not."""
+        for device, (wanted_times, wanted) in expected.points.items():
+            times, values = self.points[device]
+            if not np.array_equal(times, wanted_times):
+                lost, extra = np.setdiff1d(wanted_times, times), np.setdiff1d(times, wanted_times)
+                return f"{device}: {len(lost)} points lost {lost[:5]}, {len(extra)} too many {extra[:5]}"
+            if not np.array_equal(values, wanted):
+                return f"{device}: wrong values at {times[values != wanted][:5]}"
+        if self.created != expected.created:
+            return f"series: not there or too many: {sorted(self.created ^ expected.created)}"
+        return None
+
+
+class Model:
+    """What a lane's operations leave."""
+
+    def __init__(self, lane: int) -> None:
+        self.lane = lane
+        #: The next operation.
+        self.next = 0
+        #: By slot: the operation that wrote it last, if it is still there.
+        self._written: dict[int, int] = {}
+        self._created: set[str] = set()
+
+    def copy(self) -> Model:
+        """Return a model that goes on by itself."""
+        made = Model(self.lane)
+        made.next, made._written, made._created = self.next, dict(self._written), set(self._created)
+        return made
+
+    def advance(self) -> None:
+        """Let the next operation happen."""
+        does = operation(self.next)
+        self.next += 1
+        if does.rows:
+            self._write(does)
+        elif does.kind is Kind.DELETE:
+            self._written.pop(does.slot, None)
+        elif does.kind is Kind.CREATE:
+            self._created.add(f"root.l{self.lane}.x{does.number}")
+        else:
+            for slot in [slot for slot in self._written if slot % DEVICES == does.slot]:
+                del self._written[slot]
+
+    def _write(self, does: Operation) -> None:
+        """A single row over a slot that is there would leave the others: the numbers never do that."""
+        assert does.kind is Kind.WRITE or does.slot not in self._written
+        self._written[does.slot] = does.number
+
+    def content(self) -> Content:
+        """Return what a reader finds."""
+        points = {}
+        for device in range(DEVICES):
+            slots = sorted(slot for slot in self._written if slot % DEVICES == device)
+            rows = {slot: np.arange(operation(self._written[slot]).rows, dtype=np.int64) for slot in slots}
+            nothing = np.empty(0, np.int64)
+            times = np.concatenate([nothing, *(slot * ROWS + rows[slot] for slot in slots)])
+            values = np.concatenate([nothing, *(self._written[slot] * 1_000 + rows[slot] for slot in slots)])
+            points[device_of(self.lane, device)] = (times, values)
+        return Content(points, frozenset(self._created))
+
+
+def read(connection: saros.Connection, lane: int) -> Content:
+    """Read what a lane's databases hold."""
+    points = {device: _read_device(connection, device) for device in (device_of(lane, d) for d in range(DEVICES))}
+    rows = connection.execute(f"show timeseries root.l{lane}.x*").fetchall()
+    return Content(points, frozenset(str(row[0]) for row in rows))
+
+
+def _read_device(connection: saros.Connection, device: str) -> tuple[Integers, Integers]:
+    table = connection.execute(f"select v, half from {device}").fetch_arrow()
+    if table.num_columns == 1:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    times, values = table.column(0).cast("int64").to_numpy(), table.column(1).to_numpy()
+    halves = table.column(2).to_numpy()
+    return times, np.where(halves * 2 == values, values, -1)
