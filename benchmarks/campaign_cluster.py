@@ -9,7 +9,8 @@ python benchmarks/campaign_cluster.py [--cycles 50 | --minutes M] [--nodes 3] [-
 
 An audit halts the clients, reads all points strongly and at each node weakly, and compares them with the ledgers:
 nothing lost, nothing wrong, nothing extra but what had an unknown outcome, all replicas equal. The history of the
-registers must be linearizable, and no session of a replica may go back. One node alone is a plain server.
+registers must be linearizable, and no session of a replica may go back. One node alone is a plain server. With
+`--histories FOLDER`, that history is also kept in a file there, and judged by porcupine, a checker that is not ours.
 
 The faults are drawn from the seed; what the clients meet depends on the machine. On a violation the exit code is 1, and
 folder, ledgers and the nodes' logs stay.
@@ -51,6 +52,7 @@ from cluster.campaign_clients import (
     to_replica,
 )
 from cluster.campaign_report import LEDGER_SUFFIX, Evidence, Found, Points, Whole, check_registers, compare, diverged
+from cluster.exported_history import SUFFIX, export, verdict
 from cluster.history import Outcome, Violation
 from cluster.ledger import Ledger
 from system.local_cluster import LOSE, LocalCluster, NodeFailed
@@ -566,6 +568,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--faults", default="kill,stop,link", help="of kill, stop, link")
     parser.add_argument("--calm", type=float, nargs=2, default=(1.0, 5.0), metavar="S", help="seconds between faults")
     parser.add_argument("--folder", type=Path, help="where to work (default: a new folder for temporary files)")
+    parser.add_argument(
+        "--histories", type=Path, metavar="FOLDER", help="keep clients' histories; porcupine judges them"
+    )
     arguments = parser.parse_args()
     arguments.replicas = arguments.replicas or min(arguments.nodes, 3)
     return arguments
@@ -588,6 +593,15 @@ def main() -> int:
         problems = cluster.shut_down()
         campaign.tally.violations += [Violation("does not stop", "a node", problem) for problem in problems]
         logs = [str(cluster.log_of(node)) for node in cluster.nodes]
+    if arguments.histories is not None:
+        arguments.histories.mkdir(parents=True, exist_ok=True)
+        export(campaign.evidence.operations, arguments.histories / f"processes-{arguments.seed}{SUFFIX}")
+        text, is_right = verdict(arguments.histories)
+        say(text)
+        if not is_right:
+            campaign.tally.violations.append(
+                Violation("not linearizable", str(arguments.histories), "as porcupine says")
+            )
     say(summary(campaign, arguments, time.monotonic() - started))
     if campaign.tally.violations:
         for violation in campaign.tally.violations[:VIOLATIONS_TOLD]:

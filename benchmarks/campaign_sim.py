@@ -1,6 +1,6 @@
 """Simulated clusters on new seeds, for as long as one likes: nothing bad may happen. Or: are planted mistakes found?
 
-python benchmarks/campaign_sim.py [--minutes 10] [--processes 2] [--first SEED]
+python benchmarks/campaign_sim.py [--minutes 10] [--processes 2] [--first SEED] [--histories FOLDER]
 python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
 
     raft       many groups' Raft nodes, disks and messages, no threads       tests/cluster/raft_world.py
@@ -16,6 +16,9 @@ Both worlds get the same share of the time. Some seeds are run twice, in differe
 trace. The first world that complains ends the campaign: seed and story are printed, the exit code is 1, and
 `World(seed).run()` tells the same again (of an odd cluster, `World(seed, growing=True)`; of a fourth one,
 `few_voters=True`).
+
+With `--histories`, what the clients of the cluster worlds asked and were answered is written to files in a folder, and
+porcupine, a checker that is not ours, judges them at the end (tests/cluster/exported_history.py).
 
 With `--mutants`, a mistake is planted at a time, and the seeds from 0 on are run until a world complains of it. A
 mistake that `--seeds` seeds do not find makes the exit code 1.
@@ -51,6 +54,7 @@ from cluster import (
     slow_disk_world,
     voter_mutants,
 )
+from cluster.exported_history import SUFFIX, export, verdict
 from cluster.raft_checkers import Violation
 from cluster.world_hunt import SEEDS_MAX, Figures, Mutant, hunt
 from cluster.world_threads import Place
@@ -77,6 +81,8 @@ class Batch:
     world: str
     seeds: tuple[int, ...]
     traces: tuple[str, ...] = ()
+    #: The folder for the histories of clients, if they are wanted.
+    histories: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ def begin(started: Synchronized[int]) -> None:
         os.sched_setaffinity(0, {cores[number % len(cores)]})
 
 
-def live(world: str, seed: int, places: Sequence[Place] = ()) -> tuple[Figures, str]:
+def live(world: str, seed: int, places: Sequence[Place] = (), histories: Path | None = None) -> tuple[Figures, str]:
     """Let a world live: its figures and its trace. Raises Violation."""
     if world == "raft":
         raft = raft_world.World(seed, places).run()
@@ -112,7 +118,12 @@ def live(world: str, seed: int, places: Sequence[Place] = ()) -> tuple[Figures, 
         directed = DIRECTED[world](seed, places=places).run()
         return directed.figures, directed.trace.hexdigest()
     growing, few_voters = world == "growing" or seed % 2 == 1, world == "voters" or seed % 4 == 3
-    whole = cluster_world.World(seed, places=places, growing=growing, few_voters=few_voters).run()
+    whole = cluster_world.World(seed, places=places, growing=growing, few_voters=few_voters)
+    try:
+        whole.run()
+    finally:
+        if histories is not None:
+            export(whole.registers.history, histories / f"{world}-{seed}{SUFFIX}")
     return whole.figures, whole.trace.hexdigest()
 
 
@@ -123,7 +134,7 @@ def run(batch: Batch) -> Done:
     complaint = None
     for seed in batch.seeds:
         try:
-            found, trace = live(batch.world, seed)
+            found, trace = live(batch.world, seed, histories=batch.histories)
         except Violation as error:
             complaint = str(error)
             break
@@ -159,6 +170,7 @@ class Campaign:
         self._processes = arguments.processes
         self._until = time.monotonic() + arguments.minutes * 60
         self._next = dict.fromkeys(BATCHES, arguments.first)
+        self._histories: Path | None = arguments.histories
         self._again: list[Batch] = []
         self.shares = {world: Share() for world in BATCHES}
         self.complaint: str | None = None
@@ -180,7 +192,7 @@ class Campaign:
         world = min(self.shares, key=lambda name: self.shares[name].seconds)
         first = self._next[world]
         self._next[world] += BATCHES[world]
-        return Batch(world, tuple(range(first, self._next[world])))
+        return Batch(world, tuple(range(first, self._next[world])), histories=self._histories)
 
     def _note(self, done: Done) -> None:
         share, batch = self.shares[done.batch.world], done.batch
@@ -217,7 +229,12 @@ def campaign(pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> int:
         say(told(world, share, arguments.first))
     seconds = time.monotonic() - started
     say(found.complaint or f"nothing bad happened in {seconds:.0f} s")
-    return 1 if found.complaint else 0
+    is_right = found.complaint is None
+    if arguments.histories is not None:
+        text, are_right = verdict(arguments.histories)
+        say(text)
+        is_right = is_right and are_right
+    return 0 if is_right else 1
 
 
 # ---------------------------------------------------------------------------------------------- planted mistakes
@@ -260,7 +277,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--first", type=int, help="the first seed (default: one that nobody has seen)")
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="look for planted mistakes instead (default: all)")
     parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="in which a planted mistake must be found")
+    parser.add_argument(
+        "--histories", type=Path, metavar="FOLDER", help="keep clients' histories; porcupine judges them"
+    )
     arguments = parser.parse_args()
+    if arguments.histories is not None:
+        arguments.histories.mkdir(parents=True, exist_ok=True)
     if arguments.first is None:
         arguments.first = random.SystemRandom().randrange(1_000_000, 1 << 32)
     return arguments
