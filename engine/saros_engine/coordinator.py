@@ -24,7 +24,6 @@ from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, 
 from saros_engine.base.cluster_info import ClusterAdmin, OneNode
 from saros_engine.base.database import Database, wait_for_schema
 from saros_engine.base.errors import NotSupportedError, SemanticError
-from saros_engine.base.gc_control import reduced_gc
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
 from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
@@ -73,6 +72,7 @@ from saros_scheduler import DriverScheduler
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import UserMistake
+from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import DataType, Int64Array
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.scan.read_point import ReadPoint, Sources

@@ -62,7 +62,7 @@ def _open_session(
     read_only: bool = False,
 ) -> Session:
     """Load the engine when it is first needed: thousands of objects that live on, and no garbage to look for."""
-    from saros_engine.base.gc_control import reduced_gc
+    from saros_storage.base.gc_control import reduced_gc
 
     with reduced_gc():
         from saros_server.api.session import open_session

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from saros_engine.base.gc_control import reduced_gc
 from saros_engine.execution.exchange import ExchangeBuffer
 from saros_engine.operators.operator import Operator
 from saros_scheduler.task import Blocked, DriverId
 from saros_storage.base.clock import Clock
+from saros_storage.base.gc_control import reduced_gc
 
 
 class PipelineDriver:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from saros_engine.base.errors import QueryKilled
-from saros_engine.base.gc_control import reduced_gc
 from saros_engine.execution.build import build
 from saros_engine.execution.driver import PipelineDriver
 from saros_engine.execution.exchange import BYTES_MAX, DeviceExchangeOperator, ExchangeBuffer, ExchangeOperator
@@ -32,6 +31,7 @@ from saros_scheduler import DriverScheduler
 from saros_scheduler.task import DriverId, QueryId
 from saros_storage.base.block import Block
 from saros_storage.base.clock import Clock
+from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import ReadView
 

@@ -17,7 +17,6 @@ from typing import TypeVar
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
 from saros_engine.base.database import Database
-from saros_engine.base.gc_control import reduced_gc
 from saros_engine.base.latency_histogram import LatencyHistogram
 from saros_engine.base.query_registry import ClientInfo, Execution, QueryRegistry
 from saros_engine.base.session_context import SessionContext
@@ -37,6 +36,7 @@ from saros_engine.security.authorization import authorize_plan, schema_for
 from saros_grammar.syntax import ast
 from saros_scheduler import DriverScheduler
 from saros_storage.base.clock import Clock
+from saros_storage.base.gc_control import reduced_gc
 from saros_storage.scan.read_point import ReadPoint, Sources
 from saros_storage.scan.reading import ReadView
 

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from saros_engine.analysis.binding import may_be_given
-from saros_engine.base.gc_control import reduced_gc
 from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.optimizer import optimize
 from saros_engine.plan.plan import Field, Node
@@ -30,6 +29,7 @@ from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planning.plan_template import Outline, PlanTemplate, Values, depends_on_now, frame_of, outline_of
 from saros_grammar.cache import RecentMap
 from saros_grammar.syntax import ast
+from saros_storage.base.gc_control import reduced_gc
 
 _Key = tuple[object, ...]
 #: Parts of a statement's text with which a path may match very many series.

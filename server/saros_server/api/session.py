@@ -22,7 +22,6 @@ from saros_cluster.node.cluster_file import CLUSTER_FILE
 from saros_engine.base.access import Access, Trail
 from saros_engine.base.database import CONSISTENCIES
 from saros_engine.base.errors import EngineError
-from saros_engine.base.gc_control import reduced_gc
 from saros_engine.base.session_context import SessionContext
 from saros_engine.catalog.tag_keys import tag_keys
 from saros_engine.execution.result import Result
@@ -48,6 +47,7 @@ from saros_server.process.interrupts import UninterruptibleSection
 from saros_server.process.server_file import serving
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import FolderInUse, StoreClosed, UserMistake
+from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import TIME_UNITS, Int64Array, TimeUnit
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saros_engine.base.gc_control import reduced_gc
 from saros_engine.statements.batches import failure_of_others
 from saros_server.api import operations
 from saros_server.api.errors import refusal_of
@@ -22,6 +21,7 @@ from saros_server.http.errors import HttpError, status_of
 from saros_server.http.session import HttpSession
 from saros_server.prometheus.series import MEASUREMENT, Refusal, Series, series_of
 from saros_storage.base.block import Column
+from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import TIME_MAX, TIME_UNITS, DataType, Float64Array, Int64Array, TimeUnit
 from saros_storage.kernels.remote_write import (
     FIRST,

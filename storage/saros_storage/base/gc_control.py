@@ -1,6 +1,7 @@
-"""Less frequent runs of Python's cyclic garbage collector, for wide plans and for writes of many batches.
+"""Less frequent runs of Python's cyclic garbage collector, for plans, writes and flushes of many series.
 
-A plan of 100,000 series, its operators and its blocks are millions of live objects without cycles. The collector would
+A plan of 100,000 series, its operators and its blocks are millions of live objects without cycles; so are the index
+entries of a file with as many series. The collector would
 scan them repeatedly, for longer than the rest of the work takes. While a thread is inside `reduced_gc`, its threshold
 is therefore raised:
 
@@ -20,7 +21,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-#: A plan is wide from this number of series or columns on; below it, a collection is cheap.
+#: The number of series or columns from which on collections are reduced; below it, a collection is cheap.
 WIDE_MIN = 1_000
 #: New objects between two collections of the youngest generation: about 20 MB.
 YOUNG_MAX = 200_000

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import saros
-from saros_engine.base.gc_control import WIDE_MIN, YOUNG_MAX, reduced_gc
+from saros_storage.base.gc_control import WIDE_MIN, YOUNG_MAX, reduced_gc
 
 HOST = (701, 11, 12)
 
