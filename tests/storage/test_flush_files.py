@@ -13,7 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saros_storage.base.block import Column
-from saros_storage.base.types import DEFAULT_ENCODING, NUMPY_DTYPE, Compressor, DataType, Encoding, NumericArray
+from saros_storage.base.types import (
+    DEFAULT_ENCODING,
+    FLOATING_TYPES,
+    NUMPY_DTYPE,
+    Compressor,
+    DataType,
+    Encoding,
+    Int64Array,
+    NumericArray,
+)
 from saros_storage.folder.layout import TEMPORARY, FileName
 from saros_storage.io.disk import LocalDisk
 from saros_storage.partition.flush_files import FileFlush
@@ -23,6 +32,7 @@ from saros_storage.tsfile.encoding_selection import EncodingChoices
 from saros_storage.tsfile.file_outline import outline
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.structure import statistics as stats
+from saros_storage.tsfile.writer import TsFileWriter
 
 DEVICE = "root.plant.pump"
 NUMBERS = (DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE, DataType.DATE, DataType.TIMESTAMP)
@@ -42,6 +52,51 @@ class Content:
         yield DEVICE, [SeriesData(name, self.times, column) for name, column in self.columns.items()]
 
 
+class ManyDevices:
+    """What a MemTable holds of devices with short series: by device and measurement, times and values."""
+
+    def __init__(self, devices: dict[str, dict[str, tuple[Int64Array, Column]]]) -> None:
+        self.devices = devices
+
+    @staticmethod
+    def drawn(seed: int) -> ManyDevices:
+        """Devices of different shapes; times are those of the device, or of the series."""
+        rng = np.random.default_rng(seed)
+        devices: dict[str, dict[str, tuple[Int64Array, Column]]] = {}
+        for number in range(60):
+            rows = int(rng.choice([1, 1, 1, 4, 8]))
+            times = rng.integers(0, 9) + np.arange(rows, dtype=np.int64) * int(rng.integers(1, 9))
+            series = {}
+            for place in range(int(rng.choice([1, 3, 80]))):
+                own = times if rng.random() < 0.8 else times + 1
+                series[f"s{place:02}"] = own, some_column(rng, rows)
+            devices[f"root.plant.pump{number:02}"] = series
+        return ManyDevices(devices)
+
+    def contents(self) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
+        for device, series in self.devices.items():
+            yield device, [SeriesData(name, times, column) for name, (times, column) in series.items()]
+
+    def written_one_by_one(self, folder: Path) -> bytes:
+        """The file with the same chunks in the same order, each encoded by itself."""
+        file = LocalDisk().create(str(folder / "single"))
+        writer = TsFileWriter(file, choose=EncodingChoices().choose)
+        for device, series in self.devices.items():
+            for name, (times, column) in series.items():
+                encoding = DEFAULT_ENCODING[column.type]
+                writer.write_series(device, name, column.type, encoding, Compressor.LZ4, times, column.values)
+        writer.finish()
+        file.close()
+        return (folder / "single").read_bytes()
+
+
+def some_column(rng: np.random.Generator, rows: int) -> Column:
+    """Values of a numeric type, usually DOUBLE."""
+    type_ = DataType.DOUBLE if rng.random() < 0.7 else NUMBERS[int(rng.integers(len(NUMBERS)))]
+    values = rng.normal(20, 5, rows) if type_ in FLOATING_TYPES else rng.integers(-1000, 1000, rows)
+    return Column(type_, values.astype(NUMPY_DTYPE[type_]))
+
+
 class Flushes:
     """Flushes of one region, one file (or two) after the other."""
 
@@ -50,12 +105,18 @@ class Flushes:
         self.choices = EncodingChoices()
         self.flushed = {} if flushed is None else {DEVICE: flushed}
         self.number = 0
+        #: The number of the flush, once for each of its steps.
+        self.steps: list[int] = []
 
     def write(self, columns: dict[str, Column]) -> list[TsFileReader]:
         """The readers of the files: in-order rows, then late ones."""
         return self.write_content(Content(columns))
 
-    def write_content(self, content: Content) -> list[TsFileReader]:
+    def write_content(self, content: Content | ManyDevices) -> list[TsFileReader]:
+        return [TsFileReader(name, memoryview(data)) for name, data in self.files_of(content)]
+
+    def files_of(self, content: Content | ManyDevices) -> list[tuple[str, bytes]]:
+        """Name and bytes of each file."""
         self.number += 1
         flush = FileFlush(
             LocalDisk(),
@@ -67,12 +128,10 @@ class Flushes:
             1_000,
             lambda *_: None,
             self.choices,
-            lambda: None,
+            lambda: self.steps.append(self.number),
         )
         written = flush.run(content)  # type: ignore[arg-type]
-        return [
-            TsFileReader(os.path.basename(w.path), memoryview(Path(w.path + TEMPORARY).read_bytes())) for w in written
-        ]
+        return [(os.path.basename(w.path), Path(w.path + TEMPORARY).read_bytes()) for w in written]
 
     def encodings(self, values: NumericArray) -> set[Encoding]:
         """Those of the chunks of a DOUBLE series in the next file."""
@@ -165,3 +224,29 @@ def test_series_of_other_times_do_not_get_the_times_of_their_neighbours(flushes:
     (reader,) = flushes.write_content(Mixed(columns))
     for n in range(6):
         assert (np.arange(5) * 10 + n // 2).tobytes() + (np.arange(5) * n).tobytes() == bits_of(reader, f"s{n}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_short_series_of_many_devices_give_the_same_file_as_if_each_was_encoded_by_itself(
+    flushes: Flushes, tmp_path: Path, seed: int
+) -> None:
+    content = ManyDevices.drawn(seed)
+    ((_, data),) = flushes.files_of(content)
+    assert content.written_one_by_one(tmp_path) == data
+
+
+def test_short_series_of_many_devices_are_written_in_few_steps(flushes: Flushes) -> None:
+    times = [np.array([number], np.int64) for number in range(3_000)]
+    values = Column(DataType.DOUBLE, np.array([0.5]))
+    flushes.write_content(ManyDevices({f"root.plant.pump{n}": {"x": (at, values)} for n, at in enumerate(times)}))
+    assert [1] * 3 == flushes.steps
+
+
+def test_late_rows_of_some_devices_go_to_the_file_of_late_rows(flushes: Flushes) -> None:
+    times = np.array([10, 20], np.int64)
+    series = {"x": (times, Column(DataType.INT64, np.array([1, 2])))}
+    names = [f"root.plant.pump{n}" for n in range(6)]
+    flushes.flushed = {names[1]: 5, names[2]: 10, names[3]: 20, names[5]: 90}
+    in_order, late = flushes.write_content(ManyDevices(dict.fromkeys(names, series)))
+    assert [names[0], names[1], names[2], names[4]] == list(in_order.devices())
+    assert [names[2], names[3], names[5]] == list(late.devices())

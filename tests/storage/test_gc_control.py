@@ -76,6 +76,27 @@ def test_a_process_that_wants_it_off_or_more_seldom_is_left_alone(chosen: tuple[
 
 
 @pytest.mark.slow
+def test_a_flush_of_many_series_is_hardly_looked_at(tmp_path: Path) -> None:
+    looks: list[str] = []
+
+    def look(phase: str, _: dict[str, int]) -> None:
+        if phase == "start" and threading.current_thread().name == "saros-flush":
+            looks.append(phase)
+
+    with saros.connect(str(tmp_path)) as db:
+        for device in range(5):
+            db.insert(f"root.m.d{device}", np.array([1]), {f"s{n}": np.array([1.0]) for n in range(WIDE_MIN)})
+        gc.callbacks.append(look)
+        try:
+            db.execute("flush")
+        finally:
+            gc.callbacks.remove(look)
+    # At 701 objects, it would be called some 50 times.
+    assert len(looks) < 10
+    assert gc.get_threshold() == HOST
+
+
+@pytest.mark.slow
 def test_a_wide_query_is_hardly_looked_at_and_leaves_the_collector_as_it_was(tmp_path: Path) -> None:
     looks: list[str] = []
 

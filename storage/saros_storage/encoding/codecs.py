@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from operator import le
 
 import numpy as np
@@ -13,6 +14,7 @@ from saros_storage.base.types import (
     NUMERIC_TYPES,
     NUMPY_DTYPE,
     STRING_TYPES,
+    BoolArray,
     ByteArray,
     DataType,
     Encoding,
@@ -65,6 +67,7 @@ _WRITABLE: dict[Encoding, frozenset[DataType]] = {
 }
 
 
+@lru_cache
 def encodings_for(type_: DataType) -> frozenset[Encoding]:
     """Return the encodings that `encode` writes for a type, whatever the values."""
     return frozenset(encoding for encoding, types in _WRITABLE.items() if type_ in types)
@@ -121,16 +124,8 @@ def encode_rows(type_: DataType, values: NumericArray) -> list[bytes | None]:
         wanted = np.ones(len(values), np.bool_)
     else:
         raise UnsupportedEncoding(Encoding.TS_2DIFF, type_)
-    size, sizes = values.dtype.itemsize, np.empty(len(values), np.int64)
-    out = np.empty(len(values) * _ts2diff_words_max(values.shape[1], size), np.uint64)
-    words = ts2diff_encode_rows(whole.ravel(), wanted, size, out, sizes)
-    data = bytes_of(out, words * 8)
-    pages: list[bytes | None] = []
-    start = 0
-    for head, length in zip(heads, sizes.tolist(), strict=True):
-        pages.append(None if head is None else head + data[start : start + length])
-        start += length + 7 & -8
-    return pages
+    pages = _ts2diff_rows(whole, wanted, values.dtype.itemsize)
+    return [None if head is None else head + page for head, page in zip(heads, pages, strict=True)]
 
 
 def encode_plain_rows(values: NumericArray) -> list[bytes]:
@@ -142,6 +137,11 @@ def encode_plain_rows(values: NumericArray) -> list[bytes]:
 def encode_times(times: Int64Array) -> bytes:
     """Encode one page of times as TS_2DIFF of INT64, the only encoding that readers expect."""
     return _encode_ts2diff(np.ascontiguousarray(times), 8)
+
+
+def encode_time_rows(times: Int64Array) -> list[bytes]:
+    """Encode each row of a matrix of times (at least one column) like `encode_times`."""
+    return _ts2diff_rows(times, np.ones(len(times), np.bool_), 8)
 
 
 def _encode_plain(type_: DataType, values: NumericArray) -> bytes:
@@ -182,6 +182,20 @@ def _encode_rle(values: Int64Array) -> bytes:
 def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
     out = np.empty(_ts2diff_words_max(len(values), size), np.uint64)
     return bytes_of(out, ts2diff_encode(values, size, out))
+
+
+def _ts2diff_rows(values: Int64Array, wanted: BoolArray, size: int) -> list[bytes]:
+    """Encode the wanted rows of a matrix, as values of `size` bytes; the others give empty pages."""
+    sizes = np.empty(len(values), np.int64)
+    out = np.empty(len(values) * _ts2diff_words_max(values.shape[1], size), np.uint64)
+    words = ts2diff_encode_rows(values.ravel(), wanted, size, out, sizes)
+    data = bytes_of(out, words * 8)
+    pages: list[bytes] = []
+    start = 0
+    for length in sizes.tolist():
+        pages.append(data[start : start + length])
+        start += length + 7 & -8
+    return pages
 
 
 def _ts2diff_words_max(count: int, size: int) -> int:

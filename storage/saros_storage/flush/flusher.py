@@ -39,6 +39,7 @@ from typing import Protocol
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
+from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Encoding
 from saros_storage.flush.contended_lock import ContendedLock
 from saros_storage.flush.file_ingest import adopt
@@ -429,7 +430,9 @@ class Flusher:
             self._choices,
             self._checkpoint,
         )
-        return flush.run(memtable.snapshot())
+        snapshot = memtable.snapshot()
+        with reduced_gc(snapshot.series_count):
+            return flush.run(snapshot)
 
     def storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
         """Return how a series is stored; the defaults if the schema does not know it."""

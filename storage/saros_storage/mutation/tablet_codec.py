@@ -231,17 +231,17 @@ def frame_times(frame: bytes | memoryview) -> Int64Array:
         raise CorruptFile("log", 0, f"a tablet is cut short: {error}") from error
 
 
-def frame_matrix(frame: bytes | memoryview) -> NumericArray | None:
+def frame_matrix(frame: bytes | memoryview, types: tuple[DataType, ...]) -> NumericArray | None:
     """Return the columns of a frame as the rows of one array of shape (columns, rows), a view.
 
     Returns None unless all columns have the same fixed-width type, without nulls and without padding between them.
+    `types` are those of the frame's head.
     """
-    types = frame_head(frame).types
     size, rows = _sizes(frame)
     start = _SIZES.size + size
     shapes = frame[start : start + 8 * len(types)]
     type_ = types[0]
-    if type_.is_text or any(shapes) or any(t is not type_ for t in types):
+    if type_.is_text or any(shapes) or len(set(types)) > 1:
         return None
     dtype = NUMPY_DTYPE[type_]
     position = start + len(shapes) + 8 * rows

@@ -3,8 +3,8 @@
     device d1, flushed up to 40       rows 35 38 | 41 42 43
                                       unseq/..     seq/..
 
-Series of a device that were written together share one array of times. They are encoded together, as the rows of a
-matrix, because one call costs as much as encoding a hundred values.
+Series are encoded together, as the rows of a matrix, because one call costs as much as encoding a hundred values: those
+of a device that were written together, which share one array of times, and neighbouring short ones of any devices.
 
 For a series with a deadband, in-order rows are thinned out: only the points that the deadband keeps are written. Late
 rows are all written, since a late row may replace an older value. The last point is always kept, so that the device's
@@ -23,12 +23,13 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from saros_storage.base.block import Column
 from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, DataType, Encoding, Int64Array
-from saros_storage.encoding import MATRIX_TYPES, encode_plain_rows, encode_rows
+from saros_storage.encoding import MATRIX_TYPES, encode_plain_rows, encode_rows, encode_time_rows, encode_times
 from saros_storage.folder.layout import RESOURCE, TEMPORARY, FileName, kind_folder
 from saros_storage.folder.manifest import FileEntry
 from saros_storage.folder.resource import encode_resource
@@ -43,8 +44,11 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
 #: From this many folders on, sync the folders and their parents in one batch, instead of each with its ancestors.
 _MANY = 8
-#: Maximum number of series encoded together, so that a throttled flush, which pauses between steps, pauses often.
+#: Maximum number of series of a device encoded together: a throttled flush pauses between steps, which must be short.
 _TOGETHER_MAX = 64
+#: Short series, of at most this many rows, are encoded together with those of the next devices, up to a higher number.
+_SHORT_ROWS = 64
+_SHORT_TOGETHER_MAX = 1_024
 
 #: (device, measurement, type) -> encoding and compressor of the series.
 Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
@@ -52,20 +56,38 @@ Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
 Thinning = Callable[[str, str, DataType], Deadband | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Alike:
+class _Part(NamedTuple):
+    """Rows of a series that go to one file: first row, row after the last, and their times."""
+
+    sequence: bool
+    first: int
+    stop: int
+    times: Int64Array
+
+
+class _Alike(NamedTuple):
     """A series that may be encoded together with others, and its declared encoding and compressor."""
 
+    device: str
     series: SeriesData
+    parts: Sequence[_Part]
     #: The declared encoding; `written` is the one that the page is written with.
     encoding: Encoding
     compressor: Compressor
     written: Encoding
 
-    def goes_with(self, other: _Alike) -> bool:
-        """Return whether both series can be rows of one matrix."""
-        mine, others = self.series, other.series
-        return mine.times is others.times and mine.column.type is others.column.type and self.written is other.written
+    def goes_with(self, last: _Alike) -> bool:
+        """Return whether the series can be a row of the matrix whose last row is `last`."""
+        if self.series.column.type is not last.series.column.type or self.written is not last.written:
+            return False
+        if self.device == last.device:
+            return self.parts is last.parts
+        return self.is_short and last.is_short and self.parts[0][:3] == last.parts[0][:3]
+
+    @property
+    def is_short(self) -> bool:
+        """True if series of other devices may be rows of the same matrix: the series is short and goes to one file."""
+        return len(self.parts) == 1 and self.parts[0].stop <= _SHORT_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +127,11 @@ class FileFlush:
         self._thinning = thinning
         self._choices = choices
         self._checkpoint = checkpoint
-        #: Times of the last written series, and their parts: sequence, first row, row after the last, times.
+        #: Times of the last series, and their parts.
         self._times: Int64Array | None = None
-        self._parts: list[tuple[bool, int, int, Int64Array]] = []
+        self._parts: list[_Part] = []
+        #: Series to be encoded together, not written yet.
+        self._alike: list[_Alike] = []
         #: Path, open file and its writer by kind (True: sequence).
         self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
 
@@ -117,10 +141,12 @@ class FileFlush:
         try:
             for device, content in memtable.contents():
                 if isinstance(content, AlignedData):
+                    self._write_alike()
                     self._add_aligned(device, content)
                     self._checkpoint()
                 else:
                     self._add_series(device, content)
+            self._write_alike()
             written.extend(self._close(sequence=kind) for kind in sorted(self._open, reverse=True))
         except OSError:
             for path, file, _ in self._open.values():
@@ -131,7 +157,7 @@ class FileFlush:
         return written
 
     def _add_series(self, device: str, content: Iterable[SeriesData]) -> None:
-        alike: list[_Alike] = []
+        self._times = None  # which rows are late depends on the device
         for series in content:
             type_ = series.column.type
             encoding, compressor = self._storing(device, series.measurement, type_)
@@ -141,15 +167,11 @@ class FileFlush:
             if deadband is None and rows <= self._page_rows and type_ in MATRIX_TYPES:
                 written = self._choices.without_trial(device, series.measurement, encoding, type_, rows)
             if written is Encoding.TS_2DIFF or (written is Encoding.PLAIN and type_ in FLOATING_TYPES):
-                one = _Alike(series, encoding, compressor, written)
-                if alike and (len(alike) == _TOGETHER_MAX or not one.goes_with(alike[0])):
-                    self._add_alike(device, alike)
-                    alike = []
-                alike.append(one)
+                parts = self._parts_of(device, series.times)
+                self._add_alike(_Alike(device, series, parts, encoding, compressor, written))
             else:
+                self._write_alike(but=device)
                 self._add_one(device, series, encoding, compressor, deadband)
-        if alike:
-            self._add_alike(device, alike)
 
     def _add_one(
         self, device: str, series: SeriesData, encoding: Encoding, compressor: Compressor, deadband: Deadband | None
@@ -164,31 +186,51 @@ class FileFlush:
             )
         self._checkpoint()
 
-    def _add_alike(self, device: str, alike: Sequence[_Alike]) -> None:
-        """Add series with the same times, type and encoding; those whose values do not allow TS_2DIFF one by one."""
-        times, type_, written = alike[0].series.times, alike[0].series.column.type, alike[0].written
-        for sequence, first, stop, part in self._parts_of(device, times):
+    def _add_alike(self, one: _Alike) -> None:
+        """Add a series to those that are encoded together; write these first if it does not go with them."""
+        alike = self._alike
+        is_full = len(alike) >= _TOGETHER_MAX and alike[-_TOGETHER_MAX].device == one.device
+        if alike and (is_full or not one.goes_with(alike[-1])):
+            self._write_alike()
+        elif len(alike) >= _SHORT_TOGETHER_MAX:
+            self._write_alike(but=one.device)
+        self._alike.append(one)
+
+    def _write_alike(self, *, but: str | None = None) -> None:
+        """Write the series that are encoded together, except those of the device `but`.
+
+        Those whose values do not allow TS_2DIFF are written one by one.
+        """
+        alike = [one for one in self._alike if one.device != but]
+        self._alike = [one for one in self._alike if one.device == but]
+        if not alike:
+            return
+        type_, written = alike[0].series.column.type, alike[0].written
+        for number, (sequence, first, stop, _) in enumerate(alike[0].parts):
             writer = self._writer(sequence)
-            values = np.stack([one.series.column.numbers[first:stop] for one in alike])
-            statistics = of_rows(type_, np.broadcast_to(part, values.shape), values)
+            times = [one.parts[number].times for one in alike]
+            rows = [one.series.column.numbers[first:stop] for one in alike]
+            values = np.concatenate(rows).reshape(len(rows), -1)
+            bounds = np.array([(part[0], part[-1]) for part in times])
             pages = encode_plain_rows(values) if written is Encoding.PLAIN else encode_rows(type_, values)
-            for one, page, seen in zip(alike, pages, statistics, strict=True):
-                name, compressor = one.series.measurement, one.compressor
+            encoded = zip(_time_pages(times), pages, of_rows(type_, bounds, values), strict=True)
+            for one, part, (time_page, page, seen) in zip(alike, times, encoded, strict=True):
+                device, name, compressor = one.device, one.series.measurement, one.compressor
                 if page is None:
-                    rows = one.series.column.slice(first, stop).values
-                    writer.write_series(device, name, type_, one.encoding, compressor, part, rows)
+                    column = one.series.column.slice(first, stop)
+                    writer.write_series(device, name, type_, one.encoding, compressor, part, column.values)
                 else:
-                    writer.write_page(device, name, type_, written, compressor, part, page, seen)
+                    writer.write_page(device, name, type_, written, compressor, time_page, page, seen)
         self._checkpoint()
 
-    def _parts_of(self, device: str, times: Int64Array) -> list[tuple[bool, int, int, Int64Array]]:
+    def _parts_of(self, device: str, times: Int64Array) -> Sequence[_Part]:
         """Return the parts of `_split` with their times, cached for the next series with the same array of times.
 
         The writer recognizes a repeated array of times, too.
         """
         if times is not self._times:
             self._times = times
-            self._parts = [(*part, times[part[1] : part[2]]) for part in self._split(device, times)]
+            self._parts = [_Part(*part, times[part[1] : part[2]]) for part in self._split(device, times)]
         return self._parts
 
     def _add_aligned(self, device: str, data: AlignedData) -> None:
@@ -235,6 +277,17 @@ class FileFlush:
         del self._open[sequence]
         entry = FileEntry(str(self._name), sequence, self._rank, summary.size, summary.crc32, zlib.crc32(resource))
         return WrittenFile(entry, path, summary.devices)
+
+
+def _time_pages(times: Sequence[Int64Array]) -> list[bytes]:
+    """Return the encoded times of each series; those of neighbours are often equal."""
+    if all(part is times[0] for part in times):
+        return [encode_times(times[0])] * len(times)
+    raws = [part.tobytes() for part in times]
+    distinct = dict.fromkeys(raws)
+    rows = np.frombuffer(b"".join(distinct), np.int64).reshape(len(distinct), -1)
+    pages = dict(zip(distinct, encode_time_rows(rows), strict=True))
+    return [pages[raw] for raw in raws]
 
 
 def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:

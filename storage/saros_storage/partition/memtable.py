@@ -85,10 +85,9 @@ class Chunk:
         """Device, measurements and types; None if the rows have no frame."""
         return None if self._frame is None else frame_head(self._frame)
 
-    @property
-    def matrix(self) -> NumericArray | None:
-        """All columns as one array (see `frame_matrix`), or None; also None if the rows have no frame."""
-        return None if self._frame is None else frame_matrix(self._frame)
+    def matrix(self, types: tuple[DataType, ...]) -> NumericArray | None:
+        """Return all columns, of these types, as one array (see `frame_matrix`), or None; also None without a frame."""
+        return None if self._frame is None else frame_matrix(self._frame, types)
 
 
 class _Sorted:
@@ -125,9 +124,9 @@ class _Sorted:
     def fill(self) -> None:
         """Build all columns at once for a flush, if the chunks are alike and have a matrix; otherwise do nothing."""
         shape = self.chunks[0].shape
-        if shape is None or any(c.shape != shape for c in self.chunks):
+        if shape is None or any(c.shape != shape for c in self.chunks[1:]):
             return
-        parts = [c.matrix for c in self.chunks]
+        parts = [c.matrix(shape.types) for c in self.chunks]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return
@@ -457,6 +456,11 @@ class MemTableSnapshot:
         self.rank = rank
         self._devices = devices
         self._index = index
+
+    @property
+    def series_count(self) -> int:
+        """Number of series. Later writes may add some."""
+        return sum(len(device.types) for device in self._devices.values())
 
     def span(self, device: str) -> DeviceSpan | None:
         """Return the time span of a device; see `MemorySource.span`. Later writes may widen it."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from saros_storage.base.block import Column
 from saros_storage.base.tablet import Tablet
-from saros_storage.base.types import TIME_MAX, Int64Array, NumericArray, Scalar
+from saros_storage.base.types import TIME_MAX, DataType, Int64Array, NumericArray, Scalar
 from saros_storage.mutation.tablet_codec import FrameHead
 
 #: Time, log index of the write, value.
@@ -38,9 +38,8 @@ class WrittenRows(Protocol):
         """The frame header with the measurements; None if the tablet is not stored as a frame."""
         ...
 
-    @property
-    def matrix(self) -> NumericArray | None:
-        """All columns as one array; None unless the tablet is a frame whose columns have the same type and no nulls."""
+    def matrix(self, types: tuple[DataType, ...]) -> NumericArray | None:
+        """All columns, of these types, as one array; None unless there is a frame, with one type and no nulls."""
         ...
 
     @property
@@ -81,7 +80,7 @@ def latest_rows(chunks: Sequence[WrittenRows], known: LatestRows | None) -> Late
 def _values(chunk: WrittenRows, fresh: Mapping[str, LatestValue]) -> Iterator[tuple[str, LatestValue]]:
     """Yield the values of a chunk that are later than those in `fresh`, which come from later writes."""
     head = chunk.shape
-    matrix = chunk.matrix if chunk.ordered and head is not None else None
+    matrix = chunk.matrix(head.types) if chunk.ordered and head is not None else None
     if head is not None and matrix is not None:
         for name, value in zip(head.measurements, matrix[:, -1].tolist(), strict=True):
             if name not in fresh or chunk.end > fresh[name][0]:

@@ -19,7 +19,7 @@ from saros_storage.base.types import DataType
 from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, SeriesIndex
 from saros_storage.tsfile.structure import statistics as stats
 from saros_storage.tsfile.structure.device_id import canonical_measurement
-from saros_storage.tsfile.structure.format import HEAD_BYTES, PAGES_MASK, VECTOR_TYPE, Cursor, i64, uvar, vstr
+from saros_storage.tsfile.structure.format import HEAD_BYTES, PAGES_MASK, VECTOR_TYPE, Cursor, i64, uvar
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 
 _DATA_TYPES = {int(t): t for t in DataType}
@@ -27,19 +27,19 @@ _DATA_TYPES = {int(t): t for t in DataType}
 
 def encode_series(
     mask: int,
-    name: str,
+    name: bytes,
     type_: DataType | None,
     series: StoredStatistics,
     chunks: Sequence[tuple[int, StoredStatistics]],
 ) -> bytes:
-    """Encode a TimeseriesMetadata; `type_` None is the time column."""
+    """Encode a TimeseriesMetadata; `name` is an encoded string. `type_` None is the time column."""
     many = len(chunks) > 1
     if many:
         listed = b"".join([i64(offset) + stats.encode(type_, chunk) for offset, chunk in chunks])
     else:
         listed = i64(chunks[0][0])
-    head = bytes((mask | many,)) + vstr(name) + bytes((VECTOR_TYPE if type_ is None else type_,))
-    return head + uvar(len(listed)) + stats.encode(type_, series) + listed
+    kind, type_id = bytes((mask | many,)), bytes((VECTOR_TYPE if type_ is None else type_,))
+    return b"".join((kind, name, type_id, uvar(len(listed)), stats.encode(type_, series), listed))
 
 
 def decode_type(cursor: Cursor) -> DataType | None:

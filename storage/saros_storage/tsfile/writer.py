@@ -25,7 +25,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,6 +76,8 @@ PAGE_TEXT_BYTES_MAX = 1 << 20
 #: Encoded bytes that are buffered before the next write to the file.
 _BATCH_BYTES = 1 << 20
 _TIME_NAME = ""
+#: Cached chunk headers: devices of one kind often have equal series.
+_HEADERS_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,15 +140,18 @@ class TsFileWriter:
         modified.
         """
         assert len(times) == len(values) > 0
-        entry = self._begin(device, measurement, times)
+        if times is not self._times:
+            assert _rises(times)
+            self._times = times
+            self._encoded_times.clear()
+        entry = self._begin(device, measurement)
         encoding = self._choose(device, measurement, encoding, compressor, type_, values, None)
         pages = []
         for start, stop in _cut(len(times), self._page_rows, (values,)):
             part_times, part = _slice(times, values, start, stop)
             body = self._times_of_page(part_times, start, stop) + encode(encoding, type_, part)
             pages.append(_Page(stats.of_points(type_, part_times, part), len(body), compress(compressor, body)))
-        header = _Header(measurement, type_, compressor, encoding, 0)
-        chunk = self._write_chunk(entry, header, pages)
+        chunk = self._write_chunk(entry, _header(measurement, type_, compressor, encoding, 0), pages)
         seen = stats.reader_statistics(type_, chunk)
         assert seen is not None
         return seen
@@ -156,26 +163,22 @@ class TsFileWriter:
         type_: DataType,
         encoding: Encoding,
         compressor: Compressor,
-        times: Int64Array,
+        times: bytes,
         values: bytes,
         statistics: StoredStatistics,
     ) -> None:
-        """Write one chunk of a non-aligned device that is a single page, given its encoded values and their statistics.
+        """Write one chunk of a non-aligned device that is a single page, given its encoded times and values.
 
-        At most `page_rows` points. For `times` see `write_series`.
+        At most `page_rows` points.
         """
-        assert 0 < len(times) == statistics.count <= self._page_rows
-        entry = self._begin(device, measurement, times)
-        body = self._times_of_page(times, 0, len(times)) + values
+        assert 0 < statistics.count <= self._page_rows
+        entry = self._begin(device, measurement)
+        body = b"".join((uvar(len(times)), times, values))
         page = _Page(statistics, len(body), compress(compressor, body))
-        self._write_chunk(entry, _Header(measurement, type_, compressor, encoding, 0), [page])
+        self._write_chunk(entry, _header(measurement, type_, compressor, encoding, 0), [page])
 
-    def _begin(self, device: str, measurement: str, times: Int64Array) -> _Device:
+    def _begin(self, device: str, measurement: str) -> _Device:
         """Begin a chunk of a non-aligned device."""
-        if times is not self._times:
-            assert _rises(times)
-            self._times = times
-            self._encoded_times.clear()
         entry = self._device(device, aligned=False)
         if self._group is not entry or measurement in self._in_group:
             self._start_group(entry)
@@ -206,7 +209,7 @@ class TsFileWriter:
             part = times[start:stop]
             body = encode_times(part)
             pages.append(_Page(stats.of_times(part), len(body), compress(compressor, body)))
-        self._write_chunk(entry, _Header(_TIME_NAME, None, compressor, Encoding.TS_2DIFF, TIME_MASK), pages)
+        self._write_chunk(entry, _header(_TIME_NAME, None, compressor, Encoding.TS_2DIFF, TIME_MASK), pages)
         for column in columns:
             assert len(column.column) == len(times)
             assert column.column.type is column.type
@@ -246,7 +249,8 @@ class TsFileWriter:
         devices = sorted(self._devices.values(), key=lambda d: segments_key(d.segments))
         area, tables = build_index(out.position, [(d.segments, d.encode_series()) for d in devices])
         out.add(*area)
-        bloom = BloomFilter.of([bloom_key(d.segments, name) for d in devices for name in d.series])
+        prefixes = [(bloom_key(d.segments, ""), d.series) for d in devices]
+        bloom = BloomFilter.of([prefix + name for prefix, series in prefixes for name in series])
         out.add(encode_metadata(tables, separator, bloom))
         out.flush()
         return TsFileSummary(out.position, out.crc32, {path: d.span() for path, d in self._devices.items()})
@@ -286,7 +290,7 @@ class TsFileWriter:
         )
         pages = [self._value_page(times, column, encoding, valid, start, stop) for start, stop in bounds]
         empty = not any(page.statistics.count for page in pages)
-        header = _Header(column.measurement, column.type, column.compressor, encoding, VALUE_MASK)
+        header = _header(column.measurement, column.type, column.compressor, encoding, VALUE_MASK)
         self._write_chunk(device, header, [] if empty else pages)
 
     @staticmethod
@@ -325,8 +329,7 @@ class TsFileWriter:
         return chunk
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(NamedTuple):
     """An encoded page; an uncompressed `size` of 0 is a page without points."""
 
     statistics: StoredStatistics
@@ -336,32 +339,40 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """The fields of a chunk's header; `type` None is the time column."""
+    """The header of a chunk; `type` None is the time column. Made by `_header`."""
 
     measurement: str
     type: DataType | None
-    compressor: Compressor
-    encoding: Encoding
     mask: int
+    #: The measurement, encoded.
+    name: bytes
+    #: Type, compressor and encoding, encoded.
+    ids: bytes
 
     def encode(self, size: int, *, many: bool) -> bytes:
         """Return the header's bytes, for `size` bytes of pages."""
         marker = self.mask | (MANY_PAGES if many else ONE_PAGE)
-        type_ = VECTOR_TYPE if self.type is None else self.type
-        ids = bytes((type_, self.compressor, self.encoding))
-        return b"".join((bytes((marker,)), vstr(self.measurement), uvar(size), ids))
+        return b"".join((bytes((marker,)), self.name, uvar(size), self.ids))
+
+
+@lru_cache(_HEADERS_MAX)
+def _header(measurement: str, type_: DataType | None, compressor: Compressor, encoding: Encoding, mask: int) -> _Header:
+    ids = bytes((VECTOR_TYPE if type_ is None else type_, compressor, encoding))
+    return _Header(measurement, type_, mask, vstr(measurement), ids)
 
 
 def _value_header(column: AlignedColumn) -> _Header:
-    return _Header(column.measurement, column.type, column.compressor, column.encoding, VALUE_MASK)
+    return _header(column.measurement, column.type, column.compressor, column.encoding, VALUE_MASK)
 
 
 def _raw_header(name: str, chunk: RawChunk, mask: int) -> _Header:
-    return _Header(name, chunk.type, chunk.compressor, chunk.encoding, mask)
+    return _header(name, chunk.type, chunk.compressor, chunk.encoding, mask)
 
 
 class _Series:
     """The index entry of one series, while the file is being written."""
+
+    __slots__ = ("chunks", "header", "last")
 
     def __init__(self, header: _Header) -> None:
         #: Header of the last chunk.
@@ -382,11 +393,13 @@ class _Series:
     def encode(self) -> bytes:
         header = self.header
         whole = stats.merge([chunk for _, chunk in self.chunks])
-        return encode_series(header.mask, header.measurement, header.type, whole, self.chunks)
+        return encode_series(header.mask, header.name, header.type, whole, self.chunks)
 
 
 class _Device:
     """The index entries of one device, while the file is being written."""
+
+    __slots__ = ("aligned", "segments", "series")
 
     def __init__(self, segments: Segments, *, aligned: bool) -> None:
         self.segments = segments

@@ -16,6 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import mmh3
+import numpy as np
+
+from saros_storage.base.types import Int64Array
+from saros_storage.kernels.codecs.bit_reader import UInt64Array
 
 _ERROR_RATE = 0.05
 _BITS_MIN = 256
@@ -40,30 +44,28 @@ class BloomFilter:
         count = len(keys) + sum(not key.isascii() for key in keys)
         size = max(_BITS_MIN, int(-count * math.log(_ERROR_RATE) / math.log(2) ** 2) + 1)
         hashes = min(_HASHES_MAX, int(-math.log(_ERROR_RATE) / math.log(2)) + 1)
-        bits = bytearray(size // 8 + 1)
-        for key in keys:
-            raw = key.encode()
-            for index in _indices(raw, size, hashes):
-                bits[index >> 3] |= 1 << (index & 7)
-            if not raw.isascii():
-                for index in _signed_indices(raw, size, hashes):
-                    bits[index >> 3] |= 1 << (index & 7)
-        return BloomFilter(bytes(bits).rstrip(b"\0"), size, hashes)
+        raws = [key.encode() for key in keys]
+        foreign = [raw for raw in raws if not raw.isascii()]
+        seeds = _SEEDS[:hashes]
+        bits = np.zeros(size, np.bool_)
+        bits[_indices(_standard_hashes(raws, seeds), size)] = True
+        if foreign:
+            signed = [signed_tail_hash(raw, seed) for raw in foreign for seed in seeds]
+            bits[_indices(np.array(signed, np.uint64), size)] = True
+        return BloomFilter(np.packbits(bits, bitorder="little").tobytes().rstrip(b"\0"), size, hashes)
 
 
-def _indices(raw: bytes, size: int, hashes: int) -> list[int]:
-    return [_index(sum(mmh3.hash64(raw, seed, True)), size) for seed in _SEEDS[:hashes]]
+def _standard_hashes(raws: Sequence[bytes], seeds: Sequence[int]) -> UInt64Array:
+    """Return h1 + h2 (mod 2**64) of each key with each seed."""
+    digests = b"".join([mmh3.hash_bytes(raw, seed, True) for seed in seeds for raw in raws])
+    halves = np.frombuffer(digests, np.uint64).reshape(-1, 2)
+    return halves[:, 0] + halves[:, 1]
 
 
-def _signed_indices(raw: bytes, size: int, hashes: int) -> list[int]:
-    return [_index(signed_tail_hash(raw, seed), size) for seed in _SEEDS[:hashes]]
-
-
-def _index(total: int, size: int) -> int:
-    low = (total & 0xFFFFFFFF) ^ 0x80000000
-    signed = low - 0x80000000
+def _indices(totals: UInt64Array, size: int) -> Int64Array:
+    signed = totals.astype(np.uint32).view(np.int32).astype(np.int64)
     # Java's abs of the smallest int is negative; its filter then uses bit 0.
-    return 0 if signed == -0x80000000 else abs(signed) % size
+    return np.where(signed == -0x80000000, 0, np.abs(signed) % size)
 
 
 def signed_tail_hash(raw: bytes, seed: int) -> int:

@@ -86,7 +86,8 @@ def vstr(text: str | None) -> bytes:
     if text is None:
         return _SMALL_UVARS[1]
     raw = text.encode()
-    return var(len(raw)) + raw
+    size = len(raw)
+    return (_SMALL_UVARS[2 * size] if size < 64 else var(size)) + raw
 
 
 def prefixed(raw: bytes) -> bytes:

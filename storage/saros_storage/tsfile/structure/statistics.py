@@ -129,7 +129,10 @@ def _of_page(times: Int64Array, column: Column) -> StoredStatistics:
 
 
 def of_rows(type_: DataType, times: Int64Array, values: NumericArray) -> Iterator[StoredStatistics]:
-    """Yield `of_points` of each row of two matrices of the same shape, with at least one column."""
+    """Yield `of_points` of each row of a matrix with at least one column.
+
+    The rows of `times` begin and end with the first and last time of the points.
+    """
     lows: list[Stored]
     highs: list[Stored]
     if type_ is DataType.BOOLEAN:
@@ -144,7 +147,7 @@ def of_rows(type_: DataType, times: Int64Array, values: NumericArray) -> Iterato
             dtype = np.int64 if type_ in (DataType.INT32, DataType.DATE) else np.float64
             totals = np.add.reduce(values, axis=1, dtype=dtype)
     bounds = times[:, 0].tolist(), times[:, -1].tolist(), values[:, 0].tolist(), values[:, -1].tolist()
-    return map(StoredStatistics, [times.shape[1]] * len(times), *bounds, lows, highs, totals.tolist())
+    return map(StoredStatistics, [values.shape[1]] * len(values), *bounds, lows, highs, totals.tolist())
 
 
 def _extremes_without_nan(values: NumericArray) -> tuple[float, float]:
@@ -170,6 +173,8 @@ def _of_text(type_: DataType, start: int, end: int, values: TextArray) -> Stored
 
 def merge(parts: Sequence[StoredStatistics]) -> StoredStatistics:
     """Return the statistics of consecutive parts of one series, given in time order."""
+    if len(parts) == 1:
+        return parts[0]
     parts = [p for p in parts if p.count]
     if len(parts) <= 1:
         return parts[0] if parts else NOTHING
