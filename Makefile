@@ -1,8 +1,8 @@
-# The list of verbs. `make run` and `make test` need Python 3.11 to 3.13 and nothing installed by hand
-# (Java, if present, also lets the tests regenerate the parser).
+# The list of targets. `make run` and `make test` need only Python 3.11 to 3.13
+# (with Java, the tests also regenerate the parser).
 PYTHON ?= python3
 BIN := .venv/bin
-# Test processes: more than a machine of two cores has, since many tests wait for clusters.
+# Test processes: more than the two cores of a small machine, since many tests wait for clusters.
 WORKERS ?= 3
 MINUTES ?= 10
 IOTDB_PORT ?= 6667
@@ -36,9 +36,9 @@ help:           ## this list
 run: .venv/.installed ## open the shell on an embedded database in ./data (or run the statements on standard input)
 	@$(BIN)/saros shell ./data
 
-test: lint types imports unit ## everything that must hold
+test: lint types imports unit ## all checks: style, types, imports, tests
 
-quick: .venv/.dev ## the tests that take under a second each, without style and types: a first answer in two minutes
+quick: .venv/.dev ## only the tests that take under a second each: a first result in two minutes
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 -m "not slow and not speed"
 
 check-slow: .venv/.dev ## fail tests over a second that are not marked slow; needs a quiet machine
@@ -51,15 +51,15 @@ lint: .venv/.dev ## style
 types: .venv/.dev ## mypy, strict
 	@$(BIN)/mypy
 
-imports: .venv/.dev ## who may import whom
+imports: .venv/.dev ## check which packages may import which
 	@$(BIN)/lint-imports
 
-quick unit: export PYTHONDONTWRITEBYTECODE := # the processes that tests start begin as a user's do; rewritten tests are kept
-unit: .venv/.dev ## all tests: WORKERS files at a time, the slowest first; what compares times, alone
+quick unit: export PYTHONDONTWRITEBYTECODE := # processes started by tests use bytecode caches, as a user's do
+unit: .venv/.dev ## all tests: WORKERS files at a time, the slowest first; tests that compare times run alone
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 1 -m "not speed" --durations=15
 	@$(BIN)/python -m pytest -m speed
 
-format: .venv/.dev ## rewrite the code as ruff wants it
+format: .venv/.dev ## format the code with ruff, and fix what it can fix
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
@@ -78,7 +78,7 @@ console:        ## bundle the console from server/console, and copy its charts f
 bench: .venv/.dev ## the micro-benchmarks
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
-campaign-kill: .venv/.dev ## kill -9 during ingest, ROUNDS times; nothing acknowledged may be lost
+campaign-kill: .venv/.dev ## kill -9 during ingest, ROUNDS times; no acknowledged write may be lost
 	@$(BIN)/python benchmarks/campaign_kill.py --rounds $(ROUNDS)
 
 campaign-power: .venv/.dev ## CUTS power cuts of a FILE_SYSTEM (ext4, xfs) in an image file; needs root; nothing acknowledged may be lost
@@ -87,56 +87,56 @@ campaign-power: .venv/.dev ## CUTS power cuts of a FILE_SYSTEM (ext4, xfs) in an
 campaign-cluster: .venv/.dev ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
 	@$(BIN)/python benchmarks/campaign_cluster.py --cycles $(CYCLES) --nodes $(NODES)
 
-campaign-growth: .venv/.dev ## nodes join and leave a cluster of processes under load, and FAULTS befall it; nothing may be lost
+campaign-growth: .venv/.dev ## nodes join and leave a cluster of processes under load, with FAULTS faults; no write may be lost
 	@$(BIN)/python benchmarks/campaign_growth.py --faults $(FAULTS)
 
-experiments: .venv/.dev ## the thesis's experiments on growing, in shape: numbers and plots into docs/experiments
+experiments: .venv/.dev ## the thesis's experiments on growing, scaled down: numbers and plots into docs/experiments
 	@$(BIN)/python benchmarks/experiments.py
 
-campaign-sim: .venv/.dev ## simulated clusters on new seeds, for MINUTES; nothing bad may happen
+campaign-sim: .venv/.dev ## simulated clusters on new seeds, for MINUTES; no safety rule may be violated
 	@$(BIN)/python benchmarks/campaign_sim.py --minutes $(MINUTES)
 
-campaign-mutants: .venv/.dev ## mistakes planted one at a time; the simulated clusters must find each
+campaign-mutants: .venv/.dev ## plant mistakes one at a time; the simulated clusters must find each
 	@$(BIN)/python benchmarks/campaign_sim.py --mutants
 
 campaign-automutants: .venv/.dev ## small changes of the code on which data depends (of a ROOM), for MINUTES; nine of ten must be found
 	@$(BIN)/python benchmarks/campaign_automutants.py --minutes $(MINUTES) --room "$(ROOM)"
 
-explore: .venv/.dev ## the protocol of growing and shrinking, in all interleavings of a small cluster
+explore: .venv/.dev ## check all interleavings of the protocol of growing and shrinking, for a small cluster
 	@$(BIN)/python benchmarks/explore_expansion.py
 
-campaign-storage: .venv/.dev ## all crashes of fixed stories; then random ones, failing disks and bad files, for MINUTES; nothing may be lost
+campaign-storage: .venv/.dev ## all crashes of fixed stories; then random stories, failing disks and bad files, for MINUTES; no write may be lost
 	@$(BIN)/python benchmarks/campaign_storage.py --whole
 	@$(BIN)/python benchmarks/campaign_storage.py --minutes $(MINUTES)
 
-campaign-sql: .venv/.dev ## queries by chance beside a model, and texts that are hardly SQL, for MINUTES; nothing may be wrong
+campaign-sql: .venv/.dev ## random queries compared with a model, and random texts resembling SQL, for MINUTES
 	@$(BIN)/python benchmarks/campaign_sql.py --minutes $(MINUTES)
 
-campaign-sync: .venv/.dev ## senders, servers and clusters: crashes and failing disks, random stories over bad lines, for MINUTES
+campaign-sync: .venv/.dev ## senders, servers and clusters: crashes, failing disks, random stories over unreliable links, for MINUTES
 	@$(BIN)/python benchmarks/campaign_sync.py --minutes $(MINUTES)
 
-campaign-sync-kill: .venv/.dev ## two instances of 10 million points to three nodes; 100 cuts, 20 kills of all sides; it must be exact
+campaign-sync-kill: .venv/.dev ## sync 2 x 10 million points to three nodes, with 100 cuts and 20 kills; the result must be exact
 	@$(BIN)/python benchmarks/campaign_sync_kills.py
 
-campaign-wire: .venv/.dev ## mutated messages of both client protocols, for MINUTES; the server must serve others all the time
+campaign-wire: .venv/.dev ## mutated messages of both client protocols, for MINUTES; the server must keep serving others
 	@$(BIN)/python benchmarks/campaign_wire.py --minutes $(MINUTES)
 
-campaign-http: .venv/.dev ## mutated requests on every route of HTTP, for MINUTES; the server must serve others all the time
+campaign-http: .venv/.dev ## mutated requests on every HTTP route, for MINUTES; the server must keep serving others
 	@$(BIN)/python benchmarks/campaign_http.py --minutes $(MINUTES)
 
-campaign-doors: .venv/.dev ## EXAMPLES random frames through every door into a database and out again; every value must come back
+campaign-doors: .venv/.dev ## EXAMPLES random frames through every way into a database and out; every value must come back
 	@$(BIN)/python benchmarks/campaign_doors.py --examples $(EXAMPLES)
 
-campaign-streaming: .venv/.dev ## a stream of Spark's from Saros to Saros starts again RESTARTS times; no row may be lost or come twice
+campaign-streaming: .venv/.dev ## a Spark stream from Saros to Saros restarts RESTARTS times; no row may be lost or duplicated
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)
 
-compare-iotdb: .venv/.dev ## answers of the IoTDB at IOTDB_PORT (it loses its databases) beside ours; RECORD=1 records them for the tests
+compare-iotdb: .venv/.dev ## compare answers with the IoTDB at IOTDB_PORT (drops its databases); RECORD=1 records them for the tests
 	@$(BIN)/python benchmarks/compare_iotdb.py --port $(IOTDB_PORT) $(if $(RECORD),--record)
 
 simulate-scale: .venv/.dev ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
 	@$(BIN)/python benchmarks/simulate_scale.py
 
-mutants: .venv/.dev ## mistakes planted in storage and sync one at a time; their suites must find each
+mutants: .venv/.dev ## plant mistakes in storage and sync one at a time; their suites must find each
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants
 	@$(BIN)/python benchmarks/campaign_sync.py --mutants
 
@@ -153,5 +153,5 @@ docs: .venv/docs/.installed ## the documentation as a site, in build/docs; a war
 	@.venv/docs/bin/mkdocs build -q
 	@echo "to read it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/docs 8000"
 
-clean:          ## remove what the other verbs made (not ./data)
+clean:          ## remove everything that the other targets made (not ./data)
 	@rm -rf .venv build/docs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/bench_chart.py [--points 100000000] [--folder DIR]
 
-A folder that exists is used again.
+An existing folder is reused.
 """
 
 from __future__ import annotations

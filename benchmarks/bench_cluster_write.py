@@ -1,12 +1,12 @@
-"""Where a write's time goes: batches of 100 rows x 50 doubles, embedded, through a server, and through three nodes.
+"""Time of writes by thread: batches of 100 rows x 50 doubles, embedded, through a server, and through three nodes.
 
 python benchmarks/bench_cluster_write.py [points [clients [nodes ...]]]
 
-Durability is fsync: a batch is acknowledged when a majority of the replicas has synced it. Prints points a second, as a
-share of what one embedded writer reaches too, latencies, and the processor's milliseconds per batch (5,000 points),
-flush included, by the threads that spent them: what a quiet machine could do at most follows from the sum, and other
-work on the machine disturbs it little. One driver connection for all clients, in this process; each node is a process
-of its own. 20 devices in 4 databases; what is loaded once (kernels of flush and compaction) is loaded before.
+Durability is fsync: a batch is acknowledged when a majority of the replicas has synced it. Prints points per second,
+also relative to one embedded writer, latencies, and the processor time per batch (5,000 points, flush included) by
+thread. The sum of the processor time gives the limit of a quiet machine, and is hardly affected by other load. All
+clients share one driver connection in this process; each node is a process of its own. 20 devices in 4 databases;
+kernels of flush and compaction are loaded before the measurement.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SET_NAME = 15
 
 
 def name_threads():
-    """Give the system's threads the names of Python's: /proc shows what each of them spent."""
+    """Name the system's threads after Python's, so that /proc shows the processor time of each."""
     libc = ctypes.CDLL(None)
     run = threading.Thread.run
 
@@ -67,7 +67,7 @@ def free_ports(count):
 
 
 def start(folder, nodes):
-    """The processes, and the target to connect to."""
+    """Start the nodes; return the processes and the target to connect to."""
     ports, cluster = free_ports(2 * nodes), str(uuid.uuid4())
     addresses = {
         NodeId(i + 1): NodeAddress(peer=f"{HOST}:{ports[nodes + i]}", client=f"{HOST}:{ports[i]}") for i in range(nodes)
@@ -90,7 +90,7 @@ def start(folder, nodes):
 
 
 def spent(process):
-    """Seconds of the processor by kind of thread, and how often threads were put to sleep and woken."""
+    """Return the processor seconds by kind of thread, and the number of context switches."""
     found, switches = Counter(), 0
     for task in os.listdir(f"/proc/{process.pid}/task"):
         try:
@@ -115,7 +115,7 @@ def options_of(clients, points):
 
 
 def warm(connection, clients):
-    """Two files of each partition, merged; of a day before, so that nothing that is measured comes late."""
+    """Write and merge two files per partition, a day earlier, so that no measured point is out of order."""
     bench.warm(connection)
     options = options_of(clients, WARM_POINTS)
     bench.make_databases(connection, options.groups)
@@ -128,7 +128,7 @@ def warm(connection, clients):
 
 
 def measure_embedded(folder, points):
-    """Points a second."""
+    """Return the points per second of one embedded writer."""
     with saros.connect(folder, timestamps="epoch", options={"durability": "fsync"}) as connection:
         warm(connection, 1)
         written = bench.write(connection, options_of(1, points))

@@ -1,14 +1,14 @@
-"""Compaction: how fast files are merged, and what queries and writers notice of it.
+"""Compaction: the rate at which files are merged, and its effect on queries and writers.
 
     python benchmarks/bench_compaction.py [--points 10000000] [--seconds 6] [--folder FOLDER]
 
 20 files of one device (10 series, DOUBLE) become one, without limits:
 
     copied        in time order, or files that overlap while the chunks of each series do not
-    merged        files that overlap by half (every point is there twice), or in every row
+    merged        files that overlap by half (every point occurs twice), or in every row
 
-Then, with the default limits, while all that is merged again and again: how long a query takes that decodes 200 000
-points, and how many points a second one writer writes (each alone, then beside compaction).
+Then, with the default limits and repeated compaction: the time of a query that decodes 200 000 points, and the points
+per second of one writer (each alone, then during compaction).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def creates():
 
 
 def fill(folder, times_of, points):
-    """A store with 20 files of the device."""
+    """Make a store with 20 files of the device."""
     store = Store.open(folder, ASKED, LocalDisk(), SystemClock())
     store.change_schema(creates())
     rows = points // FILES // SERIES
@@ -129,11 +129,11 @@ def total(store):
     return [sum(float(b.columns[0].numbers.sum()) for b in read(store, DEVICE, name)) for name in NAMES]
 
 
-# --- what others notice
+# --- effect on queries and writers
 
 
 def latencies(store, seconds):
-    """Milliseconds of queries, one after the other."""
+    """Return the milliseconds of queries, one after the other."""
     found = []
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
@@ -144,7 +144,7 @@ def latencies(store, seconds):
 
 
 def ingest(store, seconds, start):
-    """Points a second of one writer of tablets of 1 000 rows."""
+    """Return the points per second of one writer of tablets of 1 000 rows."""
     rows, written = 1_000, 0
     begun = time.perf_counter()
     while time.perf_counter() - begun < seconds:
@@ -155,7 +155,7 @@ def ingest(store, seconds, start):
 
 
 def beside(folder, work):
-    """What `work(store)` answers while files are merged, MB that were written a second, whether work was done first."""
+    """Run `work(store)` during a merge; return its result, the MB per second written, and whether it ended first."""
     path = os.path.join(folder, "store")
     shutil.copytree(os.path.join(folder, "template"), path)
     store = Store.open(path, LIMITED, LocalDisk(), SystemClock())
@@ -176,7 +176,7 @@ def beside(folder, work):
 
 
 def busy(folder):
-    """Files that are being written."""
+    """Return the files that are being written."""
     return [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".tmp")]
 
 

@@ -1,4 +1,4 @@
-"""What lost, frozen and slow nodes cost others: strong SELECTs and inserts of each database, before and while.
+"""Cost of lost, frozen and slow nodes for the others: strong SELECTs and inserts of each database, before and during.
 
 python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
 
@@ -9,10 +9,10 @@ python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
     restart       3 nodes, 3 replicas; one node killed and started: time until it reads and writes
     groups        20 nodes, 1 replica: point queries, where a read needs one group of 20
 
-One client for each database makes three kinds of calls: a strong SELECT with a range of time, one without, and an
-insert of ten rows. For a database that keeps a majority of its groups, the ratio of its median and of its 99th
-percentile to that of before is what the lost nodes cost; of the others, errors are counted by code, and the longest
-call is printed. Limit of a call: 2 s of fail-over.
+One client per database makes three kinds of calls: a strong SELECT with a time range, one without, and an insert of ten
+rows. For a database whose groups keep their majorities, the ratios of the median and of the 99th percentile to those
+before are the cost of the lost nodes. For the others, errors are counted by code, and the longest call is printed. A
+call fails over for at most 2 s.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import Node, Topology
 
 FAILOVER_S = 2
-#: Kernels are loaded and plans are made by then.
+#: After this time kernels are loaded and plans are cached.
 _WARM_UP_SECONDS = 6
 FAULTED = (sys.executable, str(Path(__file__).resolve().parents[1] / "tests" / "cluster" / "faulted_node.py"))
 OPTIONS = {"SAROS_DURABILITY": "os", "SAROS_WORKER_THREADS": "1"}
@@ -68,12 +68,12 @@ class Calls:
 
 
 def routing_of(nodes: int, replicas: int) -> Routing:
-    """The first routing of such a cluster."""
+    """Return the first routing of such a cluster."""
     return Routing(Topology.first({NodeId(n): Node("", "") for n in range(1, nodes + 1)}, replicas, SLOTS), 1 << 62)
 
 
 def databases_of(routing: Routing, per_group: int) -> dict[str, int]:
-    """Databases of which all data lie in one group, by path: as many of each group."""
+    """Return databases whose data is in one group each, by path: `per_group` of each group."""
     wanted = {int(group): per_group for group in routing.groups}
     found: dict[str, int] = {}
     number = 0
@@ -88,7 +88,7 @@ def databases_of(routing: Routing, per_group: int) -> dict[str, int]:
 
 @contextmanager
 def cluster_of(nodes: int, replicas: int, program: tuple[str, ...] | None = None) -> Iterator[LocalCluster]:
-    """A cluster that answers."""
+    """Run a cluster; yield it when it answers."""
     options = OPTIONS if program is None else {**OPTIONS, "SAROS_DURABILITY": "fsync"}
     with tempfile.TemporaryDirectory() as folder:
         given = {} if program is None else {"program": program}
@@ -99,7 +99,7 @@ def cluster_of(nodes: int, replicas: int, program: tuple[str, ...] | None = None
 
 
 def fill(cluster: LocalCluster, databases: dict[str, int]) -> None:
-    """A device with a thousand rows in each database."""
+    """Write a device with a thousand rows into each database."""
     with saros.connect(f"saros://{','.join(cluster.addresses)}", failover_s=30) as connection:
         for path in databases:
             connection.insert(f"{path}.d", list(range(1000)), {"x": [float(n) for n in range(1000)]})
@@ -129,13 +129,13 @@ def ask(target: str, databases: dict[str, int], seconds: float) -> dict[str, Cal
 
 
 def usual(target: str, databases: dict[str, int], seconds: float) -> dict[str, Calls]:
-    """The calls of a cluster that is warm and whole."""
+    """Return the calls of a cluster that is warm and complete."""
     ask(target, databases, _WARM_UP_SECONDS)
     return ask(target, databases, seconds)
 
 
 def percentile(values: list[float], share: float) -> float:
-    """In seconds."""
+    """Return a percentile of the values, in seconds."""
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
@@ -158,7 +158,7 @@ def compare(before: dict[str, Calls], during: dict[str, Calls], lost: set[str]) 
 
 
 def lost(nodes: int, replicas: int, per_group: int, killed: tuple[int, ...], seconds: float) -> None:
-    """Nodes are killed."""
+    """Measure calls after nodes were killed."""
     routing = routing_of(nodes, replicas)
     databases = databases_of(routing, per_group)
     with cluster_of(nodes, replicas) as cluster:
@@ -173,7 +173,7 @@ def lost(nodes: int, replicas: int, per_group: int, killed: tuple[int, ...], sec
 
 
 def frozen(seconds: float) -> None:
-    """A node is stopped, and nobody lets it go on."""
+    """Measure calls after a node was stopped and not continued."""
     databases = databases_of(routing_of(3, 3), 2)
     with cluster_of(3, 3) as cluster:
         fill(cluster, databases)
@@ -186,7 +186,7 @@ def frozen(seconds: float) -> None:
 
 
 def slow(seconds: float) -> None:
-    """The disk of a leader turns slow."""
+    """Measure calls after the disk of a leader became slow."""
     databases = databases_of(routing_of(3, 3), 2)
     with cluster_of(3, 3, FAULTED) as cluster:
         fill(cluster, databases)
@@ -198,7 +198,7 @@ def slow(seconds: float) -> None:
 
 
 def connected(target: str) -> saros.Connection:
-    """A connection to a node that is starting."""
+    """Return a connection to a node that is starting."""
     while True:
         try:
             return saros.connect(target, failover_s=30)
@@ -207,7 +207,7 @@ def connected(target: str) -> saros.Connection:
 
 
 def restart(_: float) -> None:
-    """A node is killed and started again."""
+    """Kill a node, start it again, and measure the time until it reads and writes."""
     databases = databases_of(routing_of(3, 3), 2)
     with cluster_of(3, 3) as cluster:
         fill(cluster, databases)
@@ -225,7 +225,7 @@ def restart(_: float) -> None:
 
 
 def groups(seconds: float) -> None:
-    """Point queries where a read needs few of many groups."""
+    """Measure point queries that need few of many groups."""
     databases = databases_of(routing_of(20, 1), 1)
     with cluster_of(20, 1) as cluster:
         fill(cluster, databases)
@@ -257,7 +257,7 @@ def say(text: str) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the given scenarios."""
     parser = argparse.ArgumentParser(description="What lost, frozen and slow nodes cost others.")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", choices=[*SCENARIOS, []], help=", ".join(SCENARIOS))
     parser.add_argument("--seconds", type=float, default=6)

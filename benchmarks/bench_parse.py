@@ -1,4 +1,4 @@
-"""What a statement costs before planning, in ms: cold, warm, from the statement cache, by the INSERT fast path.
+"""Cost of a statement before planning, in ms: cold, warm, from the statement cache, by the INSERT fast path.
 
     python benchmarks/bench_parse.py [--rounds 200]
 
@@ -44,7 +44,7 @@ def best(work, rounds):
 
 
 def first(text, *, warmed):
-    """Milliseconds of the first parse in a new process."""
+    """Return the milliseconds of the first parse in a new process."""
     program = (
         "import sys, time\n"
         "from saros_grammar import parser\n"

@@ -1,4 +1,4 @@
-"""Raft's messages between two processes and back: alone, and with 32 on their way; beside bare TCP, and a call.
+"""Round trips of Raft messages between two processes: single, and with a window of 32; compared with TCP and a call.
 
 python benchmarks/bench_peers.py
 """
@@ -27,7 +27,7 @@ SIZE = struct.Struct("<I")
 
 
 class GrpcEnd:
-    """`receive` gets each message's data."""
+    """A gRPC endpoint; `receive` gets the data of each message."""
 
     def __init__(self, node, other, receive):
         self._node, self._other = node, other
@@ -50,7 +50,7 @@ class GrpcEnd:
 
 
 class TcpEnd:
-    """Lengths and bytes over a socket for each direction, a thread that reads."""
+    """A TCP endpoint: length-prefixed messages on a socket per direction, and a reading thread."""
 
     def __init__(self, _, __, receive):
         self._receive = receive
@@ -76,7 +76,7 @@ ENDS = {"grpc": GrpcEnd, "tcp": TcpEnd}
 
 
 def echo(kind, port):
-    """The other process: all that comes goes back, until standard input ends."""
+    """Run the other process: send every message back, until standard input ends."""
 
     def back(data):
         end.send(data)
@@ -88,7 +88,7 @@ def echo(kind, port):
 
 
 def trips(end, arrived, data, count):
-    """Seconds of each round trip, and seconds for each with a window."""
+    """Return the seconds of each single round trip, and the seconds per round trip with a window."""
     times = []
     for number in range(count + 50):
         started = time.perf_counter()

@@ -2,11 +2,11 @@
 
 python benchmarks/bench_prometheus.py [--rounds N]
 
-A server process of its own. Requests are made beforehand: of 10,000 series x 1 sample, once for series that are new; of
-2,000 series x 1 sample (Prometheus' default, one scrape of many targets), and of 500 series x 4. Then what was written
-is read: one series, 500, and all.
+The server is a process of its own. Requests are generated beforehand: 10,000 series x 1 sample, once for new series;
+2,000 series x 1 sample (Prometheus' default, one scrape of many targets); and 500 series x 4. Then the written samples
+are read: one series, 500, and all.
 
-Other load on the machine changes the samples per second, and hardly the processor time per sample.
+Other load on the machine affects the samples per second, but hardly the processor time per sample.
 """
 
 from __future__ import annotations

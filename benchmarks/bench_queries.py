@@ -2,18 +2,19 @@
 
 python benchmarks/bench_queries.py [--workers 1 2] [--points 10_000] [--only WORD] [--heavy] [--cache B] [--awake]
 
-Ten groups of ten devices of ten DOUBLE sensors with so many points each, in files; a tenth of each device's is read
-back at random places. `last` asks for all series of a store of 10,000: *cold* in a process that has just opened the
-folder, *warm* again, *written* after a batch to each device, *flushed* after a flush. `many` counts the points of
-100,000 series.
+Ten groups of ten devices of ten DOUBLE sensors with `--points` points each, in files; queries read a tenth of a device
+at random places. `last` queries all series of a store of 10,000: *cold* in a process that has just opened the folder,
+*warm* repeated, *written* after a batch to each device, *flushed* after a flush. `many` counts the points of 100,000
+series.
 
-`--heavy`: statements of seconds, each over all points of ten devices of ten sensors, 1.5 million points each, that are
-decoded from files unless `--cache` says otherwise; batches are let go of as they come. `cpu` is the process's.
+`--heavy`: statements of several seconds, each over all points of ten devices of ten sensors, 1.5 million points each,
+which are decoded from files unless `--cache` is given; batches are released as they arrive. `cpu` is the processor time
+of the process.
 
-The ratio of one worker to two says how well a query is spread: 2 is best. Each statement goes to a database of one
-worker and at once to one of two (copies of one folder), and the ratio is the median of these pairs'. `--awake`:
-processes of idle priority keep all processors awake, for virtual machines on which a second one takes longer to come
-than a query.
+The ratio of one worker to two measures how well a query is parallelized; 2 is best. Each statement runs on a database
+with one worker and directly after that on one with two (copies of one folder); the ratio is the median over these
+pairs. `--awake`: processes of idle priority keep all processors awake, for virtual machines on which waking the second
+one takes longer than a query.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ START = 1_700_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is in the folder of the kinds of queries: groups of devices of DOUBLE sensors."""
+    """The data of the queried folder: groups of devices of DOUBLE sensors."""
 
     groups: int
     devices: int
@@ -55,7 +56,7 @@ class Shape:
 
 
 def fill(folder: str, shape: Shape) -> None:
-    """Make the folder."""
+    """Create the folder."""
     rng = np.random.default_rng(1)
     with saros.connect(folder, options={"durability": "os"}) as db:
         for group in range(shape.groups):
@@ -69,7 +70,7 @@ def fill(folder: str, shape: Shape) -> None:
 
 
 def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
-    """A statement of each kind, at a random place."""
+    """Return functions that make a statement of each kind, at a random place."""
     points = shape.points
     end = START + points * STEP_MS
 
@@ -106,7 +107,7 @@ def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
 
 
 def heavy_kinds(shape: Shape) -> dict[str, str]:
-    """Statements that read all points there are."""
+    """Return statements that read all points."""
     end = START + shape.points * STEP_MS
     return {
         "windows": f"select avg(*) from root.** group by ([{START}, {end}), 10m)",
@@ -118,14 +119,14 @@ def heavy_kinds(shape: Shape) -> dict[str, str]:
 
 
 def milliseconds(db: saros.Connection, text: str) -> float:
-    """One statement, its result read as Arrow blocks."""
+    """Return the milliseconds of one statement, whose result is read as Arrow blocks."""
     started = time.perf_counter()
     db.execute(text).fetch_arrow()
     return (time.perf_counter() - started) * 1e3
 
 
 def streamed_seconds(db: saros.Connection, text: str) -> tuple[float, float]:
-    """One statement, its batches read and let go of: seconds by the clock, and of the processors."""
+    """Run one statement and release its batches; return wall-clock and processor seconds."""
     started, cpu = time.perf_counter(), time.process_time()
     for _ in db.execute(text).fetch_batches():
         pass
@@ -133,7 +134,7 @@ def streamed_seconds(db: saros.Connection, text: str) -> tuple[float, float]:
 
 
 def times_of(databases: list[saros.Connection], make: Callable[[random.Random], str]) -> list[list[float]]:
-    """Warm times of a kind, by round and database."""
+    """Return warm times of a kind, by round and database."""
     chance = random.Random(7)
     first = make(chance)
     for db in databases:
@@ -147,12 +148,12 @@ def times_of(databases: list[saros.Connection], make: Callable[[random.Random], 
 
 
 def percentile(found: list[float], share: float) -> float:
-    """Of sorted values."""
+    """Return a percentile of sorted values."""
     return found[min(int(len(found) * share), len(found) - 1)]
 
 
 def show_kinds(folder: str, shape: Shape, workers: list[int], only: str, cache: str) -> None:
-    """A line for each kind."""
+    """Print a line for each kind."""
     print(f"{'ms, kind':<26}" + "".join(f"{f'p50 of {w}':>10}{'p95':>9}{'p99':>9}" for w in workers) + f"{'ratio':>8}")
     with ExitStack() as stack:
         databases = [stack.enter_context(opened(folder, count, cache)) for count in workers]
@@ -167,7 +168,7 @@ def show_kinds(folder: str, shape: Shape, workers: list[int], only: str, cache: 
 
 
 def show_heavy(folder: str, shape: Shape, workers: list[int], only: str, cache: str) -> None:
-    """A line for each heavy statement: medians, and of the pairs' ratios."""
+    """Print a line for each heavy statement: medians of the times and of the pairs' ratios."""
     print(f"{'seconds':<16}" + "".join(f"{f'by {w}':>8}{'cpu':>8}" for w in workers) + f"{'ratio':>8}  from to")
     with ExitStack() as stack:
         databases = [stack.enter_context(opened(folder, count, cache)) for count in workers]
@@ -184,14 +185,14 @@ def show_heavy(folder: str, shape: Shape, workers: list[int], only: str, cache: 
 
 
 def opened(folder: str, workers: int, cache: str) -> saros.Connection:
-    """A database of so many workers on a copy of the folder."""
+    """Open a database with `workers` workers on a copy of the folder."""
     copy = shutil.copytree(folder, f"{folder}-{workers}")
     options = {"worker_threads": workers, "durability": "os", "chunk_cache_bytes": cache}
     return saros.connect(copy, options=options)
 
 
 def show_last(folder: str, name: str, *, aligned: bool) -> None:
-    """LAST of 10,000 series: cold, warm, written to, flushed."""
+    """Measure LAST of 10,000 series: cold, warm, written to, flushed."""
     options = {"durability": "os"}
     times = START + np.arange(1_000) * STEP_MS
     columns = {f"s{n}": np.arange(1_000) + n / 2 for n in range(SENSORS)}
@@ -219,7 +220,7 @@ def show_last(folder: str, name: str, *, aligned: bool) -> None:
 
 
 def show_many(folder: str) -> None:
-    """count(*) of 100,000 series, and a join of 11,110."""
+    """Measure count(*) of 100,000 series, and a join of 11,110."""
     with saros.connect(folder, options={"durability": "os"}) as db:
         for number in range(MANY_DEVICES):
             columns = {f"s{n}": np.array([1.0, 2.0]) for n in range(SENSORS)}
@@ -231,7 +232,7 @@ def show_many(folder: str) -> None:
 
 
 def many_line(folder: str, text: str) -> str:
-    """In a process of its own: what a statement over very many series takes, the first time and again."""
+    """Measure a statement over very many series in a process of its own: the first time and repeated."""
     with saros.connect(folder, options={"durability": "os"}) as db:
         db.execute("select count(s0) from root.m.d0").fetch_arrow()
         idle = resident_bytes()
@@ -248,12 +249,12 @@ def many_line(folder: str, text: str) -> str:
 
 
 def resident_bytes() -> int:
-    """What this process has in memory."""
+    """Return the resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def keep_awake(processor: int) -> None:
-    """Count on one processor, when nothing else wants it, until the parent ends."""
+    """Keep one processor busy at idle priority until the parent ends."""
     parent = os.getppid()
     os.sched_setaffinity(0, {processor})
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -263,7 +264,7 @@ def keep_awake(processor: int) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the queries that the arguments select."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--points", type=int, default=10_000)

@@ -2,10 +2,10 @@
 
 python benchmarks/bench_remote_read.py [million points]
 
-The holder is a process of its own. `blocks` are made before and kept in its memory: what codec and transport take.
-`join` reads a hundred series side by side, a block of each in turn, so that most have no stream. `store` is a real one
-without a cache, whose files are decoded on the way; beside it, the same scan in the holder's process. `average` is
-what AggregateScan does for `count` and `avg`, over all of time or in windows of 600 and of 60 points.
+The holder is a process of its own. `blocks` are made beforehand and kept in its memory, which measures codec and
+transport. `join` reads a hundred series side by side, a block of each in turn, so that most have no stream. `store` is
+a real store without a cache, whose files are decoded during the read; next to it, the same scan in the holder's
+process. `average` is the work of AggregateScan for `count` and `avg`, over all time or in windows of 600 and 60 points.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ TEXTS = ScanRequest("root.db.t", ("v",), (DataType.TEXT,), False)
 
 
 class Kept:
-    """A view whose readers give blocks that are kept, by device."""
+    """A view whose readers return kept blocks, by device."""
 
     def __init__(self, points, kept):
         self._points = points
@@ -111,7 +111,7 @@ def _fill(folder, points):
 
 
 def hold(points, pipe):
-    """The holder's process."""
+    """Run the holder's process."""
     with tempfile.TemporaryDirectory() as folder:
         store = _fill(folder, points)
         kept = {}
@@ -140,7 +140,7 @@ def _drain(reader):
 
 
 def _best(run):
-    """Seconds and bytes of the best round."""
+    """Return seconds and bytes of the best round."""
     found = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
@@ -185,7 +185,7 @@ class Remote:
 
 
 def _average(peers, group, points, window):
-    """The scan's bytes."""
+    """Run the scan and return its bytes."""
     double = DataType.DOUBLE
     column = (InputColumn(0, double),)
     calls = (AggregateCall("count", column, DataType.INT64), AggregateCall("avg", column, double))

@@ -1,13 +1,13 @@
-"""Spark and Saros on one machine: reading, a pushed-down average, writing, each beside what it competes with.
+"""Spark and Saros on one machine: reading, a pushed-down average, writing, each next to its alternatives.
 
     python benchmarks/bench_spark.py [--rows 5000] [--rounds 3] [--reads]
 
---rows is of each of 100 devices with 10 DOUBLE sensors: 5,000 are 5 million values, 50,000 are 50 million. With --reads
-nothing is written, and nothing read in eight tasks.
+--rows is the number of rows of each of 100 devices with 10 DOUBLE sensors: 5,000 are 5 million values, 50,000 are 50
+million. With --reads nothing is written, and nothing is read in eight tasks.
 
-Wall seconds, in rounds, and ratios of their medians. The server is a process of its own; Parquet lies on the same disk.
-What is read "of nobody" or written to "nobody" shows what Spark takes by itself: a source in Python has the same
-batches in mapped files, or drops what it is given.
+Wall-clock seconds, in rounds, and ratios of their medians. The server is a process of its own; Parquet is on the same
+disk. Reading from and writing to the format `nobody` measures Spark itself: a Python source that has the same batches
+in mapped files, or drops the rows that it gets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from saros_spark.read.scanning import planned, read_task
 
 DEVICES, SENSORS = 100, 10
 T0 = 1_700_000_000_000
-#: Values that are written, at most; of more rows some groups of devices.
+#: The most values that are written; with more rows, only some groups of devices are.
 WRITTEN = 5_000_000
 
 
@@ -116,7 +116,7 @@ def compare_reads(spark: Any, url: str, folder: Path, rows: int, rounds: int, *,
 
 
 def by_tuples(spark: Any, url: str, schema_read: Any) -> Any:
-    """What a reader without Arrow costs; of a tenth of the devices."""
+    """Read a tenth of the devices with a reader without Arrow, for its cost."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     class Tuples(DataSourceReader):
@@ -144,7 +144,7 @@ def by_tuples(spark: Any, url: str, schema_read: Any) -> Any:
 
 
 def keep(folder: Path, schema_read: Any, options: Mapping[str, str]) -> str:
-    """The batches that Spark gets of a relation, in files, one for each of its tasks; the folder."""
+    """Write the batches of a relation to files, one per task of Spark, and return the folder."""
     folder.mkdir()
     given = scan_options(options)
     schema = from_spark(schema_read)
@@ -156,7 +156,7 @@ def keep(folder: Path, schema_read: Any, options: Mapping[str, str]) -> str:
 
 
 def register_nobody(spark: Any) -> None:
-    """Make the format `nobody` known: it reads the batches that were kept, and drops those that are written."""
+    """Register the format `nobody`, which reads the kept batches and drops written ones."""
     from pyspark.sql.datasource import (
         DataSource,
         DataSourceArrowWriter,
@@ -227,7 +227,7 @@ def compare_writes(spark: Any, url: str, folder: Path, points: int, rounds: int)
 
 
 def flushed(url: str, write: Callable[[], object]) -> None:
-    """A write until its points are where bulk's are: in sealed files."""
+    """Write, and flush until the points are in sealed files, as those of bulk writes are."""
     write()
     with saros.connect(url) as connection:
         connection.execute("flush")
@@ -238,7 +238,7 @@ def drain(frame: Any) -> None:
 
 
 def measured(rounds: int, work: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-    """Median seconds of each, in rounds after one that does not count, so that all see the same machine."""
+    """Return the median seconds of each work, in alternating rounds after one that does not count."""
     taken: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(rounds + 1):
         for name, run in work.items():

@@ -1,15 +1,16 @@
-"""Where the time of each kind of `saros bench`'s queries goes, embedded: medians in milliseconds.
+"""Stages of each kind of query of `saros bench`, embedded: medians in milliseconds.
 
 python benchmarks/bench_stages.py [--points 5_000_000] [--queries 100]
 
-    parse       text to statement: the statement cache, or ANTLR where the shape is new
+    parse       text to statement: the statement cache, or ANTLR for a new shape
     plan        statement to plan: the plan cache, or analysis, planner and optimiser
-    start       rights, view of the store, drivers handed to the scheduler
-    wait        for blocks: what operators do, on other threads, and handing over
-      scan, other     of that the operators' own time, scans and the rest, as EXPLAIN ANALYZE tells of one such query
+    start       privileges, view of the store, submission of drivers to the scheduler
+    wait        for blocks: the work of operators on other threads, and hand-overs
+      scan, other     the operators' part of it, scans and the rest, from EXPLAIN ANALYZE of one such query
     driver      blocks to an Arrow table, cursor
 
-`first` is all of the first query of a kind: nothing is cached. The plant is that of `saros bench`, written beforehand.
+`first` is the total of the first query of a kind, when nothing is cached. The data is that of `saros bench`, written
+beforehand.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _OPERATOR = re.compile(r"^ +(\w+).*  rows \d+  blocks \d+  time ([\d.]+) ms")
 
 @contextmanager
 def timed(spent: dict[str, float]) -> Iterator[None]:
-    """While it lasts, calls of the stages add their seconds to `spent`."""
+    """Add the seconds of calls of the stages to `spent` within this context."""
 
     def around(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -66,7 +67,7 @@ def timed(spent: dict[str, float]) -> Iterator[None]:
 
 
 def measured(connection: saros.Connection, text: str) -> dict[str, float]:
-    """Milliseconds of one query by stage."""
+    """Return the milliseconds of one query by stage."""
     spent = dict.fromkeys(STAGES, 0.0)
     with timed(spent):
         started = time.perf_counter()
@@ -84,7 +85,7 @@ def measured(connection: saros.Connection, text: str) -> dict[str, float]:
 
 
 def operators(connection: saros.Connection, text: str) -> dict[str, float]:
-    """Milliseconds of the operators' own work; LAST and aggregates over scans count as scans."""
+    """Return the milliseconds of the operators' own work; LAST and aggregates over scans count as scans."""
     found = {"scan": 0.0, "other": 0.0}
     for (line,) in connection.execute(f"explain analyze {text}").fetchall():
         operator = _OPERATOR.match(line)
@@ -94,7 +95,7 @@ def operators(connection: saros.Connection, text: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the queries and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=5_000_000)
     parser.add_argument("--queries", type=int, default=100)

@@ -1,14 +1,14 @@
-"""A round of sealed files to a server, beside a bare copy of the same files, both over the same proxy.
+"""A sync round of sealed files to a server, compared with a bare copy of the same files over the same proxy.
 
     python benchmarks/bench_sync.py [--points 10000000] [--pairs 3] [--line 125e6] [--nodes 3]
 
-`--line`: bytes a second that each link of the proxy lets through; else as many as it can carry.
-`--nodes`: two instances of so many points send at once to a cluster of so many nodes with three replicas, beside two
-copies at once; else it is one instance and one server.
-The copy reads the files, sends them through one connection, and whoever takes them writes and syncs one file: nobody
-would notice a byte that changed on the way. The checked copy does what a round promises of each file, one after the
-other: SHA-256 at both ends, fsync, then a look at every page. Sender, proxy and receiver are processes of their own;
-the processor time of each is told.
+`--line`: bytes per second of each link of the proxy; by default unlimited.
+`--nodes`: two instances send concurrently to a cluster of this many nodes with three replicas, compared with two
+concurrent copies; by default one instance sends to one server.
+The copy reads the files and sends them through one connection; the receiver writes and syncs one file, and would not
+notice a changed byte. The checked copy gives the guarantees of a round for each file, one after the other: SHA-256 at
+both ends, fsync, then a check of every page. Sender, proxy and receiver are processes of their own; the processor time
+of each is printed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Worker
 
 _DEVICES, _EDGES = 10, 2
-#: So long after its start a node has loaded its compiled code.
+#: The time after its start in which a node loads its compiled code.
 _WARM_SECONDS = 10.0
 _PIECE = 1 << 20
 #: The first byte of a connection of a copy.
@@ -55,7 +55,7 @@ _PLAIN, _CHECKED = b"p", b"c"
 
 
 def serve(pipe: Connection, folder: str) -> None:
-    """A server as `saros start` runs it, warm; answers its processor time, until it is told to end."""
+    """Run a warm server, as `saros start` does; send its processor time on request until told to end."""
     logging.disable(logging.CRITICAL)
     server = Server(folder, HOST, 0)
     WarmUp().run()
@@ -69,7 +69,7 @@ def answer_until_the_end(pipe: Connection, port: int) -> None:
 
 
 def take(pipe: Connection, folder: str) -> None:
-    """Write what comes by each connection into a file, and answer when it is durable, and checked if that is asked."""
+    """Write the data of each connection to a file; reply when it is durable and, on request, checked."""
     WarmUp().run()
     listener = socket.create_server((HOST, 0))
     threading.Thread(target=take_each, args=(listener, Path(folder, "copy")), daemon=True).start()
@@ -94,7 +94,7 @@ def take_each(listener: socket.socket, path: Path) -> None:
 
 
 def carry(pipe: Connection, ports: list[int], bytes_per_second: float) -> None:
-    """The proxy."""
+    """Run the proxy."""
     proxy = TcpProxy()
     links = [proxy.add_link(str(port), HOST, port) for port in ports]
     for port in ports:
@@ -114,7 +114,7 @@ def processor_s() -> float:
 
 
 class Process:
-    """One that `answer`s."""
+    """A child process that replies to requests."""
 
     def __init__(self, function: object, *words: object) -> None:
         self.pipe, other = multiprocessing.Pipe()
@@ -132,7 +132,7 @@ class Process:
 
 
 def fill(folder: str, points: int, database: str = "root.p") -> list[Path]:
-    """Sealed files of so many points."""
+    """Write sealed files with `points` points, and return them."""
     random = np.random.default_rng(1)
     rows = points // _DEVICES
     with saros.connect(folder) as db:
@@ -143,7 +143,7 @@ def fill(folder: str, points: int, database: str = "root.p") -> list[Path]:
 
 
 def copied(files: list[Path], port: int) -> float:
-    """Seconds of a bare copy."""
+    """Return the seconds of a bare copy."""
     started = time.perf_counter()
     with socket.create_connection((HOST, port)) as connection:
         connection.sendall(_PLAIN)
@@ -157,7 +157,7 @@ def copied(files: list[Path], port: int) -> float:
 
 
 def copied_checked(files: list[Path], port: int) -> float:
-    """Seconds of a checked copy."""
+    """Return the seconds of a checked copy."""
     started = time.perf_counter()
     for path in files:
         digest = hashlib.sha256()
@@ -172,7 +172,7 @@ def copied_checked(files: list[Path], port: int) -> float:
 
 
 def synced(folder: str, *ports: int) -> float:
-    """Seconds of a round that sends all, to a server or to nodes."""
+    """Return the seconds of a round that sends everything, to a server or to nodes."""
     shutil.rmtree(Path(folder, "sync-sender"), ignore_errors=True)
     sender = SenderFolder(folder, LocalDisk())
     addresses = ",".join(f"{HOST}:{port}" for port in ports)
@@ -188,7 +188,7 @@ def synced(folder: str, *ports: int) -> float:
 
 
 def send(pipe: Connection, folder: str, files: list[Path], taker: int, nodes: list[int]) -> None:
-    """An instance of several: sends as it is told, and answers its processor time when all has arrived."""
+    """Run one of several instances: send on request, and reply with the processor time when everything has arrived."""
     pipe.send(None)
     while what := pipe.recv():
         before = processor_s()
@@ -197,7 +197,7 @@ def send(pipe: Connection, folder: str, files: list[Path], taker: int, nodes: li
 
 
 def at_once(senders: list[Process], what: str) -> tuple[float, float]:
-    """Seconds until all of them have sent, and seconds of processor that they used."""
+    """Return the seconds until all have sent, and the processor seconds that they used."""
     started = time.perf_counter()
     for sender in senders:
         sender.pipe.send(what)
@@ -206,7 +206,7 @@ def at_once(senders: list[Process], what: str) -> tuple[float, float]:
 
 
 def forget(port: int) -> None:
-    """Let the server forget the sender."""
+    """Make the server drop the sender."""
     with saros.connect(f"saros://{HOST}:{port}") as db:
         for sender, *_ in db.execute("show senders").fetchall():
             db.execute(f"drop sender '{sender}'")
@@ -226,7 +226,7 @@ def main() -> int:
 
 
 def measure_cluster(folder: str, options: argparse.Namespace) -> None:
-    """Two instances to a cluster."""
+    """Measure two instances that send to a cluster."""
     edges = [os.path.join(folder, f"edge{number}") for number in range(_EDGES)]
     files = [fill(edge, options.points, f"root.p{number}") for number, edge in enumerate(edges)]
     size = sum(path.stat().st_size for paths in files for path in paths)
@@ -260,14 +260,14 @@ def measure_cluster(folder: str, options: argparse.Namespace) -> None:
 
 
 def make_folder(folder: str, name: str) -> Path:
-    """A folder within another."""
+    """Create a folder within another, and return it."""
     path = Path(folder, name)
     path.mkdir()
     return path
 
 
 def measure(folder: str, options: argparse.Namespace) -> None:
-    """One instance to one server."""
+    """Measure one instance that sends to one server."""
     edge = os.path.join(folder, "edge")
     files = fill(edge, options.points)
     size = sum(path.stat().st_size for path in files)

@@ -1,12 +1,12 @@
-"""Whole TsFiles, Saros against Apache's C++ library (PyPI `tsfile`): reading the same files, in alternating rounds; and
-what the same points take on disk.
+"""Whole TsFiles, Saros and Apache's C++ library (PyPI `tsfile`): reading the same files, in alternating rounds; and the
+size of the same points on disk.
 
     python benchmarks/bench_tsfile_read.py [--rows 100000] [--series 100] [--rounds 5] [--folder FOLDER]
 
-Two files, both written by the other side (table model, DOUBLE GORILLA LZ4, random walks of two decimals, one value a
-second): many devices with one field, and one device with many fields. The other side runs in a process of its own and
-reads Arrow batches of 65 536 rows; Saros reads blocks on one thread. Each round opens the file anew. Sums are compared.
-For the size, Saros writes the points of each file again, chunk by chunk, with the same encodings and compressor.
+Two files, both written by the C++ library (table model, DOUBLE GORILLA LZ4, random walks of two decimals, one value per
+second): many devices with one field, and one device with many fields. The C++ library runs in a process of its own and
+reads Arrow batches of 65 536 rows; Saros reads blocks on one thread. Each round reopens the file. Sums are compared.
+For the size, Saros rewrites the points of each file, chunk by chunk, with the same encodings and compressor.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read_saros(path, *, check):
 
 
 def write_again(path, copy):
-    """Its size."""
+    """Rewrite a file and return the size of the copy."""
     from saros_storage.base.types import Compressor, DataType, Encoding
     from saros_storage.io.disk import LocalDisk
     from saros_storage.tsfile.reader import TsFileReader

@@ -1,19 +1,19 @@
-"""Faults in a cluster of real processes under load: nothing acknowledged may be lost, no strong read may be old.
+"""Faults in a cluster of real processes under load: no acknowledged write may be lost, no strong read may be stale.
 
 python benchmarks/campaign_cluster.py [--cycles 50 | --minutes M] [--nodes 3] [--replicas 3] [--seed 1] [--faults kill]
 
-    writers (processes)      batches of new points, several databases and slices      ┐ each call and its answer in a
+    writers (processes)      batches of new points, several databases and slices      ┐ each call and its result in a
     registers (processes)    points that all overwrite, delete, read: strong and mid  ├ ledger: see tests/cluster
     replica readers          the same points, weakly, at each node                    ┘
-    this process             a fault, its end, waiting until every lane of writes goes on; now and then an audit
+    this process             a fault, its end, waiting until every lane of writes continues; sometimes an audit
 
 An audit halts the clients, reads all points strongly and at each node weakly, and compares them with the ledgers:
-nothing lost, nothing wrong, nothing extra but what had an unknown outcome, all replicas equal. The history of the
-registers must be linearizable, and no session of a replica may go back. One node alone is a plain server. With
-`--histories FOLDER`, that history is also kept in a file there, and judged by porcupine, a checker that is not ours.
+nothing lost, nothing wrong, nothing extra except writes with an unknown outcome, all replicas equal. The history of the
+registers must be linearizable, and reads in a session of a replica must be monotonic. A single node is a plain server.
+With `--histories FOLDER`, that history is also kept in a file there and judged by porcupine, an independent checker.
 
-The faults are drawn from the seed; what the clients meet depends on the machine. On a violation the exit code is 1, and
-folder, ledgers and the nodes' logs stay.
+The faults are drawn from the seed; the interleaving with the clients depends on the machine. On a violation the exit
+code is 1, and folder, ledgers and the nodes' logs are kept.
 """
 
 from __future__ import annotations
@@ -62,25 +62,25 @@ import saros
 from saros_wire.status import status_of
 
 WRITERS, LANES = 2, 4
-#: Of each process of register clients: (consistency, seconds of fail-over). Short ones leave outcomes unknown.
+#: Clients of each register process: (consistency, seconds of fail-over). Short fail-overs leave outcomes unknown.
 REGISTER_CLIENTS = ((("strong", 15.0), ("strong", 1.0)), (("strong", 5.0), ("mid", 5.0)))
 WRITER_FAILOVER_S = 10.0
-#: Between two calls of a client: the machine has two cores, and the nodes want them too.
+#: Pause between two calls of a client: the machine has two cores, which the nodes need too.
 PAUSE_S = 0.01
-#: After a call that failed.
+#: Pause after a failed call.
 FAILED_PAUSE_S = 0.2
 AUDIT_EVERY = 10
 RESUME_SECONDS_MAX = 60.0
 READ_SECONDS_MAX = 60.0
-#: Replicas agree so long after the last write.
+#: Replicas must agree within this time after the last write.
 CONVERGE_SECONDS_MAX = 10.0
-#: After so long they never will.
+#: Replicas that disagree after this time count as diverged.
 DIVERGED_SECONDS = 30.0
 HALT_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.005
-#: The summary counts the others.
+#: The most violations that are printed; the summary counts the others.
 VIOLATIONS_TOLD = 20
-#: Small enough that flushes happen all the time.
+#: Options small enough to cause constant flushes.
 OPTIONS = {
     "SAROS_TIME_PARTITION_INTERVAL_MS": str(SLICE),
     "SAROS_MEMTABLE_BYTES": "256KiB",
@@ -94,7 +94,7 @@ SLOW = Weather(delay_s=0.1)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a client process needs to know."""
+    """The configuration of a client process."""
 
     folder: Path
     addresses: tuple[str, ...]
@@ -103,18 +103,18 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What the processes tell each other."""
+    """The state shared by the processes."""
 
     stop: Event
     halt: Event
     #: 1 for each client that has halted.
     halted: SynchronizedArray[int]
-    #: Of each writer's lanes: when the last batch was sent that was acknowledged.
+    #: By lane of each writer: the time at which the last acknowledged batch was sent.
     wrote_ns: SynchronizedArray[int]
 
 
 def write(setting: Setting, signals: Signals, number: int) -> None:
-    """A process: one writer."""
+    """Run a process with one writer."""
     ledger = Ledger(setting.folder / f"writer{number}{LEDGER_SUFFIX}")
     connect = to_cluster(setting.addresses, "strong", WRITER_FAILOVER_S)
 
@@ -127,7 +127,7 @@ def write(setting: Setting, signals: Signals, number: int) -> None:
 
 
 def use_registers(setting: Setting, signals: Signals, number: int) -> None:
-    """A process: register clients, and a reader of the replicas, on a thread each."""
+    """Run a process with register clients and a reader of the replicas, each on its own thread."""
     ledger = Ledger(setting.folder / f"registers{number}{LEDGER_SUFFIX}")
     first = WRITERS + sum(len(clients) + 1 for clients in REGISTER_CLIENTS[:number])
     everyone = sum(len(clients) for clients in REGISTER_CLIENTS)
@@ -146,7 +146,7 @@ def use_registers(setting: Setting, signals: Signals, number: int) -> None:
 
 
 def go_on(setting: Setting, signals: Signals, clients: dict[int, Client]) -> None:
-    """Let clients (by their place in `halted`) ask one thing after another until the end."""
+    """Let clients, by their index in `halted`, make one call after another until the end."""
     threads = [
         threading.Thread(target=go_on_alone, args=(setting, signals, place, client))
         for place, client in clients.items()
@@ -190,17 +190,17 @@ class Clients:
         ]
 
     def start(self) -> None:
-        """Begin asking."""
+        """Start the clients."""
         with uninterrupted():
             for process in self._processes:
                 process.start()
 
     def wrote_since(self, moment_ns: int) -> bool:
-        """Whether every lane had a batch acknowledged that was sent after a moment."""
+        """Return whether every lane has an acknowledged batch that was sent after `moment_ns`."""
         return min(self._signals.wrote_ns) > moment_ns
 
     def halt(self) -> None:
-        """Wait until nobody asks anything."""
+        """Halt all clients, and wait until no call is in progress."""
         self._signals.halt.set()
         limit = time.monotonic() + HALT_SECONDS_MAX
         while not all(self._signals.halted):
@@ -209,11 +209,11 @@ class Clients:
             time.sleep(POLL_SECONDS)
 
     def go_on(self) -> None:
-        """After `halt`."""
+        """Continue after `halt`."""
         self._signals.halt.clear()
 
     def failures(self) -> list[Violation]:
-        """Clients that ended by themselves."""
+        """Return a violation for each client that ended unexpectedly."""
         return [
             Violation("client failed", path.stem, path.read_text()) for path in sorted(self._folder.glob("*.failed"))
         ]
@@ -229,7 +229,7 @@ class Clients:
 
 
 class CampaignFailed(Exception):
-    """The campaign cannot go on."""
+    """The campaign cannot continue."""
 
 
 # ---------------------------------------------------------------------------------------------- faults
@@ -237,17 +237,17 @@ class CampaignFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What was done, and for how long."""
+    """A fault in progress, and its duration."""
 
     name: str
     nodes: tuple[int, ...]
-    #: Until the end of the fault at the latest; a kill's ends when all lanes are written again.
+    #: The longest duration of the fault; a kill ends when all lanes are written again.
     hold_s: float
     kills: bool = False
 
     @property
     def after(self) -> str:
-        """What the times until writes go on are told of."""
+        """The name under which the times until writes continue are reported."""
         if not self.kills:
             return "another fault"
         return "the kill of one node" if len(self.nodes) == 1 else "the kill of all"
@@ -266,7 +266,7 @@ def kill_leader(cluster: LocalCluster, rng: random.Random) -> Fault:
 
 
 def _absence_s(cluster: LocalCluster, rng: random.Random) -> float:
-    """How long a node may stay away: long enough for the others to go on, if they can."""
+    """Return how long a node is absent: long enough for the others to continue, if they can."""
     return rng.choice((0.0, 1.0, 20.0)) if cluster.survives_one else rng.uniform(0, 1)
 
 
@@ -304,7 +304,7 @@ def slow_links(cluster: LocalCluster, rng: random.Random) -> Fault:
 
 
 def _leader(cluster: LocalCluster, rng: random.Random) -> int:
-    """The leader of some group; any node if nobody knows one."""
+    """Return the leader of some group, or any node if no leader is known."""
     leaders = cluster.leaders()
     return rng.choice([leaders[region] for region in sorted(leaders)] or list(cluster.nodes))
 
@@ -316,7 +316,7 @@ LINKS: dict[Inject, int] = {isolate_one: 10, cut_one_way: 7, slow_links: 3}
 
 
 def faults_for(words: str, nodes: int) -> dict[Inject, int]:
-    """Faults and their weights, for words such as kill,stop,link."""
+    """Return faults with their weights, for words such as kill,stop,link."""
     chosen: dict[Inject, int] = {}
     for word in words.split(","):
         chosen |= {"kill": KILLS, "stop": STOPS, "link": LINKS}[word]
@@ -328,17 +328,17 @@ def faults_for(words: str, nodes: int) -> dict[Inject, int]:
 
 @dataclass(slots=True)
 class Tally:
-    """What the summary tells."""
+    """The figures of the summary."""
 
     faults: Counter[str] = field(default_factory=Counter)
-    #: By what befell: seconds from each fault until every lane had a batch acknowledged that was sent since.
+    #: By kind of fault: seconds from each fault until every lane had acknowledged a batch sent after it.
     resumed_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     audits: int = 0
     violations: list[Violation] = field(default_factory=list)
 
 
 class Campaign:
-    """One run; `cycles` or `minutes` ends it."""
+    """One run, which ends after `cycles` or `minutes`."""
 
     def __init__(self, cluster: LocalCluster, folder: Path, arguments: argparse.Namespace) -> None:
         self._cluster = cluster
@@ -359,11 +359,11 @@ class Campaign:
         self._told: set[str] = set()
         self.evidence = Evidence(folder)
         self.tally = Tally()
-        #: What the nodes said of themselves at the end.
+        #: The state that the nodes reported at the end.
         self.replicas = ""
 
     def run(self) -> None:
-        """All cycles and audits, as far as they go. Raises CampaignFailed, NodeFailed."""
+        """Run all cycles and audits. Raises CampaignFailed, NodeFailed."""
         try:
             self._begin()
             self._go_through()
@@ -426,7 +426,7 @@ class Campaign:
         )
 
     def _hold(self, fault: Fault, began_ns: int) -> int | None:
-        """Let a fault last; the moment at which every lane was written since its begin, if that came."""
+        """Let a fault last; return the time at which every lane was written since its beginning, if it was."""
         limit = time.monotonic() + fault.hold_s
         resumed_ns = None
         while time.monotonic() < limit and not (fault.kills and resumed_ns):
@@ -441,7 +441,7 @@ class Campaign:
                 raise NodeFailed(f"node {node} ended by itself: {self._cluster.last_log_line(node)}")
 
     def _wait_for_writes(self, since_ns: int) -> int:
-        """The moment at which every lane was written since another moment."""
+        """Wait until every lane was written since `since_ns`, and return that time."""
         limit = time.monotonic() + RESUME_SECONDS_MAX
         while not self._clients.wrote_since(since_ns):
             failures = self._clients.failures()
@@ -477,7 +477,7 @@ class Campaign:
         say(f"audit {self.tally.audits}: {count:,} points, {time.monotonic() - started:.1f} s")
 
     def _add(self, violations: Sequence[Violation]) -> None:
-        """Each once, however often it is found."""
+        """Add violations that were not found before."""
         for violation in violations:
             if (text := violation.text()) not in self._told:
                 self._told.add(text)
@@ -491,7 +491,7 @@ class Campaign:
             connection.close()
 
     def _compare_replicas(self, points: dict[str, Points], strong: dict[str, Found]) -> list[Violation]:
-        """Each node's replicas, weakly, until they are right or have had more time than they may take."""
+        """Read each node's replicas weakly until they are equal or the time limit is exceeded; return violations."""
         began = time.monotonic()
         last: list[Violation] = []
         while True:
@@ -517,7 +517,7 @@ class Campaign:
 
 
 def read_series(connection: saros.Connection, series: str) -> Found:
-    """All points of a series."""
+    """Return all points of a series."""
     path, _, measurement = series.rpartition(".")
     table = connection.execute(f"select {measurement} from {path}").fetch_arrow()
     if table.num_columns == 1:
@@ -534,7 +534,7 @@ def say(text: str) -> None:
 
 
 def summary(campaign: Campaign, arguments: argparse.Namespace, seconds: float) -> str:
-    """A few lines."""
+    """Return the summary as a few lines."""
     tally, evidence = campaign.tally, campaign.evidence
     batches = Counter(batch.outcome.value for batch in evidence.batches)
     operations = Counter(operation.consistency for operation in evidence.operations)

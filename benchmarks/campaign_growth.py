@@ -1,19 +1,19 @@
-"""Nodes join and leave a cluster of real processes under load: nothing acknowledged may be lost, and writes go on.
+"""Nodes join and leave a cluster of real processes under load: no acknowledged write may be lost, and writes continue.
 
 python benchmarks/campaign_growth.py [--faults 8] [--only-faults] [--seed 1] [--folder F]
 
     1  stage one without load: 4 -> 5 nodes                                                    limit 1.5 s
     2  with the clients of `campaign_cluster`: 3 -> 4 -> 5 -> 4 -> 3, then 3 -> 5 in one change
           an audit after each: every point against the clients' ledgers, at each node too      nothing lost or wrong
-          calls of writers that were under way in a change, the longest of each lane           p99 at most 1 s
-          acknowledged points of any 5 s that touch a change, to those before the nodes begin  at least half
-    3  faults while a node joins: drawn without repetition from all of `growth_matrix`, no     all of it ends, and is
-          point again before each had its turn, in clusters of their own, whose nodes look      right
-          before each step whether something befalls them
+          the longest call of each writer's lane during a change                               p99 at most 1 s
+          acknowledged points of any 5 s during a change, relative to those before             at least half
+    3  faults while a node joins: drawn from all cases of `growth_matrix` without repetition,  every change ends, and
+          each point once before any repeats, in separate clusters, whose nodes check for a    all data is right
+          fault before each step
 
-The faults and their moments are drawn from the seed; what they meet depends on the machine. The limits of time are
-those of a quiet machine: what is beyond them is told, and is no violation. Exit code 1 is for violations only, and then
-folder, ledgers and logs stay.
+The faults and their moments are drawn from the seed; their effects depend on the machine. The time limits are those of
+a quiet machine: exceeding one is reported, but is not a violation. The exit code is 1 only for violations, and then
+folder, ledgers and logs are kept.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from system.local_cluster import SAROS, LocalCluster, NodeFailed
 import saros
 
 NODES, REPLICAS = 3, 3
-#: Limits of a quiet machine: seconds, seconds, share.
+#: Limits of a quiet machine: seconds, seconds, fraction.
 STAGE_ONE_S_MAX, GAP_S_MAX, THROUGHPUT_SHARE_MIN = 1.5, 1.0, 0.5
-#: Faults that befall one cluster: its slices hold few points, and after twenty faults some thousand move each time.
+#: Faults per cluster: its slices have few points, and after twenty faults thousands of them move each time.
 FAULTS_A_CLUSTER = 16
-#: Between an audit and a change: the throughput before it. Also before the change without load.
+#: Time between an audit and a change, to measure the throughput before it; also before the change without load.
 CALM_SECONDS = 8.0
 
 
@@ -56,18 +56,18 @@ CALM_SECONDS = 8.0
 
 @dataclass(slots=True)
 class Growth:
-    """What the summary tells."""
+    """The figures of the summary."""
 
     idle: Grown | None = None
     effects: list[Effect] = field(default_factory=list)
-    #: Faults to come.
+    #: Faults that are still to be injected.
     drawn: deque[Case] = field(default_factory=deque)
-    #: Those that were, and whether somebody got there.
+    #: Injected faults, and whether a node reached their point.
     cases: list[tuple[Case, bool]] = field(default_factory=list)
 
 
 class Growing(Campaign):
-    """The clients and audits of `Campaign`, and changes instead of its cycles."""
+    """The clients and audits of `Campaign`, with changes instead of its cycles."""
 
     def __init__(self, cluster: LocalCluster, folder: Path, arguments: argparse.Namespace, growth: Growth) -> None:
         super().__init__(cluster, folder, arguments)
@@ -89,10 +89,10 @@ class Growing(Campaign):
 
 
 class Befalling(Growing):
-    """Faults instead of changes that are measured. The nodes are `PROGRAM`s."""
+    """A campaign with faults instead of measured changes. The nodes run `PROGRAM`."""
 
     def _go_through(self) -> None:
-        add(self._cluster)  # one may be lost then
+        add(self._cluster)  # so that one may be lost
         matrix = Matrix(self._cluster, NODES + 1)
         for _ in range(FAULTS_A_CLUSTER):
             if self.tally.violations or not self._growth.drawn:
@@ -112,7 +112,7 @@ class Befalling(Growing):
 
 
 def draw(seed: int, faults: int) -> list[Case]:
-    """So many of the matrix's cases, without repetition; no point comes again before each had its turn."""
+    """Draw `faults` cases of the matrix without repetition; each point occurs once before any repeats."""
     cases = random.Random(f"{seed} growth").sample(CASES, len(CASES))
     turns: Counter[str] = Counter()
     turn_of = {}
@@ -123,13 +123,13 @@ def draw(seed: int, faults: int) -> list[Case]:
 
 
 def idle_stage_one(folder: Path) -> Grown:
-    """4 -> 5 nodes without load."""
+    """Measure 4 -> 5 nodes without load."""
     with LocalCluster(folder, NODES + 1, REPLICAS, environment=OPTIONS) as cluster:
         cluster.start()
         cluster.wait_ready()
         with saros.connect("saros://" + ",".join(cluster.addresses)) as connection:
             connection.execute("insert into root.idle.d(time, x) values (1, 1.0)")
-        time.sleep(CALM_SECONDS)  # servers warm up when they are some seconds old: four of them are no idle machine
+        time.sleep(CALM_SECONDS)  # four servers that warm up after their start would disturb the measurement
         grown = add(cluster)
     say(grown.text())
     return grown
@@ -139,7 +139,7 @@ def idle_stage_one(folder: Path) -> Grown:
 
 
 def figures(growth: Growth) -> list[str]:
-    """What was measured, and what is beyond its limit."""
+    """Return lines with the figures, and those that exceed their limits."""
     lines = []
     if growth.idle is not None:
         lines.append(f"stage one without load, 4 -> 5 nodes: {_judged(growth.idle.stage_one_s, STAGE_ONE_S_MAX)}")
@@ -202,7 +202,7 @@ def main() -> int:
 def go_through(
     kind: type[Growing], program: Sequence[str], work: Path, arguments: argparse.Namespace, growth: Growth
 ) -> list[Violation]:
-    """One cluster from its beginning to its end; what was wrong."""
+    """Run one cluster from start to end, and return what was wrong."""
     work.mkdir(parents=True)
     with LocalCluster(work, NODES, REPLICAS, environment=OPTIONS, program=program) as cluster:
         campaign = kind(cluster, work, arguments, growth)

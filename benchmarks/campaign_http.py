@@ -3,8 +3,8 @@
 python benchmarks/campaign_http.py [--minutes M] [--seed 1]
 
 Method, path, query, headers, cookies, body, compression, chunks, incomplete requests; with and without login. The
-server must live, answer nothing with 500, log no error of its own, keep its memory, and serve other clients all the
-time. A violation names its seed; the exit code is then 1.
+server must not crash, return 500, log an internal error, or leak memory, and must keep serving other clients. A
+violation names its seed; the exit code is then 1.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Kill -9 during ingest, again and again: nothing acknowledged may be lost, nothing wrong may be served.
+"""Repeated kill -9 during ingest: no acknowledged write may be lost, and no wrong value may be returned.
 
 python benchmarks/campaign_kill.py [--rounds 100] [--durability fsync] [--seed 1] [--client saros]
 
-A child process carries out a fixed sequence of operations (batches, late and overwriting batches, single rows,
-deletions, flushes) and reports each one that was acknowledged. The parent kills it at a random moment, opens the
-folder, and compares every point with what the acknowledged operations make; the one operation that was under way may
-have happened or not, as a whole. Then the next child goes on where the sequence stopped.
+A child process runs a fixed sequence of operations (batches, late and overwriting batches, single rows, deletions,
+flushes) and reports each acknowledged one. The parent kills it at a random moment, opens the folder, and compares every
+point with the result of the acknowledged operations; the operation in progress may have happened or not, but only as a
+whole. Then the next child continues the sequence.
 
 With `--client iotdb`, the child is a client of a server, PyPI's apache-iotdb, and the parent kills the server. The
-child says so when its connection is lost, and repeats its last operation when there is a server again.
+child reports a lost connection, and repeats its last operation when a server is back.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def device_of(slot: int) -> str:
 
 
 def operation(number: int) -> tuple[str, int]:
-    """(kind, slot): slot k is the times [k * ROWS, (k + 1) * ROWS) of its device; "row" writes the first one alone."""
+    """Return (kind, slot): slot k is the times [k * ROWS, (k + 1) * ROWS) of its device; "row" writes only one."""
     if number % 29 == 28:
         return "delete", number - 7
     if number % 7 == 6:
-        return "write", number - 5  # late, over what is there
+        return "write", number - 5  # late, overwriting existing points
     if number % 211 == 210:
         return "flush", 0
     return "row" if number % 5 == 4 else "write", number
@@ -60,7 +60,7 @@ def rows_written(number: int) -> int:
 
 
 class Client(Protocol):
-    """A client that carries out operations; each returns when it is acknowledged."""
+    """A client that runs operations; each method returns when its operation is acknowledged."""
 
     def write(self, device: str, times: np.ndarray, values: np.ndarray) -> None: ...
 
@@ -83,7 +83,7 @@ class EmbeddedClient:
 
 
 class IotdbClient:
-    """PyPI's apache-iotdb. All rows of a write are in one message, which has its effect as a whole."""
+    """PyPI's apache-iotdb. All rows of a write are in one message, which is applied atomically."""
 
     def __init__(self, port: str) -> None:
         from iotdb.Session import Session
@@ -122,14 +122,14 @@ def carry_out(client: Client, number: int) -> None:
 
 
 def ingest(client: Client, first: int) -> None:
-    """Carry out operations from `first` on, and print each one that was acknowledged."""
+    """Run operations from `first` on, and print each acknowledged one."""
     for number in itertools.count(first):
         carry_out(client, number)
         print(number, flush=True)
 
 
 def ingest_by_iotdb(port: str) -> None:
-    """Ingest; when the server is lost, print that, and go on with the same operation when told so."""
+    """Ingest; when the server is lost, print that, and repeat the same operation when told to."""
     number = 0
     while True:
         try:
@@ -144,7 +144,7 @@ def ingest_by_iotdb(port: str) -> None:
 
 
 class Model:
-    """Who wrote each slot last (-1: nobody, or it was deleted)."""
+    """The last operation that wrote each slot (-1: none, or it was deleted)."""
 
     def __init__(self) -> None:
         self.owner: dict[int, int] = {}
@@ -166,7 +166,7 @@ class Model:
 
 
 def matches(connection: Connection, model: Model) -> str | None:
-    """What differs from the model; None if nothing does."""
+    """Return the first difference from the model; None if there is no difference."""
     cursor = connection.cursor()
     for device in range(DEVICES):
         times, values = model.rows(device)
@@ -188,19 +188,19 @@ def matches(connection: Connection, model: Model) -> str | None:
 
 
 class EmbeddedRounds:
-    """Rounds in each of which a child ingests, and is killed."""
+    """Rounds in which a child ingests and is killed."""
 
     def __init__(self, folder: str, durability: str) -> None:
         self._folder, self._durability = folder, durability
 
     def kill_once(self, first: int, seconds: float) -> int:
-        """Let operations run for some time, and kill; return the last one that was reported."""
+        """Let operations run for some time, then kill the child; return the last reported operation."""
         ingesting = ["--ingest", self._folder, "--durability", self._durability, "--first", str(first)]
         with uninterrupted():
             child = subprocess.Popen([sys.executable, __file__, *ingesting], stdout=subprocess.PIPE)
         assert child.stdout is not None
         try:
-            child.stdout.readline()  # the first acknowledgement: it is up
+            child.stdout.readline()  # the first acknowledgement: the child is up
             time.sleep(seconds)
         finally:
             child.send_signal(signal.SIGKILL)
@@ -210,11 +210,11 @@ class EmbeddedRounds:
         return whole[-1] if whole else first
 
     def close(self) -> None:
-        """No child is left."""
+        """Do nothing: no child is left."""
 
 
 class IotdbRounds:
-    """Rounds in each of which a server is killed; one child, a client, ingests through all of them."""
+    """Rounds in which a server is killed; one child, a client, ingests through all of them."""
 
     def __init__(self, folder: str, durability: str) -> None:
         sys.path.insert(0, str(TESTS))
@@ -232,7 +232,7 @@ class IotdbRounds:
         self._child: subprocess.Popen[bytes] | None = None
 
     def kill_once(self, first: int, seconds: float) -> int:
-        """See `EmbeddedRounds.kill_once`."""
+        """Let operations run for some time, then kill the server; return the last reported operation."""
         with self._server() as server:
             child = self._go()
             assert child.stdout is not None
@@ -260,7 +260,7 @@ class IotdbRounds:
             server.wait()
 
     def _go(self) -> subprocess.Popen[bytes]:
-        """Return the client, which ingests from now on."""
+        """Start or continue the client, and return it."""
         child = self._child
         if child is None:
             command = [sys.executable, "-W", "ignore", __file__, "--ingest-by-iotdb", self._port]

@@ -1,27 +1,27 @@
-"""Simulated clusters on new seeds, for as long as one likes: nothing bad may happen. Or: are planted mistakes found?
+"""Simulated clusters on new seeds: no safety rule may be violated. With --mutants: are planted mistakes found?
 
 python benchmarks/campaign_sim.py [--minutes 10] [--processes 2] [--first SEED] [--histories FOLDER]
 python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
 
-    raft       many groups' Raft nodes, disks and messages, no threads       tests/cluster/raft_world.py
-    cluster    whole nodes as they are put together for use, with clients    tests/cluster/cluster_world.py
-               (of odd seeds, nodes join and leave meanwhile; of every fourth seed, few of many nodes vote in the meta
-               group)
-    growing    of all seeds they join and leave: for planted mistakes only
-    voters     of all seeds few vote: for planted mistakes only
-    disk       disks turn slow, and nothing else is wrong: for planted mistakes only   tests/cluster/slow_disk_world.py
-    deletions  clients delete and drop what they write: for planted mistakes only      tests/cluster/deletion_world.py
+    raft       the Raft nodes of many groups, with disks and messages, no threads      tests/cluster/raft_world.py
+    cluster    complete nodes as in production, with clients                           tests/cluster/cluster_world.py
+               (for odd seeds, nodes join and leave; for every fourth seed, few of many nodes vote in the meta group)
+    growing    nodes join and leave for all seeds: only for planted mistakes
+    voters     few nodes vote for all seeds: only for planted mistakes
+    disk       disks become slow, without other faults: only for planted mistakes      tests/cluster/slow_disk_world.py
+    deletions  clients delete and drop the data that they write: only for planted mistakes
+                                                                                       tests/cluster/deletion_world.py
 
-Both worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the same
-trace. The first world that complains ends the campaign: seed and story are printed, the exit code is 1, and
-`World(seed).run()` tells the same again (of an odd cluster, `World(seed, growing=True)`; of a fourth one,
+The first two worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the
+same trace. The first violation ends the campaign: seed and story are printed, the exit code is 1, and
+`World(seed).run()` reproduces it (for an odd seed of cluster, `World(seed, growing=True)`; for every fourth,
 `few_voters=True`).
 
-With `--histories`, what the clients of the cluster worlds asked and were answered is written to files in a folder, and
-porcupine, a checker that is not ours, judges them at the end (tests/cluster/exported_history.py).
+With `--histories`, the clients' calls in the cluster worlds and their results are written to files in a folder, and
+porcupine, an independent checker, judges them at the end (tests/cluster/exported_history.py).
 
-With `--mutants`, a mistake is planted at a time, and the seeds from 0 on are run until a world complains of it. A
-mistake that `--seeds` seeds do not find makes the exit code 1.
+With `--mutants`, mistakes are planted one at a time, and the seeds from 0 on are run until one reports a violation. The
+exit code is 1 if `--seeds` seeds do not find a mistake.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ from cluster.raft_checkers import Violation
 from cluster.world_hunt import SEEDS_MAX, Figures, Mutant, hunt
 from cluster.world_threads import Place
 
-#: Seeds of a world that are run at a time, so that each time takes some seconds.
+#: Seeds per batch, such that a batch takes some seconds.
 BATCHES = {"raft": 25, "cluster": 1}
-#: One batch of so many is run a second time.
+#: One in this many batches is run a second time.
 TWICE_EVERY = 10
 MUTANTS: dict[str, Sequence[Mutant]] = {
     "raft": raft_mutants.MUTANTS,
@@ -76,7 +76,7 @@ DIRECTED = {"disk": slow_disk_world.SlowDiskWorld, "deletions": deletion_world.D
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some seeds of a world; `traces` if they were run before: what must come of them again."""
+    """Some seeds of a world; `traces` are those of an earlier run, which must be the same."""
 
     world: str
     seeds: tuple[int, ...]
@@ -87,7 +87,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a batch."""
+    """The result of a batch."""
 
     batch: Batch
     figures: Figures
@@ -100,7 +100,7 @@ class Done:
 
 
 def begin(started: Synchronized[int]) -> None:
-    """A worker has a core of its own, if there are enough. It is ended by its parent."""
+    """Pin a worker to a core of its own, if there are enough. Its parent ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with started.get_lock():
         number, started.value = started.value, started.value + 1
@@ -110,7 +110,7 @@ def begin(started: Synchronized[int]) -> None:
 
 
 def live(world: str, seed: int, places: Sequence[Place] = (), histories: Path | None = None) -> tuple[Figures, str]:
-    """Let a world live: its figures and its trace. Raises Violation."""
+    """Run a world and return its figures and its trace. Raises Violation."""
     if world == "raft":
         raft = raft_world.World(seed, places).run()
         return raft.figures, f"{raft.trace:08x}"
@@ -128,7 +128,7 @@ def live(world: str, seed: int, places: Sequence[Place] = (), histories: Path | 
 
 
 def run(batch: Batch) -> Done:
-    """Let the worlds of a batch live."""
+    """Run the worlds of a batch."""
     started = time.monotonic()
     figures, traces = Figures(), []
     complaint = None
@@ -144,7 +144,7 @@ def run(batch: Batch) -> Done:
 
 
 def seek(world: str, name: str, seeds: int) -> int | None:
-    """The first seed that finds a mistake."""
+    """Return the first seed that finds a mistake, or None."""
     mutant = next(mutant for mutant in MUTANTS[world] if mutant.__name__ == name)
     return hunt(lambda seed, places: live(world, seed, places), mutant, range(seeds))
 
@@ -154,7 +154,7 @@ def seek(world: str, name: str, seeds: int) -> int | None:
 
 @dataclass(slots=True)
 class Share:
-    """What one world has had."""
+    """The runs of one world and their time."""
 
     figures: Figures = field(default_factory=Figures)
     seconds: float = 0.0
@@ -163,7 +163,7 @@ class Share:
 
 
 class Campaign:
-    """One run. `complaint` says what went wrong, if anything did."""
+    """One run. `complaint` is the violation, if there was one."""
 
     def __init__(self, pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> None:
         self._pool = pool
@@ -176,7 +176,7 @@ class Campaign:
         self.complaint: str | None = None
 
     def run(self) -> None:
-        """Until the time is over, or a world complains."""
+        """Run until the time is over or a world reports a violation."""
         running: set[Future[Done]] = set()
         while self.complaint is None and (running or time.monotonic() < self._until):
             while len(running) < self._processes and time.monotonic() < self._until:
@@ -186,7 +186,7 @@ class Campaign:
                 self._note(future.result())
 
     def _choose(self) -> Batch:
-        """Of the world that has had less time."""
+        """Return a batch of the world that has had less time."""
         if self._again:
             return self._again.pop()
         world = min(self.shares, key=lambda name: self.shares[name].seconds)
@@ -211,7 +211,7 @@ class Campaign:
 
 
 def told(world: str, share: Share, first: int) -> str:
-    """A world's share in two lines."""
+    """Return two lines about the runs of a world."""
     figures = share.figures
     faults = ", ".join(f"{name} {count:,}" for name, count in sorted(figures.faults.items()))
     return (
@@ -241,7 +241,7 @@ def campaign(pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> int:
 
 
 def hunts(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(world, name) of the mistakes that are named; all, if none is."""
+    """Yield (world, name) of the named mistakes, or of all mistakes."""
     for world, mutants in MUTANTS.items():
         for mutant in mutants:
             if not names or mutant.__name__ in names:

@@ -1,13 +1,12 @@
-"""Queries by chance beside a model in plain Python, and texts that are hardly SQL, for longer and with new seeds.
+"""Random queries compared with a model in plain Python, and random texts resembling SQL, on new seeds.
 
 python benchmarks/campaign_sql.py [--minutes M] [--cases 20000] [--seed 1]
 
-    answers     a database by chance, laid out and asked in several ways; each answer must be the model's
-    texts       sentences of the grammar, mutated ones, statements with a token changed: a result or an error with a
-                code, within seconds
+    answers     a random database, stored and queried in several ways; each result must equal the model's
+    texts       sentences of the grammar, mutated ones, statements with one token changed: each gives a result or an
+                error with a code, within seconds
 
-Ends after so many minutes or, if it is given, so many compared answers. A violation names its seed; the exit code is
-then 1.
+Ends after `--minutes` or, if given, `--cases` compared results. A violation names its seed; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from engine.model.checking import check
 from engine.model.hardly_sql import attack
 
-#: Answers of a round, under three layouts, and texts of a round.
+#: Results per round, under three layouts, and texts per round.
 _STEPS, _LAYOUTS, _QUERIES, _TEXTS = 15, 3, 20, 200
 
 
 def answers(seed: int) -> Counter[str]:
-    """One database."""
+    """Compare the results of one database."""
     return Counter({"answers": check(seed, steps=_STEPS, layouts=_LAYOUTS, queries=_QUERIES)})
 
 
 def texts(seed: int) -> Counter[str]:
-    """One database, asked nonsense."""
+    """Run random texts on one database."""
     return attack(seed, _TEXTS)
 
 
 def campaign(minutes: float, cases: int, seed: int) -> int:
-    """Run it, and print what was done; 1 if something was violated."""
+    """Run the campaign and print its figures; return 1 if there was a violation."""
     deadline = time.monotonic() + minutes * 60
     figures: Counter[str] = Counter()
     rounds: tuple[Callable[[int], Counter[str]], ...] = (answers, answers, texts)

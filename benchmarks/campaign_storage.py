@@ -1,18 +1,18 @@
-"""What the tests of storage try, for longer and with new seeds: crashes, failures, random operations, bad files.
+"""The randomized tests of storage on new seeds: crashes, failures, random operations, bad files.
 
 python benchmarks/campaign_storage.py [--minutes M] [--seed 1] [--processes 1]
 python benchmarks/campaign_storage.py --whole
 python benchmarks/campaign_storage.py --mutants [--only name]
 
-    crashes      stories by chance, cut off at each operation on the disk; some of what is left goes on and is cut again
-    failures     an operation on the disk fails, once or for a while, with EIO or ENOSPC
-    answers      operations under settings by chance beside dictionaries; all plans give the same
-    backups      backups and restores are cut off, or meet a disk that fails
+    crashes      random stories, cut off at each disk operation; some of the remaining disks continue and are cut again
+    failures     a disk operation fails, once or for a while, with EIO or ENOSPC
+    answers      random operations under random settings, compared with dictionaries; all plans give the same result
+    backups      backups and restores are cut off, or the disk fails
     bad files    mutated files of all kinds, and folders with one of them
 
-They take turns; each round has a seed of its own, which a violation names together with how to have it again. The exit
-code is then 1. `--whole` enumerates all crashes, kills and failures of the fixed stories of which the tests look at a
-sample, without a limit of time. `--mutants` plants mistakes instead, one at a time: each must be found.
+They take turns; each round has its own seed, which a violation names together with the way to reproduce it. The exit
+code is then 1. `--whole` enumerates all crashes, kills and failures of the fixed stories, of which the tests check a
+sample, without a time limit. `--mutants` plants mistakes instead, one at a time: each must be found.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from storage.store_stories import afterwards, drawn_story, expiring_story, loadi
 
 STORIES = (story, merging_story, loading_story, expiring_story)
 
-#: Operations of a story, and of what goes on after a crash.
+#: Operations of a story, and of its continuation after a crash.
 STORY, AFTERWARDS = 14, 4
 ANSWERS = 60
 FILES, WATCHED_FILES, FOLDERS = 2_000, 20, 80
@@ -58,7 +58,7 @@ Round = Callable[[int], Counter[str]]
 
 
 def crashes(seed: int) -> Counter[str]:
-    """A story, cut off anywhere, and again behind that."""
+    """Cut off a story anywhere, and again after that."""
     chance = Random(seed)
     options = replace(
         OPTIONS,
@@ -78,7 +78,7 @@ def crashes(seed: int) -> Counter[str]:
 
 
 def failures(seed: int) -> Counter[str]:
-    """Some of the failures that a story may meet."""
+    """Run a story with some of the possible failures."""
     chance = Random(seed)
     number = chance.choice((errno.EIO, errno.ENOSPC))
     failing = chance.choice((1, 1, 3, 50))
@@ -91,7 +91,7 @@ def failures(seed: int) -> Counter[str]:
 
 
 def answers(seed: int) -> Counter[str]:
-    """Random operations, all plans."""
+    """Compare the results of random operations, with all plans."""
     tally = Tally()
     Metamorphic(seed, tally).run(ANSWERS)
     return Counter(
@@ -100,7 +100,7 @@ def answers(seed: int) -> Counter[str]:
 
 
 def bad_files(seed: int) -> Counter[str]:
-    """Mutated files."""
+    """Open mutated files."""
     survivals = Survivals()
     samples = kinds()
     attack(samples, seed, FILES, survivals)
@@ -112,7 +112,7 @@ def bad_files(seed: int) -> Counter[str]:
 
 
 def backups(seed: int) -> Counter[str]:
-    """Backups amid a story, and restores of them, cut off or with a disk that fails."""
+    """Run backups within a story, and restores of them, cut off or on a disk that fails."""
     chance = Random(seed)
     told: list[Operation | BackUp] = list(drawn_story(chance, STORY))
     for place in sorted(chance.sample(range(1, STORY), 2), reverse=True):
@@ -136,7 +136,7 @@ ROUNDS: tuple[Round, ...] = (crashes, failures, answers, bad_files, backups)
 
 
 def enumerate_whole() -> int:
-    """Print the figures of each enumeration; a violation is raised."""
+    """Print the figures of each enumeration; raise a violation."""
     logging.disable(logging.CRITICAL)
     for tell in STORIES:
         for durability in ("fsync", "os"):
@@ -159,7 +159,7 @@ def report(name: str, found: Figures) -> None:
 
 
 def work(first: int, step: int, deadline: float, results: Queue[tuple[Counter[str], str]]) -> None:
-    """A process: rounds with seeds of its own until the time is over."""
+    """Run rounds with this process's seeds until the time is over."""
     logging.disable(logging.CRITICAL)
     for seed in itertools.count(first, step):
         if time.monotonic() > deadline:
@@ -176,7 +176,7 @@ def work(first: int, step: int, deadline: float, results: Queue[tuple[Counter[st
 
 
 def campaign(minutes: float, seed: int, processes: int) -> int:
-    """Run it, and print what was done; 1 if something was violated."""
+    """Run the campaign and print its figures; return 1 if there was a violation."""
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     deadline = time.monotonic() + minutes * 60

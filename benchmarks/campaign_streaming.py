@@ -1,18 +1,18 @@
-"""A stream of Spark's from Saros to Saros that is forced to start again, many times; no row may be lost or come twice.
+"""A Spark stream from Saros to Saros that is forced to restart many times; no row may be lost or duplicated.
 
     python benchmarks/campaign_streaming.py [--restarts 200] [--seed N]
 
     feeder ──> root.in.* ──(source, maxRowsPerTrigger)──> Spark ──(sink, progress)──> root.out.*
-    ledger: rows that were put in                          marker: adds 0.5 to what a noted batch wrote
+    ledger: inserted rows                                  marker: adds 0.5 to the values of a recorded batch
 
-One server; Spark's driver is a process of its own, which runs the query again and again from one checkpoint. How a run
-ends is drawn: it is stopped at a random moment, its driver is killed (SIGKILL, with its JVM and workers), or a fault
-strikes in the code of source or sink: an exception or the end of the process before, amid and after a task's rows, in
-planning, before and after the sink notes a batch (the latter is between the sink's commit and Spark's own).
+One server; Spark's driver is a process of its own, which runs the query repeatedly from one checkpoint. The end of a
+run is random: it is stopped at a random moment, its driver is killed (SIGKILL, with its JVM and workers), or a fault
+occurs in the code of source or sink: an exception or the end of the process before, during and after a task's rows, in
+planning, before and after the sink records a batch (the latter is between the sink's commit and Spark's own).
 
-At the end, after a run without faults: the rows that the sink has noted, batch by batch, are as many as were put in
-(a row that the source gave twice, or a batch that was noted twice, would be more), and every row is there with its
-value and the half: a batch that was written once more after it was noted would have lost it.
+At the end, after a run without faults, the sink must have recorded as many rows as were inserted (a row that the source
+returned twice, or a batch that was recorded twice, would give more), and every row must have its value plus the half: a
+batch that was written again after it was recorded would have lost the half.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ import saros
 import saros_spark
 
 DEVICES = 4
-#: Ticks of a chunk that the feeder inserts, device by device: what is behind the newest point may still come.
+#: Ticks of a chunk that the feeder inserts, device by device: points before the newest one may still arrive.
 CHUNK, PAUSE_S = 100, 0.4
 DELAY = 2 * CHUNK
 ROWS_PER_TRIGGER = 3_000
@@ -54,9 +54,9 @@ FAULTS = (
     "commit-before",
     "commit-after",
 )
-#: Of the restarts: kills of the driver, which cost the start of a JVM, and stops; the others are faults.
+#: Fractions of restarts that are kills of the driver, which cost the start of a JVM, and stops; the others are faults.
 KILLS, STOPS = 0.1, 0.25
-#: A run ends at a random moment within it, or by a fault, which strikes within it or is given up.
+#: A run ends within the first time; a fault that does not occur within the second is abandoned.
 RUN_S, PATIENCE_S = 4.0, 60.0
 
 
@@ -64,7 +64,7 @@ RUN_S, PATIENCE_S = 4.0, 60.0
 
 
 class Fault:
-    """What is to go wrong next: a word in a file, which strikes once, in whichever process comes there first."""
+    """The next fault: a word in a file; it occurs once, in the first process that reaches its place."""
 
     def __init__(self, folder: str) -> None:
         self._file = Path(folder) / "fault"
@@ -77,7 +77,7 @@ class Fault:
             armed = self._file.read_text() == name
             if armed:
                 self._file.unlink()
-        except FileNotFoundError:  # there is none, or another process was first
+        except FileNotFoundError:  # no fault is set, or another process was first
             return False
         return armed
 
@@ -92,7 +92,7 @@ class Fault:
 
 
 def faulty(fault: Fault) -> type[Any]:
-    """Format `saros`, with the fault. Spark pickles the classes to its processes."""
+    """Return the format `saros` with the fault. Spark pickles the classes to its processes."""
     from saros_spark.source import SarosSource
     from saros_spark.stream_source import SarosStreamReader, SarosStreamWriter
 
@@ -135,7 +135,7 @@ def faulty(fault: Fault) -> type[Any]:
 
 
 def drive(folder: str, url: str) -> None:
-    """A run for each line of standard input: seconds after which it is stopped; or `rest`: all that there is."""
+    """Do a run for each line of standard input: seconds until it is stopped, or `rest` for all remaining rows."""
     from saros_spark.pipeline.definition import SparkSettings
     from saros_spark.pipeline.runner import session
 
@@ -159,7 +159,7 @@ def drive(folder: str, url: str) -> None:
 
 
 class Driver:
-    """The driver's process; made anew when it was killed."""
+    """The driver's process, which is restarted after it was killed."""
 
     def __init__(self, folder: str, url: str) -> None:
         words = [sys.executable, __file__, "--drive", folder, url]
@@ -182,7 +182,7 @@ class Driver:
         return line
 
     def kill(self) -> None:
-        """The process, and the JVM, which is in its group; Python workers end with the JVM."""
+        """Kill the process and the JVM, which is in its group; Python workers end with the JVM."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -191,14 +191,14 @@ class Driver:
 
 
 class World:
-    """What goes in, and what is done to what came out. Two threads, each with a connection of its own."""
+    """The feeder of input rows and the marker of output rows: two threads, each with its own connection."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._ends = threading.Event()
-        #: Ticks [0, fed) are in, of every device; values are the ticks.
+        #: Ticks [0, fed) of every device are inserted; values are the ticks.
         self.fed = 0
-        #: Ticks [0, marked) of what came out have the half.
+        #: Ticks [0, marked) of the output have the half.
         self.marked = 0
         self._feed(saros.connect(url, timestamps="epoch"))
         self._threads = [threading.Thread(target=self._run, args=(work,)) for work in (self._feed, self._mark)]
@@ -227,7 +227,7 @@ class World:
         self.marked += len(times)
 
     def end(self) -> None:
-        """No more rows; one that is only there to let the delay pass."""
+        """Insert no more rows, except one that only lets the delay pass."""
         self._ends.set()
         for thread in self._threads:
             thread.join()
@@ -235,7 +235,7 @@ class World:
             connection.insert("root.in.d0", [self.fed + DELAY - 1], {"x": [-1.0]})
 
     def check(self) -> None:
-        """See the module; raises AssertionError."""
+        """Check that no row is lost or duplicated. Raises AssertionError."""
         with saros.connect(self._url, timestamps="epoch") as connection:
             noted = noted_rows(connection)
             assert noted == self.fed * DEVICES, f"{noted} rows are noted, and {self.fed * DEVICES} were put in"

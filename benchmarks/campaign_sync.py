@@ -1,11 +1,11 @@
-"""The sync tool for MINUTES: random stories over bad lines, and crashes and failing disks of either side.
+"""The sync tool on new seeds: random stories over unreliable links, and crashes and failing disks of both sides.
 
     python benchmarks/campaign_sync.py --minutes 20 [--seed N]
     python benchmarks/campaign_sync.py --mutants [--only name]
 
-Stories have a server as receiver, and a cluster. Crashes are at any operation on a sender's, a server's or a node's
-disk, and so are failures, once or until there is room again. Prints a line every minute or so; exit code 1, with the
-seed, for the first thing that is wrong. `--mutants` plants mistakes instead, one at a time: each must be found.
+The receiver of a story is a server or a cluster. Crashes and failures occur at any disk operation of a sender, a server
+or a node; failures once, or until there is space again. Prints a line about once a minute; the first violation is
+printed with its seed, and the exit code is 1. `--mutants` plants mistakes instead, one at a time: each must be found.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from sync.sync_mutants import MUTANTS
 from sync.sync_stories import tell_story
 from sync.sync_world import Centre, Edge, devices_of
 
-#: Of all states after a crash so many are tried; of crashes in a recovery, of each of both.
+#: Fractions of the states after a crash that are tried: of a sender or server, of nodes, and for crashes in a recovery.
 _SHARE, _SHARE_OF_NODES, _SHARE_DEEP = 0.2, 0.05, 0.02
-#: Of all operations so many may fail: each fifth. Once, a few, or until there is room again.
+#: One in this many operations may fail: once, a few times, or until there is space again.
 _STEP = 5
 _FAILURES = ((errno.EIO, 1), (errno.EIO, 3), (errno.ENOSPC, 1), (errno.ENOSPC, 1_000_000))
 _TOLD_SECONDS = 60.0
 
 
 def drawn_rounds(chance: Random) -> list[list[Operation]]:
-    """Rounds of a few operations each, as they can be carried out one after the other."""
+    """Draw rounds of a few operations each, which can be run one after the other."""
     edge = Edge(Centre().line())
     rounds: list[list[Operation]] = []
     mark = 0

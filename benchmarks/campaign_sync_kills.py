@@ -1,11 +1,11 @@
-"""Two embedded instances to one cluster, as processes, over links that are cut and damaged, with kills on all sides.
+"""Two embedded instances sync to one cluster, as processes, over faulty links, with kills on all sides.
 
     python benchmarks/campaign_sync_kills.py [--points 10000000] [--cuts 100] [--kills 20] [--seed N] [--nodes 3]
 
-Each instance seals its points in four parts, deletes some, and merges; `saros sync start` runs beside it. Links that
-have a connection are cut; nodes and senders are killed with SIGKILL, one at a time, while links refuse, stall, lose and
-damage. At the end each node has of every device exactly what its instance has (counts, sums, first and last times), and
-nothing is left over. `--nodes 0`: to a server that is in no cluster.
+Each instance seals its points in four parts, deletes some, and merges; `saros sync start` runs in parallel. Links with
+a connection are cut; nodes and senders are killed with SIGKILL, one at a time, while links refuse connections, stall,
+lose and damage data. At the end each node must have the same points as the instances (counts, sums, first and last
+times of every device), and nothing may be left over. `--nodes 0`: send to a single server.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _WEATHERS = (
     Weather(delay_s=0.05),
 )
 _END_SECONDS = 300.0
-#: So slow that most cuts fall into what is on its way.
+#: Slow enough that most cuts occur during a transfer.
 _BYTES_PER_SECOND = 4_000_000
-#: A round comes at least every second, so a link has a connection again after a moment; longer after bad weather.
+#: Timeout for a link to have a connection again: rounds start at least every second, but later after failures.
 _CONNECTED_SECONDS = 60.0
 
 
@@ -63,10 +63,10 @@ class World:
         self.folder, self.proxy, self.points, self.chance = folder, proxy, points, chance
         self.edges = ["edge0", "edge1"]
         self.kills = {"server": 0, "sender": 0}
-        #: Of links whose sender had something on its way, and of others.
+        #: Cuts of links during a transfer, and of others.
         self.cuts = {"sending": 0, "waiting": 0}
         centre = folder / "centre"
-        #: Of the server, or of the cluster's nodes.
+        #: Folders of the server, or of the cluster's nodes.
         self.centres = [centre / f"node{number}" for number in range(1, nodes + 1)] or [centre]
         if nodes:
             words = ["--nodes", str(nodes), "--replicas", str(min(nodes, 3)), "--dir", str(centre)]
@@ -94,7 +94,7 @@ class World:
             self.start_sender(edge)
 
     def await_server(self, path: Path) -> int:
-        """The port of a server that was started; on a busy machine it may take longer than the command waits."""
+        """Return the port of a started server; on a busy machine its start may take longer than the command waits."""
         found, limit = None, time.monotonic() + _END_SECONDS
         while found is None and time.monotonic() < limit:
             found = serving(str(path))
@@ -103,7 +103,7 @@ class World:
         return int(found.address.rpartition(":")[2])
 
     def start_sender(self, edge: str) -> None:
-        """On a busy machine this, too, may take longer than the command waits."""
+        """Start a sender; on a busy machine this, too, may take longer than the command waits."""
         done = saros_command("sync", "start", "--data", str(self.folder / edge))
         limit = time.monotonic() + _END_SECONDS
         while owner_of(str(self.folder / edge / "sync-sender")) is None:
@@ -111,7 +111,7 @@ class World:
             time.sleep(0.1)
 
     def fill(self, edge: str, part: int) -> None:
-        """A part of an instance's points, sealed; the third is followed by a deletion, the last by a merge."""
+        """Write and seal a part of an instance's points; delete some after the third, and merge after the last."""
         rows = self.points // _DEVICES // _PARTS
         random = np.random.default_rng(part)
         with saros.connect(str(self.folder / edge)) as db:
@@ -131,7 +131,7 @@ class World:
             assert found is not None
             os.kill(found.pid, signal.SIGKILL)
             self._await_free(path)
-            own_port = [] if path.name != "centre" else ["--port", str(port)]  # a node's stands in its cluster.json
+            own_port = [] if path.name != "centre" else ["--port", str(port)]  # a node's port is in its cluster.json
             saros_command("start", "--data", str(path), *own_port)
             self.await_server(path)
             self.kills["server"] += 1
@@ -150,7 +150,7 @@ class World:
             time.sleep(0.05)
 
     def cut_something(self) -> None:
-        """Abort all connections of a link that has some, and refuse others for a moment."""
+        """Abort all connections of a connected link, and refuse new ones for a moment."""
         limit = time.monotonic() + _CONNECTED_SECONDS
         links = [(edge, f"{edge}-{port}") for edge in self.edges for port in self.ports]
         while not (found := [(edge, link) for edge, link in links if self.proxy.connections(link)]):
@@ -174,7 +174,7 @@ class World:
                 self.proxy.set_weather(f"{edge}-{port}", forth=FAIR)
 
     def differences(self) -> list[str]:
-        """What the server, or one of the nodes, does not have as the instances have it."""
+        """Return the differences between the instances and the server, or one of the nodes."""
         return [text for port in self.ports for text in self._differences(port)]
 
     def _differences(self, port: int) -> list[str]:
@@ -194,7 +194,7 @@ class World:
         return found
 
     def leftovers(self) -> list[str]:
-        """What is there but is not of one last round of a sender, or is missing of it; journals, snapshots."""
+        """Return files that do not belong to the last round of a sender or are missing from it, journals, snapshots."""
         found = []
         for edge in self.edges:
             for receiver in (self.folder / edge / "sync-sender").glob("*_*"):

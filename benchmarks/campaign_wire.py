@@ -2,8 +2,9 @@
 
 python benchmarks/campaign_wire.py [--minutes M] [--protocol iotdb|native] [--seed 1]
 
-Bits, lengths, pieces left out, repeated, exchanged, nested; with and without login. The server must live, log no error
-of its own, keep its memory, and serve another client all the time. A violation names its seed; the exit code is then 1.
+Bits, lengths, pieces left out, repeated, exchanged, nested; with and without login. The server must not crash, log an
+internal error, or leak memory, and must keep serving another client. A violation names its seed; the exit code is then
+1.
 """
 
 from __future__ import annotations

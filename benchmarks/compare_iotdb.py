@@ -2,10 +2,10 @@
 
 python benchmarks/compare_iotdb.py [--port 6667] [--record] [TOPIC ...]
 
-The statements are those of `tests/iotdb/*.sql`; see `tests/iotdb_answers.py`. IoTDB is on this machine, has the user
-root with the password root, and loses all its databases. Without --record, prints the answers that differ and are not
-in `tests/iotdb/differences.toml`, and the share of equal ones; the exit code is 1 if there are any. With --record,
-writes IoTDB's answers to `tests/iotdb/answers`, and starts no Saros.
+The statements are those of `tests/iotdb/*.sql`; see `tests/iotdb_answers.py`. IoTDB must run on this machine with user
+root, password root; all its databases are dropped. Without --record, prints the answers that differ and are not in
+`tests/iotdb/differences.toml`, and the percentage of equal ones; the exit code is 1 if there are any. With --record,
+writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 python benchmarks/experiments.py [--only idle,loaded,migration,throughput,ingest] [--to docs/experiments]
 
     idle, loaded figures 6.1 to 6.3   nodes join and leave, without and with load: 3 -> 6 -> 3
-    migration    6.4 to 6.6           what a node that joins must fetch, by points and by series; sizes of files
+    migration    6.4 to 6.6           data that a joining node must fetch, by points and by series; sizes of files
     throughput   6.7, 6.8             writes over time while a node joins, and while one leaves: 4 -> 5 -> 4
     ingest       6.9                  writes by size of the cluster: 3 to 6
 
-Each keeps its numbers in `results.json` and leaves those of the others; then the page and the charts are drawn from all
-that are there (`experiments_page`). All nodes share the machine with their clients: what is measured is the work of
-growing, and not what more machines would give. `throughput` therefore begins with a baseline, an idle process beside
-the cluster, and states the processor time of each process (`growth_phases`).
+Each stores its numbers in `results.json` without changing those of the others; then the page and the charts are drawn
+from all numbers (`experiments_page`). All nodes share the machine with their clients, so the work of growing is
+measured rather than the gain of more machines. `throughput` therefore begins with a baseline, an idle process next to
+the cluster, and reports the processor time of each process (`growth_phases`).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ import saros
 
 Numbers = dict[str, object]
 REPLICAS = 3
-#: As the thesis has them: storage groups, rows of a batch.
+#: Storage groups and rows per batch, as in the thesis.
 DATABASES, BATCH_ROWS = 20, 100
-#: Of each device; of the thesis's 200 devices and 10,000 series.
+#: Sensors per device; the thesis has 200 devices and 10,000 series.
 SENSORS = 50
 STEP_MS = 1_000
-#: A slice is so many rows: enough slices that every group has some; and what files move of longer ones.
+#: Rows of a slice: short, so that every group has slices; and long, to measure the files that move.
 SLICE_ROWS, LONG_SLICE_ROWS = 1_000, 10_000
 CLIENTS = 2
 SIZES_OF_CLUSTERS = (3, 4, 5, 6)
-#: Of the change from that size, as in figure 6.2.
+#: Phases are measured for the change from this size, as in figure 6.2.
 PHASES_OF = 4
 CALM_SECONDS, STEADY_SECONDS = 3.0, 15.0
 MILLION = 1_000_000
@@ -62,7 +62,7 @@ _FILL_ROWS = 1_000
 
 @contextmanager
 def cluster_of(nodes: int, slice_rows: int = SLICE_ROWS) -> Iterator[LocalCluster]:
-    """A new one that runs, in a folder of its own."""
+    """Run a new cluster in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="saros-experiment-"))
     try:
         options = {"SAROS_TIME_PARTITION_INTERVAL_MS": str(slice_rows * STEP_MS)}
@@ -85,13 +85,13 @@ def connect(cluster: LocalCluster) -> saros.Connection:
 
 
 def columns(sensors: int, rows: int, seed: int) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    """Values of a batch: random walks with two decimals."""
+    """Return the values of a batch: random walks with two decimals."""
     rng = np.random.default_rng(seed)
     return {f"s{n}": np.round(50 + np.cumsum(rng.normal(0, 0.2, rows)), 2) for n in range(sensors)}
 
 
 def write_on(target: str, number: int, stop: Event, path: str) -> None:
-    """A process: batches to all databases in turn; when each was acknowledged, and its points, go to a file."""
+    """Write batches to all databases in turn; record the time of each acknowledgement and its points in a file."""
     batch = columns(SENSORS, BATCH_ROWS, number)
     offsets = np.arange(BATCH_ROWS, dtype=np.int64) * STEP_MS
     answers: list[tuple[float, int]] = []
@@ -108,7 +108,7 @@ def write_on(target: str, number: int, stop: Event, path: str) -> None:
 
 
 class Load:
-    """Clients that write; `points` tells, once they were stopped, what was acknowledged when."""
+    """Writing clients; `stop` returns the acknowledged points over time."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         context = multiprocessing.get_context("spawn")
@@ -124,11 +124,11 @@ class Load:
 
     @property
     def processes(self) -> dict[str, int]:
-        """The ids of the clients' processes, by name."""
+        """Return the ids of the clients' processes, by name."""
         return {f"client {number}": process.pid or 0 for number, process in enumerate(self._processes, 1)}
 
     def stop(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        """Rows of (seconds of the monotonic clock, points)."""
+        """Stop the clients; return rows of (seconds of the monotonic clock, acknowledged points)."""
         self._stop.set()
         for process in self._processes:
             process.join()
@@ -138,7 +138,7 @@ class Load:
 
 
 def fill(cluster: LocalCluster, series: int, first_row: int, rows: int) -> None:
-    """Rows of all series, and their files."""
+    """Write rows of all series, and flush them to files."""
     devices = max(DATABASES, series // SENSORS)
     sensors = series // devices
     with connect(cluster) as connection:
@@ -152,7 +152,7 @@ def fill(cluster: LocalCluster, series: int, first_row: int, rows: int) -> None:
 
 
 def file_bytes(cluster: LocalCluster, nodes: Sequence[int]) -> int:
-    """Of all TsFiles of nodes."""
+    """Return the bytes of all TsFiles of nodes."""
     paths = [path for node in nodes for path in cluster.folder_of(node).rglob("*.tsfile")]
     return sum(os.path.getsize(path) for path in paths)
 
@@ -161,13 +161,13 @@ def file_bytes(cluster: LocalCluster, nodes: Sequence[int]) -> int:
 
 
 def idle() -> Numbers:
-    """6.1 to 6.3 without load; see `_members`."""
+    """Measure figures 6.1 to 6.3 without load."""
     with cluster_of(SIZES_OF_CLUSTERS[0]) as cluster:
         return _members(cluster)
 
 
 def loaded() -> Numbers:
-    """6.1 and 6.3 with load; see `_members`."""
+    """Measure figures 6.1 and 6.3 with load."""
     with cluster_of(SIZES_OF_CLUSTERS[0]) as cluster:
         load = Load(cluster)
         numbers = _members(cluster)
@@ -176,7 +176,7 @@ def loaded() -> Numbers:
 
 
 def _members(cluster: LocalCluster) -> Numbers:
-    """Seconds of stage one and in all, by the smaller size; the phases of 4 -> 5."""
+    """Measure the seconds of stage one and in total, by the smaller size, and the phases of 4 -> 5."""
     adds, removes, phases = [], [], {}
     for size in SIZES_OF_CLUSTERS[:-1]:
         time.sleep(CALM_SECONDS)
@@ -195,7 +195,7 @@ def _members(cluster: LocalCluster) -> Numbers:
 
 
 def migration() -> Numbers:
-    """6.4 to 6.6: seconds until a fourth node has all that it is to have, what it got, and sizes of files."""
+    """Measure figures 6.4 to 6.6: seconds until a fourth node has all its data, the data, and sizes of files."""
     by_points, by_points_long, by_series = [], [], []
     for slice_rows, measured in ((SLICE_ROWS, by_points), (LONG_SLICE_ROWS, by_points_long)):
         with cluster_of(REPLICAS, slice_rows) as cluster:
@@ -236,7 +236,7 @@ def _migrated(cluster: LocalCluster, series: int, points: int) -> dict[str, floa
 
 
 def throughput() -> Numbers:
-    """6.7 and 6.8: points a second, second by second; rate and processor time of each phase."""
+    """Measure figures 6.7 and 6.8: points per second over time; rate and processor time of each phase."""
     with cluster_of(4) as cluster:
         load = Load(cluster)
         lone: dict[str, int] = {}
@@ -244,7 +244,7 @@ def throughput() -> Numbers:
             time.sleep(CALM_SECONDS)
             phases = _baseline(lone)
             with connect(cluster) as connection:
-                connection.execute("flush")  # the change begins with no more in memory than the baseline
+                connection.execute("flush")  # so that the change begins with as little in memory as the baseline
             time.sleep(CALM_SECONDS)
             phases.append(_steady("4 nodes"))
             began = time.monotonic()
@@ -268,7 +268,7 @@ def _steady(name: str) -> Phase:
 
 
 def _baseline(lone: dict[str, int]) -> list[Phase]:
-    """An idle server starts beside the cluster, serves nobody, and ends; its process is in `lone` meanwhile."""
+    """Start and stop an idle server without clients next to the cluster; its process is in `lone` meanwhile."""
     folder = Path(tempfile.mkdtemp(prefix="saros-idle-"))
     try:
         began = time.monotonic()
@@ -284,7 +284,7 @@ def _baseline(lone: dict[str, int]) -> list[Phase]:
 
 
 def ingest() -> Numbers:
-    """6.9: points a second by the size of the cluster."""
+    """Measure figure 6.9: points per second by size of the cluster."""
     rates = []
     for size in SIZES_OF_CLUSTERS:
         with cluster_of(size) as cluster:

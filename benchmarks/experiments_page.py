@@ -1,4 +1,4 @@
-"""What `experiments.py` measured, as a page with charts, beside what the thesis says. Writes files only."""
+"""A page with charts of the measurements of `experiments.py`, compared with those of the thesis. Only writes files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ of 50 DOUBLE series, 20 databases, `durability` fsync.
 
 
 def write_page(folder: Path, results: dict[str, Any]) -> None:
-    """README.md and the charts, of the experiments that are there."""
+    """Write README.md and the charts of all measured experiments."""
     page = [_HEAD]
     if results.keys() >= {"idle", "loaded"}:
         page += _members(folder, results)
@@ -157,7 +157,7 @@ def _throughput(folder: Path, found: dict[str, Any]) -> list[str]:
 
 
 def _processors(percent: dict[str, float]) -> list[str]:
-    """Of the clients, of each of the first nodes, and of the node or process that comes and goes."""
+    """Return the processor time of the clients, of each original node, and of the added node or process."""
 
     def told(names: Sequence[str]) -> str:
         return ", ".join(f"{percent[name]:.0f}" for name in names if name in percent) or "-"

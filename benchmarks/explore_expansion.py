@@ -1,8 +1,8 @@
-"""The protocol of growing and shrinking, in all interleavings of a configuration larger than the tests': minutes.
+"""All interleavings of the protocol of growing and shrinking, for a larger configuration than in the tests: minutes.
 
 python benchmarks/explore_expansion.py [--writes 2]
 
-The exit code is 1 if a rule is broken; the shortest way there is printed. See docs/protocol/expansion.md.
+The exit code is 1 if a rule is violated; the shortest path to the violation is printed. See docs/protocol/expansion.md.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What befalls a cluster of real processes while a node joins: points x roles x kinds, each at exactly its moment.
+"""Faults in a cluster of real processes while a node joins: points x roles x kinds, each at an exact moment.
 
-    point    a step that a node has just taken (`tests/cluster/faulted_node.py`): it stops itself there
-    role     the leader of the meta group, another one that was there before, or the one that joins
-    kind     kill     SIGKILL, and a new start after a second
+    point    a step that a node has just taken (`tests/cluster/faulted_node.py`), at which it stops itself
+    role     the leader of the meta group, another existing node, or the joining node
+    kind     kill     SIGKILL, and a restart after a second
              lose     SIGKILL; the node is given up, and removed or replaced by a new one
-             pause    six seconds, longer than an election takes
-             cut      it goes on, and for six seconds nobody hears of it, nor it of anybody
-             full     it goes on, and for six seconds its disk is full
+             pause    six seconds, longer than an election
+             cut      the node continues, without any messages for six seconds
+             full     the node continues, with a full disk for six seconds
 
-However it goes, the change ends, done or aborted, and nothing is left over on any node: no group, no file on its way,
-no snapshot. A point that nobody of that role gets to before the change is over is told as not reached.
+In every case the change must end, completed or aborted, and nothing may be left over on any node: no group, no file in
+transit, no snapshot. A point that no node of the role reaches before the change ends is reported as not reached.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import saros
 
 LEADER, OTHER, JOINER = "the leader of the meta group", "another one", "the one that joins"
 KINDS = ("kill", "lose", "pause", "cut", "full")
-#: Who gets to the points that are not the meta group's; of data groups, its leader is a member as another one is.
+#: Roles that reach the points outside the meta group; in data groups, the meta leader is a member like others.
 POINT_ROLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(befallen_node.META_STEPS, (LEADER, OTHER, JOINER)),
     "a group begins": (OTHER, JOINER),
@@ -47,21 +47,21 @@ POINT_ROLES: dict[str, tuple[str, ...]] = {
     "members are proposed": (OTHER,),
     "a group is left": (OTHER,),
 }
-#: A node's process.
+#: The program of a node.
 PROGRAM = (sys.executable, "-P", befallen_node.__file__)
 PAUSE_SECONDS, AWAY_SECONDS = 6.0, 1.0
 _RETRY_SECONDS, _POLL_SECONDS = 0.2, 0.02
-#: A node that a group does without leaves it when it hears so, which may be after the change.
+#: A node that was removed from a group deletes its replica when it learns of that, perhaps after the change.
 _LATE_SECONDS = 5.0
-#: Nothing is left over after this: what is captured is kept until its lease ends, if its puller was killed.
+#: Nothing may be left over after this time: captured files are kept until their lease ends if the puller was killed.
 _LEFT_SECONDS_MAX = 90.0
-#: Where a node keeps what is on its way only.
+#: Folders of a node for data in transit.
 _PASSING = ("arriving", "snapshots")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What befalls whom, and when."""
+    """A fault: its point, role and kind."""
 
     point: str
     role: str
@@ -75,17 +75,17 @@ CASES = [Case(point, role, kind) for point, roles in POINT_ROLES.items() for rol
 
 
 class Matrix:
-    """Lets cases befall a cluster of befallen nodes, of which one may be lost. One thread."""
+    """Injects cases into a cluster of faulted nodes, of which one may be lost. Single-threaded."""
 
     def __init__(self, cluster: LocalCluster, nodes: int) -> None:
-        """`nodes`: so many the cluster has before and after each case."""
+        """Make a matrix for a cluster that has `nodes` nodes before and after each case."""
         self._cluster = cluster
         self._nodes = nodes
 
     def befall(self, case: Case) -> int | None:
-        """One case, from a node's admission until all is as before: who was befallen. Raises NodeFailed, saros.Error.
+        """Run one case, from a node's admission until the cluster is as before; return the faulted node.
 
-        None: nobody of that role got there.
+        Returns None if no node of the role reached the point. Raises NodeFailed, saros.Error.
         """
         cluster = self._cluster
         joining = cluster.admit()
@@ -101,7 +101,7 @@ class Matrix:
             if node is not None:
                 self._let_befall(case, watch, node, joining)
             error = begun.exception()
-            # Who carried it out may have been befallen before it answered.
+            # The node that ran the statement may have failed before it replied.
             if error is not None and (node is None or not isinstance(error, saros.Error)):
                 raise error
         watch.wait()
@@ -109,7 +109,10 @@ class Matrix:
         return node
 
     def shrink(self) -> None:
-        """Until the cluster has as many nodes as before; nothing is left over then. Raises NodeFailed, saros.Error."""
+        """Remove nodes until the cluster has its original size, and check that nothing is left over.
+
+        Raises NodeFailed, saros.Error.
+        """
         while len(self._cluster.nodes) > self._nodes:
             remove(self._cluster, max(self._cluster.nodes))
         limit = time.monotonic() + _LEFT_SECONDS_MAX
@@ -121,7 +124,7 @@ class Matrix:
     # ------------------------------------------------------------------ the moment
 
     def _armed(self, role: str, joining: int) -> Sequence[int]:
-        """The nodes of a role."""
+        """Return the nodes of a role."""
         if role == JOINER:
             return [joining]
         leader = self._cluster.leaders().get(0)
@@ -129,7 +132,10 @@ class Matrix:
         return [node for node in before if (node == leader) == (role == LEADER)] or before
 
     def _await_point(self, watch: Watch, begun: Future[None], armed: Sequence[int], point: str) -> int | None:
-        """The first that stops there; the others go on. None: the change is over, and nobody has got there."""
+        """Wait for the first node that stops at the point, and let the others continue; return it.
+
+        Returns None if the change ended before a node reached the point.
+        """
         limit = time.monotonic() + CHANGE_SECONDS_MAX
         until = limit
         while not (there := self._stopped(armed, point)) and time.monotonic() < until:
@@ -142,7 +148,7 @@ class Matrix:
             self._file(node, f"befall.{point}").unlink(missing_ok=True)
         there = there or self._stopped(armed, point)
         for node in self._stopped(armed, point):
-            self._cluster.await_stopped(node)  # it says so just before it does
+            self._cluster.await_stopped(node)  # the node announces it just before it stops
             self._file(node, f"befallen.{point}").unlink()
             if node != there[0]:
                 self._cluster.resume(node)
@@ -154,7 +160,7 @@ class Matrix:
     def _file(self, node: int, name: str) -> Path:
         return self._cluster.folder_of(node) / name
 
-    # ------------------------------------------------------------------ what befalls it
+    # ------------------------------------------------------------------ the fault
 
     def _let_befall(self, case: Case, watch: Watch, node: int, joining: int) -> None:
         cluster = self._cluster
@@ -177,7 +183,7 @@ class Matrix:
         cluster.wait_ready()
 
     def _do_without(self, watch: Watch, lost: int, joining: int) -> None:
-        """A node will not come back: the change ends without it, and then the cluster does without it."""
+        """End the change without a permanently lost node, then remove the node from the cluster."""
         cluster = self._cluster
         while watch.poll() is not None and not self._is_given_up(lost):
             time.sleep(_RETRY_SECONDS)
@@ -193,7 +199,7 @@ class Matrix:
         cluster.forget(lost)
 
     def _is_given_up(self, node: int) -> bool:
-        """Whether the cluster goes on without a node, or back."""
+        """Return whether the cluster completes or aborts the change without the node."""
         try:
             self._tell(f"give up node {node}", "abort change", seconds=0)
         except saros.Error:
@@ -201,7 +207,7 @@ class Matrix:
         return True
 
     def _tell(self, *statements: str, seconds: float = CHANGE_SECONDS_MAX) -> None:
-        """The first that the cluster takes. Raises saros.Error: none of them is taken."""
+        """Run the first statement that the cluster accepts. Raises saros.Error if it accepts none of them."""
         limit = time.monotonic() + seconds
         while True:
             for statement in statements:
@@ -218,7 +224,7 @@ class Matrix:
     # ------------------------------------------------------------------ afterwards
 
     def _left_over(self) -> list[str]:
-        """What a node has and should not have."""
+        """Return data on nodes that should not be there."""
         found = []
         for node in self._cluster.nodes:
             mine = {str(row["RegionId"]) for row in self._cluster.regions(node) if row["DataNodeId"] == node}

@@ -1,6 +1,6 @@
-"""A campaign's main function as a process: Ctrl-C ends it with one line and exit code 130, whatever threads it has.
+"""Runs a campaign's main function: Ctrl-C ends the process with one line and exit code 130, with any threads.
 
-Processes that it has started leave Ctrl-C to it, and end with it.
+Processes that it has started ignore Ctrl-C, and end with it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import NoReturn
 
 
 def run(main: Callable[[], int | None]) -> NoReturn:
-    """Ends the process with what `main` answers; threads of stores that a violation left open do not keep it."""
+    """Exit with the result of `main`, without waiting for threads of stores that a violation left open."""
     try:
         code = main() or 0
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         code = 130
-    except SystemExit as end:  # of the parser of arguments
+    except SystemExit as end:  # raised by the argument parser
         code = end.code if isinstance(end.code, int) else 1
     for process in multiprocessing.active_children():
         process.terminate()
@@ -32,7 +32,7 @@ def run(main: Callable[[], int | None]) -> NoReturn:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """What is started meanwhile is not interrupted by Ctrl-C."""
+    """Protect processes that are started within this context from Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

@@ -21,11 +21,11 @@ from saros_server.process.server_file import serving
 
 @dataclass(frozen=True, slots=True)
 class OwnServer:
-    """A server that runs."""
+    """A running server."""
 
     port: int
     process: int
-    #: Port, and URL, of its HTTP service; 0, and empty: it has none.
+    #: Port and URL of its HTTP service; 0 and "" if it has none.
     http_port: int
     http: str
 

@@ -1,13 +1,13 @@
-"""Saros as one more peer of the common workload in `../shared/peerbench`, beside which its goals are stated.
+"""Saros as a peer of the common workload in `../shared/peerbench`, for which its goals are stated.
 
     SAROS_DURABILITY=fsync python benchmarks/peerbench_adapter.py --peer saros --profile small --phases bulk,query
 
     saros            served by a process of its own, one client on the same machine
     saros-embedded   in the client's process
 
-All arguments are those of the workload's `bench.py`, and data lies below PEERBENCH_ROOT. `SAROS_DURABILITY` is the
-database's own option (fsync if it is not set), and stands in the results. SAROS_PEERBENCH_ALIGNED=no makes devices that
-are not aligned. Only the public driver is used, and the workload checks every answer against NumPy.
+The arguments are those of the workload's `bench.py`, and data is below PEERBENCH_ROOT. `SAROS_DURABILITY` is the
+database's own option (default fsync), and is part of the results. SAROS_PEERBENCH_ALIGNED=no creates devices that are
+not aligned. Only the public driver is used, and the workload checks every answer against NumPy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from saros_server.process.server_file import serving
 WORKLOAD = Path(__file__).resolve().parents[2] / "shared" / "peerbench"
 sys.path.insert(0, str(WORKLOAD))
 
-import adapters  # noqa: E402 (found beside the repository)
+import adapters  # noqa: E402 (found next to the repository)
 from adapters.base import Adapter  # noqa: E402
 
 TYPES = {"d": "DOUBLE", "i": "INT64", "b": "BOOLEAN", "t": "TEXT"}
@@ -38,7 +38,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Embedded(Adapter):
-    """In the client's process."""
+    """Saros embedded in the client's process."""
 
     name = "saros-embedded"
     bulk_rows = 1_000_000
@@ -53,7 +53,7 @@ class Embedded(Adapter):
         self.reconnect()
 
     def connect(self):
-        """A connection of its own."""
+        """Return a new connection."""
         return saros.connect(self.folder, timestamps="epoch", options={"durability": self.durability})
 
     def reconnect(self):
@@ -65,7 +65,7 @@ class Embedded(Adapter):
         self.connection.close()
 
     def create(self):
-        """What is loaded at first use is used before: the workload leaves first calls out, of peers as well."""
+        """Load everything that is loaded at first use: the workload excludes first calls, for other peers as well."""
         sample = next(self.w.batches(10, self.kinds))
         self.connection.insert("root.first.d", sample.times, sample.cols, aligned=self.aligned)
         self.cursor.execute("flush")
@@ -83,7 +83,7 @@ class Embedded(Adapter):
         return f"root.g{self.w.group_of(number)}.d{number}"
 
     def disk_bytes(self):
-        """What lies in files of points and of their place; the log's segments are kept for reuse, and told apart."""
+        """Return the bytes of data and index files; log segments, which are kept for reuse, are reported separately."""
         files = [file for file in Path(self.folder).rglob("*") if file.is_file() and "log" not in file.parts]
         return sum(file.stat().st_blocks * 512 for file in files)
 
@@ -111,7 +111,7 @@ class Embedded(Adapter):
     # ------------------------------------------------------------------ reading
 
     def rows(self, text, *values):
-        """Times and columns of a device, without the paths."""
+        """Return times and columns of a device, without the paths."""
         columns = self.cursor.execute(text, values).fetch_numpy()
         times = columns.pop("Time")
         return times, {path.rpartition(".")[2]: column for path, column in columns.items()}
@@ -139,7 +139,7 @@ class Embedded(Adapter):
         return self.cursor.execute(text, (a, b, thr)).fetchone()
 
     def windows(self, functions, source, devs, a, b, win):
-        """Array of series, functions and windows."""
+        """Return an array of series, functions and windows."""
         text = f"select {functions} from {source} group by ([{a}, {b}), {win}ms)"
         columns = self.cursor.execute(text).fetch_numpy()
         named = functions.split(", ")
@@ -173,7 +173,7 @@ class Embedded(Adapter):
 
 
 class Served(Embedded):
-    """By a server on the same machine."""
+    """Saros as a server on the same machine."""
 
     name = "saros"
     network = True
@@ -197,7 +197,7 @@ class Served(Embedded):
         Adapter.stop(self)
 
     def server_cpu(self):
-        """Of the server's process; it has no children."""
+        """Return the processor time of the server's process, which has no children."""
         fields = Path(f"/proc/{self.proc.pid}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, fields[11:15])) / TICKS
 

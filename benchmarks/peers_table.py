@@ -1,10 +1,10 @@
-"""What `peerbench_adapter.py` and the peers' adapters measured, as one table of goals: Markdown.
+"""The measurements of `peerbench_adapter.py` and the peers' adapters as one table of goals: Markdown.
 
     python benchmarks/peers_table.py [--others CORES] RESULTS.jsonl ...
 
-A goal is a ratio to the best peer of a kind: of rates at least so much, of times and bytes at most. Cells are best /
-median over the rounds, and CPU seconds of client and server. `--others`: rounds beside which other processes took more
-than so many processors are left out. Ours count with the durability that the goal is about.
+A goal is a ratio to the best peer of a kind: a minimum for rates, a maximum for times and bytes. Cells are best /
+median over the rounds, and CPU seconds of client and server. `--others`: ignore rounds during which other processes
+used more than this many processors. Saros is measured with the durability that the goal names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OURS = ("saros", "saros-embedded")
 
 @dataclass(frozen=True)
 class Goal:
-    """A field of a phase (in the phase `query`: a query's name) at a size, and the ratio asked to the best of peers."""
+    """A field of a phase (in the phase `query`, a query's name) at a size, and the required ratio to the best peer."""
 
     name: str
     what: str
@@ -88,7 +88,7 @@ class Results:
                 self._found[key].append((record["durability"], record["result"]))
 
     def values(self, peer, goal):
-        """Best and median over the rounds, and CPU seconds of client and server; None if it was not measured."""
+        """Return best and median over the rounds, and CPU seconds of client and server; None if not measured."""
         rounds = [
             result
             for durability, result in self._found[peer, goal.profile, goal.phase]
@@ -107,7 +107,7 @@ class Results:
 
 
 def best_peer(results, goal):
-    """(name, its values) of the best by median; None if none was measured."""
+    """Return (name, values) of the best peer by median; None if no peer was measured."""
     measured = {peer: results.values(peer, goal) for peer in goal.peers}
     measured = {peer: values for peer, values in measured.items() if values is not None}
     if not measured:

@@ -1,4 +1,4 @@
-"""Charts as SVG, with nothing but text: lines over numbers, bars over names. Pure."""
+"""Charts as SVG text: lines over numbers, bars over names. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def lines(title: str, x: str, y: str, series: Mapping[str, Points], marks: Mapping[str, float] | None = None) -> str:
-    """A line for each series; `marks` are moments: dashed, with a name."""
+    """Return a chart with a line per series; `marks` are moments, drawn dashed with a name."""
     every = [point for points in series.values() for point in points]
     x_max, y_max = _nice(max(p[0] for p in every)), _nice(max(p[1] for p in every))
     parts = _frame(title, x, y, y_max, series)
@@ -35,7 +35,7 @@ def lines(title: str, x: str, y: str, series: Mapping[str, Points], marks: Mappi
 
 
 def bars(title: str, x: str, y: str, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """For each name a bar of each series."""
+    """Return a chart with a bar of each series for each name."""
     y_max = _nice(max(value for values in series.values() for value in values))
     parts = _frame(title, x, y, y_max, series)
     room = (WIDTH - _LEFT - _RIGHT) / len(names)
@@ -52,7 +52,7 @@ def bars(title: str, x: str, y: str, names: Sequence[str], series: Mapping[str, 
 
 
 def _frame(title: str, x: str, y: str, y_max: float, names: Mapping[str, object]) -> list[str]:
-    """Title, axes, names of the series."""
+    """Return title, axes and names of the series."""
     parts = [_text(WIDTH / 2, 18, title, size=14), _text(WIDTH / 2, HEIGHT - 20, x)]
     parts.append(f'<g transform="translate(16,{HEIGHT / 2}) rotate(-90)">{_text(0, 0, y)}</g>')
     for tick in range(_TICKS + 1):
@@ -91,7 +91,7 @@ def _up(value: float, most: float) -> float:
 
 
 def _nice(value: float) -> float:
-    """A round number that is not less."""
+    """Return a round number that is not less than `value`."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))

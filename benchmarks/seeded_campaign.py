@@ -1,4 +1,4 @@
-"""What the campaigns of mutated messages share: their options, seeds until the time is over, the report. One caller."""
+"""Shared code of the campaigns of mutated messages: options, seeds until the time is over, the report."""
 
 from __future__ import annotations
 

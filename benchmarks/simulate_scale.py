@@ -6,13 +6,13 @@ All nodes run in one thread, in virtual time: every group's `RaftNode`, the meta
 its voters. Storage, disks and threads are replaced: entries are durable at once, a message takes a millisecond, and an
 entry of the meta group is applied once for all nodes. For each number of nodes it prints
 
-    idle        messages and bytes per second that a node sends: of its data groups, of the meta group's learners and
-                leader; the share of a core that the leader's Raft takes for the meta group
+    idle        messages and bytes per second that a node sends: for data groups, as meta learner and as meta leader;
+                the fraction of a core that the leader's Raft uses for the meta group
     election    the meta group's leader dies: virtual time until another leads, and until all nodes know it
     growth      10 nodes join: time to plan it, moves, entries and bytes, time to apply them all
-    rack        all nodes of one of five racks die: virtual time until all groups have leaders, have taken a write, and
-                until the voters that died have been replaced
-    size, start the state of the meta group as bytes; time to read it, and to build the routing
+    rack        all nodes of one of five racks die: virtual time until all groups have leaders, until all have accepted
+                a write, and until the dead voters have been replaced
+    size, start the size of the meta group's state; time to read it, and to build the routing
 
 The exit code is 1 if a group does not get a leader, or a figure is above the limits in `LIMITS`.
 """
@@ -65,11 +65,11 @@ REPLICAS, RACKS, JOINING = 3, 5, 10
 MS = 1_000_000
 SECOND = 1_000 * MS
 LATENCY_NS = MS
-#: A voter is replaced after this: less than a cluster waits, so that the simulation is short.
+#: A silent voter is replaced after this time, which is shorter than in production to keep the simulation short.
 SILENCE_NS = 5 * SECOND
-#: Bytes that a message takes beside Raft's own: of gRPC and HTTP/2, for a batch of one.
+#: Bytes of gRPC and HTTP/2 per message, for a batch of one.
 ENVELOPE_BYTES = 40
-#: What no cluster may exceed, however large.
+#: Limits for clusters of any size.
 LIMITS: Mapping[str, float] = {
     "messages a second of a node": 150,
     "messages a second of the meta group's leader": 1_500,
@@ -81,7 +81,7 @@ LIMITS: Mapping[str, float] = {
 
 
 def first_topology(nodes: int) -> Topology:
-    """A cluster that begins with these nodes, on five racks."""
+    """Return the topology of a new cluster with these nodes, on five racks."""
     found = {}
     for number in range(1, nodes + 1):
         host = f"10.0.{number // 250}.{number % 250}"
@@ -95,7 +95,7 @@ def rack_of(node: int) -> str:
 
 @dataclass
 class Traffic:
-    """What one node has sent, by whether it was of the meta group."""
+    """Messages and bytes that one node has sent, for the meta group and for data groups."""
 
     messages: Counter[bool] = field(default_factory=Counter)
     bytes: Counter[bool] = field(default_factory=Counter)
@@ -111,13 +111,13 @@ class Simulation:
         self.alive = {NodeId(n) for n in range(1, nodes + 1)}
         self.groups: dict[NodeId, dict[GroupId, RaftNode]] = {node: {} for node in self.alive}
         self.traffic = {node: Traffic() for node in self.alive}
-        #: Processor time that each node's Raft took for the meta group.
+        #: Processor time that each node's Raft used for the meta group.
         self.spent_s: Counter[NodeId] = Counter()
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
-        #: Of the meta group: the topology as of each entry, and how far a node is.
+        #: The last applied entry of the meta group.
         self._applied = 0
-        #: By group: the entry of the command that it was given.
+        #: By group: the entry of its proposed command.
         self._asked: dict[GroupId, int] = {}
         for group, wanted in self.topology.wanted.items():
             for node in wanted.nodes:
@@ -133,7 +133,7 @@ class Simulation:
         heapq.heappush(self._events, (self.now + delay, self._count, event))
 
     def run(self, seconds: float, until: Callable[[], bool] | None = None) -> float:
-        """Let time pass; returns how much, in seconds. `until` is looked at ten times a second."""
+        """Let time pass, at most until `until` (checked ten times per second) holds; return the seconds."""
         began, end, look = self.now, self.now + int(seconds * SECOND), self.now
         while self._events and self._events[0][0] <= end:
             self.now, _, event = heapq.heappop(self._events)
@@ -155,7 +155,7 @@ class Simulation:
         began = time.thread_time()
         replica = self.groups[node][group]
         event()
-        # A follower that knows its leader has nothing to do because time has passed.
+        # A follower that knows its leader has nothing to do when time passes.
         while not is_tick or replica.is_leader or replica.leader is None:
             ready = replica.ready()
             for message in ready.messages:
@@ -194,7 +194,7 @@ class Simulation:
                     self.topology = apply(self.topology, command, entry.index)
 
     def leader(self, group: GroupId) -> NodeId | None:
-        """The node that leads a group, in the newest term."""
+        """Return the node that leads a group in the newest term, or None."""
         found = [
             (self.groups[node][group].term, node)
             for node in self.topology.wanted[group].nodes
@@ -203,15 +203,15 @@ class Simulation:
         return max(found)[1] if found else None
 
     def all_led(self) -> bool:
-        """Whether every group has a leader."""
+        """Return whether every group has a leader."""
         return all(self.leader(group) is not None for group in self.topology.wanted)
 
     def all_know(self, leader: NodeId | None) -> bool:
-        """Whether all nodes know who leads the meta group."""
+        """Return whether all nodes know the leader of the meta group."""
         return leader is not None and all(self.groups[node][META].leader == leader for node in self.alive)
 
     def look_after_voters(self) -> None:
-        """What the meta group's leader does now and then: choose other voters, and change the membership."""
+        """Do the periodic work of the meta leader: choose other voters, and change the membership."""
         leader = self.leader(META)
         if leader is not None:
             replica = self.groups[leader][META]
@@ -227,13 +227,13 @@ class Simulation:
         self._at(SECOND // 4, self.look_after_voters)
 
     def voters_are_alive(self) -> bool:
-        """Whether the meta group's voters all live, and the group knows that they vote."""
+        """Return whether all voters of the meta group are alive, and the group has them as voters."""
         leader = self.leader(META)
         known: Membership | None = None if leader is None else self.groups[leader][META].membership
         return known is not None and not known.is_joint and set(known.voters) <= self.alive
 
     def serves(self) -> bool:
-        """Whether each group has committed a command that it was given since this was called first."""
+        """Return whether each group has committed a command that was proposed after the first call."""
         for group in self.topology.wanted:
             leader = self.leader(group)
             if leader is None:
@@ -246,20 +246,20 @@ class Simulation:
         return all(leaders[group].commit >= index for group, index in self._asked.items())
 
     def kill(self, nodes: Collection[NodeId]) -> None:
-        """Nodes die."""
+        """Kill nodes."""
         self.alive -= set(nodes)
 
     def revive(self, node: NodeId) -> None:
-        """A node goes on: as if it had been paused."""
+        """Let a node continue, as if it had been paused."""
         self.alive.add(node)
         self._tick(node)
 
 
-# ---------------------------------------------------------------------------------------------- what is measured
+# ---------------------------------------------------------------------------------------------- measurements
 
 
 def idle(simulation: Simulation, seconds: float) -> dict[str, float]:
-    """Traffic while nothing happens."""
+    """Measure the traffic of an idle cluster."""
     simulation.run(30, simulation.all_led)
     simulation.run(2)
     leader = simulation.leader(META)
@@ -282,7 +282,7 @@ def idle(simulation: Simulation, seconds: float) -> dict[str, float]:
 
 
 def election(simulation: Simulation) -> dict[str, float]:
-    """The meta group's leader dies."""
+    """Measure an election after the meta group's leader died."""
     before = simulation.leader(META)
     assert before is not None
     simulation.kill([before])
@@ -293,7 +293,7 @@ def election(simulation: Simulation) -> dict[str, float]:
 
 
 def lost_rack(simulation: Simulation) -> dict[str, float]:
-    """All nodes of a rack die: the one that has the meta group's leader."""
+    """Measure the recovery after all nodes of the meta leader's rack died."""
     leader = simulation.leader(META)
     assert leader is not None
     rack = rack_of(leader)
@@ -311,7 +311,7 @@ def lost_rack(simulation: Simulation) -> dict[str, float]:
 
 
 def commands(topology: Topology) -> Iterator[GrowthCommand]:
-    """The next steps of a change, as the nodes would report them."""
+    """Yield the next steps of a change, as the nodes would report them."""
     change = topology.change
     assert change is not None
     yield from (Ready(change.id, group) for group, ready in change.new_groups.items() if not ready)
@@ -335,7 +335,7 @@ def commands(topology: Topology) -> Iterator[GrowthCommand]:
 
 
 def growth(nodes: int) -> dict[str, float]:
-    """Ten nodes join."""
+    """Measure the join of ten nodes."""
     topology, index, sizes = first_topology(nodes), 1, []
     for number in range(nodes + 1, nodes + 1 + JOINING):
         admitted = Admit(f"10.1.0.{number}:6668", f"10.1.0.{number}:6667", f"token {number}", rack_of(number))
@@ -369,7 +369,7 @@ def growth(nodes: int) -> dict[str, float]:
 
 
 def size_and_start(nodes: int) -> dict[str, float]:
-    """The meta group's state in a file, and what a node does with it when it starts."""
+    """Measure the size of the meta group's state, and its loading at the start of a node."""
     state = MetaState(first_topology(nodes))
     began = time.perf_counter()
     data = encode_meta_file(state, AppliedRequests(), 1, None)
@@ -389,7 +389,7 @@ def size_and_start(nodes: int) -> dict[str, float]:
 
 
 def measure(nodes: int, seconds: float) -> dict[str, float]:
-    """All figures of one number of nodes."""
+    """Return all figures for one number of nodes."""
     simulation = Simulation(nodes)
     figures = idle(simulation, seconds)
     figures |= election(simulation)
