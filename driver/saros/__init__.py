@@ -1,12 +1,14 @@
 """Saros: a time-series database with Apache IoTDB's tree model and SQL, embedded or as a cluster.
 
+A PEP 249 driver. `connect` opens a folder, a server, or a cluster:
+
     import saros
     with saros.connect("./data") as connection:
         cursor = connection.cursor()
         cursor.execute("select temperature from root.plant.pump1 where time > ?", [start])
         table = cursor.fetch_arrow()
 
-This module is a PEP 249 driver. Importing it is cheap: NumPy, Arrow and the engine are loaded by `connect`.
+Importing this module is cheap: NumPy, Arrow, and the engine are loaded by `connect`.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 apilevel = "2.0"
-#: Threads may share the module and connections, not cursors.
+#: Threads may share the module and connections, but not cursors.
 threadsafety = 2
 paramstyle = "qmark"
 
@@ -99,7 +101,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Load `saros.aio` when it is first used."""
+    """Load `saros.aio` on first use."""
     if name == "aio":
         return import_module("saros.aio")
     raise AttributeError(f"module 'saros' has no attribute {name!r}")

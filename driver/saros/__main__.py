@@ -1,4 +1,4 @@
-"""`python -m saros`: the `saros` command, found by its entry point, since it belongs to a room above this one."""
+"""`python -m saros`: runs the `saros` command, found through its entry point because it is in a higher layer."""
 
 import sys
 from importlib.metadata import entry_points

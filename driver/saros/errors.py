@@ -1,17 +1,17 @@
 """Exceptions: PEP 249's tree, with a stable status code on each.
 
 Warning
-Error                       .code (see docs/errors.md), .status (its name), .advice (what to do)
- ├─ InterfaceError          the driver was used wrongly (closed cursor, nothing to fetch)
+Error                       .code (see docs/errors.md), .status (the code's name), .advice (the next step)
+ ├─ InterfaceError          the driver was misused (closed cursor, nothing to fetch)
  └─ DatabaseError
-     ├─ BulkError           rows of a bulk writer were not acknowledged: .failures holds them
-     ├─ DataError           a value does not fit
-     ├─ OperationalError    time-out, cancelled, disk full, folder in use, corrupt file
-     │   └─ PartialWriteError    a write was done in part (2020): .missing names the rows to send again
-     ├─ IntegrityError      something exists already, or does not exist
+     ├─ BulkError           rows were not acknowledged: .failures holds them
+     ├─ DataError           a value has the wrong type or is out of range
+     ├─ OperationalError    timed out, cancelled, disk full, folder in use, corrupt file
+     │   └─ PartialWriteError    only a part of a write was done (2020): .missing names the rows to send again
+     ├─ IntegrityError      an object already exists, or does not exist
      ├─ InternalError       a bug in Saros
      ├─ ProgrammingError    the statement is wrong: syntax, types, unknown function
-     └─ NotSupportedError   part of the dialect, not built (yet)
+     └─ NotSupportedError   a part of the dialect that Saros does not implement
 """
 
 from __future__ import annotations
@@ -26,19 +26,22 @@ from saros_wire.status import ErrorClass, status_of
 if TYPE_CHECKING:
     from saros.api.bulk import BulkFailure
 
-#: Failures that a message tells; all are in `failures`.
+#: Number of failures that the message of a BulkError lists; `failures` has all of them.
 _FAILURES_TOLD = 5
 _PARTLY_DONE = 2020
-#: The message of an `InterfaceError` with this code says how the call should be.
+#: The message of an `InterfaceError` with this code already says how to correct the call.
 _WRONG_USE = 2003
 
 
 class Warning(Exception):  # noqa: A001 - PEP 249 gives the name
-    """Something worth knowing that did not stop the statement."""
+    """A condition that did not stop the statement. PEP 249 requires the class; Saros does not raise it."""
 
 
 class Error(Exception):
-    """Root. `code` is the status code; `str` is the sentence that explains."""
+    """The root of all exceptions of the driver.
+
+    `code` is the status code, which stays the same across versions (docs/errors.md); `str()` is the explanation.
+    """
 
     def __init__(self, message: str, code: int = 2001) -> None:
         super().__init__(message)
@@ -46,33 +49,36 @@ class Error(Exception):
 
     @property
     def status(self) -> str:
-        """Name of the code, such as `SQL_PARSE_ERROR`."""
+        """The name of the code, such as `SQL_PARSE_ERROR`."""
         return status_of(self.code).name
 
     @property
     def advice(self) -> str:
-        """The remedy."""
+        """The suggested next step for errors with this code."""
         return status_of(self.code).advice
 
 
 class InterfaceError(Error):
-    """The driver was used wrongly."""
+    """A misuse of the driver, such as fetching from a closed cursor."""
 
     def __init__(self, message: str, code: int = _WRONG_USE) -> None:
         super().__init__(message, code)
 
     @property
     def advice(self) -> str:
-        """The remedy; empty where the message names it."""
+        """The suggested next step; empty if the message contains it."""
         return "" if self.code == _WRONG_USE else super().advice
 
 
 class DatabaseError(Error):
-    """The database refused or failed."""
+    """The database refused a request, or failed. The subclasses say how to react."""
 
 
 class BulkError(DatabaseError):
-    """Rows of a bulk writer that were not acknowledged; `code` is the first one's."""
+    """Rows of a bulk writer, or of an insert of several devices, that were not acknowledged.
+
+    `failures` has the rows (`saros.api.bulk.BulkFailure`) with the error of each; `code` is the code of the first.
+    """
 
     def __init__(self, failures: Sequence[BulkFailure]) -> None:
         told = "; ".join(str(failure) for failure in failures[:_FAILURES_TOLD])
@@ -83,16 +89,16 @@ class BulkError(DatabaseError):
 
 
 class DataError(DatabaseError):
-    """A value does not fit."""
+    """A value has the wrong type, or is out of range."""
 
 
 class OperationalError(DatabaseError):
-    """The database could not do it now."""
+    """The database could not do it at the moment: timed out, cancelled, no node available, disk full."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Rows of a device from one time to another, both inclusive, in the database's unit."""
+    """The rows of a device from `start` to `end`, both inclusive, in the database's time precision."""
 
     device: str
     start: int
@@ -100,10 +106,10 @@ class RowRange:
 
 
 class PartialWriteError(OperationalError):
-    """Some rows of a write are written, durably; others are not, or it is not known (2020).
+    """Only some rows of a write are durable; the others were not written, or their outcome is unknown (2020).
 
-    The rows are in `written` and `missing`. Both are empty if the failed statement did not write rows, or if there was
-    no room for them. It is safe to send the missing rows again, and also all of them.
+    `written` and `missing` list these rows. Both are empty if the failed statement did not write rows, or if the lists
+    would be too long. It is safe to send the missing rows again, and also to send all rows again.
     """
 
     def __init__(
@@ -115,19 +121,19 @@ class PartialWriteError(OperationalError):
 
 
 class IntegrityError(DatabaseError):
-    """Something exists already, or does not exist."""
+    """An object to be created already exists, or a named object does not exist."""
 
 
 class InternalError(DatabaseError):
-    """A bug in Saros."""
+    """An error that indicates a bug in Saros."""
 
 
 class ProgrammingError(DatabaseError):
-    """The statement is wrong."""
+    """The statement or an argument is wrong; sending it again fails again."""
 
 
 class NotSupportedError(DatabaseError):
-    """Part of the dialect, not built (yet)."""
+    """A part of the dialect that Saros does not implement."""
 
 
 _CLASSES: dict[ErrorClass, type[DatabaseError]] = {
@@ -141,14 +147,14 @@ _CLASSES: dict[ErrorClass, type[DatabaseError]] = {
 
 
 def database_error(message: str, code: int) -> DatabaseError:
-    """The PEP 249 exception for a status code."""
+    """Return the PEP 249 exception for a status code."""
     if code == _PARTLY_DONE:
         return PartialWriteError(message)
     return _CLASSES[status_of(code).error_class](message, code)
 
 
 class _ErrorTranslation:
-    """The context of `translated_errors`; it has no state, so there is one."""
+    """The context manager of `translated_errors`; stateless, so one instance serves all callers."""
 
     __slots__ = ()
 
@@ -166,9 +172,10 @@ _TRANSLATION = _ErrorTranslation()
 
 
 def translated_errors() -> AbstractContextManager[None]:
-    """Turn any exception with a status `code` into its PEP 249 class; others are our bugs and pass as they are.
+    """Convert exceptions with a status `code` to their PEP 249 class; other exceptions are bugs and pass unchanged.
 
-    Halves of characters, as they come from files that were read with `errors="surrogateescape"`, are the caller's.
+    A UnicodeEncodeError becomes a ProgrammingError: the caller passed lone surrogates, which come from files read with
+    `errors="surrogateescape"`.
     """
     return _TRANSLATION
 
@@ -183,5 +190,5 @@ def _translated(error: Exception) -> DatabaseError | None:
     code = getattr(error, "code", None)
     if not isinstance(code, int):
         return None
-    caret = getattr(error, "caret", None)  # a statement's mistake: its line and a mark below it
+    caret = getattr(error, "caret", None)  # of a syntax error: the line, and a mark below the wrong place
     return database_error(str(error) if caret is None else f"{error}\n{caret()}", code)

@@ -1,4 +1,4 @@
-"""The building blocks of a module of functions and triggers for Saros: see `docs/sql/extensions.md`."""
+"""Building blocks for modules with user-defined functions and triggers; `docs/sql/extensions.md` describes them."""
 
 from __future__ import annotations
 

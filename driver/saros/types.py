@@ -1,8 +1,8 @@
-"""PEP 249 type objects and constructors: what `cursor.description[i][1]` is compared with.
+"""PEP 249 type objects, to compare with `cursor.description[i][1]`, and constructors of values.
 
-TIME      the Time column, TIMESTAMP series          STRING   TEXT, STRING
+DATETIME  the Time column, TIMESTAMP, DATE           STRING   TEXT, STRING
 NUMBER    INT32, INT64, FLOAT, DOUBLE                BINARY   BLOB
-BOOLEAN   BOOLEAN                                    DATE     DATE
+BOOLEAN   BOOLEAN                                    ROWID    no type
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import datetime as dt
 
 
 class TypeObject:
-    """Equal to each of the type names it stands for."""
+    """A group of data types: equal to the name of each of its types, as PEP 249 requires."""
 
     def __init__(self, name: str, *type_names: str) -> None:
         self.name = name
@@ -34,7 +34,7 @@ BINARY = TypeObject("BINARY", "BLOB")
 NUMBER = TypeObject("NUMBER", "INT32", "INT64", "FLOAT", "DOUBLE")
 DATETIME = TypeObject("DATETIME", "TIMESTAMP", "DATE")
 BOOLEAN = TypeObject("BOOLEAN", "BOOLEAN")
-#: PEP 249 asks for it; a point is found by series and time, so nothing is ever equal to it.
+#: Required by PEP 249. Equal to no type name: a point is identified by series and time.
 ROWID = TypeObject("ROWID")
 
 Date = dt.date
@@ -44,15 +44,15 @@ Binary = bytes
 
 
 def DateFromTicks(ticks: float) -> dt.date:  # noqa: N802 - PEP 249 gives the name
-    """The UTC date `ticks` seconds after the epoch."""
+    """Return the UTC date `ticks` seconds after the epoch."""
     return TimestampFromTicks(ticks).date()
 
 
 def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802
-    """The UTC time of day `ticks` seconds after the epoch."""
+    """Return the UTC time of day `ticks` seconds after the epoch."""
     return TimestampFromTicks(ticks).timetz()
 
 
 def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802
-    """The UTC moment `ticks` seconds after the epoch."""
+    """Return the UTC timestamp `ticks` seconds after the epoch."""
     return dt.datetime.fromtimestamp(ticks, tz=dt.UTC)

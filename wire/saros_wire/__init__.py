@@ -1,1 +1,1 @@
-"""The client protocol: status codes, calls and messages that a client and a node share."""
+"""The client protocol: the status codes, calls and messages that clients and nodes share."""

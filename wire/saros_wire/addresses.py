@@ -1,4 +1,4 @@
-"""Addresses as texts: a host, or host:port, where an IPv6 address stands in brackets. Pure: any thread."""
+"""Addresses as texts: a host, or host:port with brackets around IPv6 addresses. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from ipaddress import ip_address
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """host:port, taken apart; the host as sockets take it, without brackets."""
+    """Split host:port; the host has no brackets, as sockets require."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 def is_loopback(address: str) -> bool:
-    """Whether a host, or host:port, is this machine's own and can be reached from nowhere else."""
+    """Return whether a host, or host:port, is a loopback address, which other machines cannot reach."""
     for host in (address, address.rpartition(":")[0]):
         if host == "localhost":
             return True

@@ -1,8 +1,8 @@
-"""Values of a column as clients give them, as one Arrow array, whether they go to another process or not.
+"""Conversion of a client's column values to one Arrow array, for embedded and remote databases. Pure: any thread.
 
-NumPy, pandas, Arrow, whatever speaks Arrow's C interface (Polars, DuckDB), and Python's values. Null is what they call
-absent: None, a masked value, NaN in pandas and in NumPy's arrays of objects, which are pandas' as a rule; NaN among
-other numbers is a value. Pure: any thread.
+Values may be of NumPy, pandas, Arrow, a library with Arrow's C interface (Polars, DuckDB), or plain Python. Absent
+values become null: None, masked values, NaN in pandas, and NaN in NumPy arrays of objects, which usually come from
+pandas. NaN in arrays of numbers is a value.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-#: Units of NumPy's times that Arrow lacks: such times become seconds.
+#: Units of NumPy datetimes that Arrow does not have; such times are converted to seconds.
 _UNITS_TO_SECONDS = ("Y", "M", "W", "h", "m")
 
 
 class UnreadableValues(Exception):
-    """No values of one type: one alone, several types, or whole numbers that none has."""
+    """Values that cannot become one array: a single value, values of several types, or integers beyond 64 bits."""
 
     code = 507
 
 
 class TooManyBytes(Exception):
-    """More text than an Arrow array holds: write fewer rows at once."""
+    """More text than an Arrow array can hold; the caller must write fewer rows at once."""
 
     code = 2006
 
 
 def arrow_array(values: object, what: str) -> pa.Array:
-    """The values, without dictionary or views, not copied if they are Arrow's.
+    """Return the values as an Arrow array without dictionary and views; plain Arrow arrays are not copied.
 
-    Raises UnreadableValues and TooManyBytes with `what`.
+    `what` names the values in messages. Raises UnreadableValues, TooManyBytes.
     """
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         kind = type(values).__name__
@@ -50,7 +50,7 @@ def arrow_array(values: object, what: str) -> pa.Array:
 
 
 def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
-    """In chunks if they are so already: pandas keeps texts as Arrow does."""
+    """Convert values to Arrow; chunked if they are already chunked, as pandas stores texts."""
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(_native(values.data), mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray):
@@ -60,12 +60,12 @@ def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
     values = values if isinstance(values, Sized) else list(values)
     try:
         return pa.array(values)
-    except (ValueError, TypeError):  # NaN, NaT or NA among what are no numbers: that is how pandas writes None
+    except (ValueError, TypeError):  # NaN, NaT or NA among values that are not numbers: how pandas represents None
         return pa.array(values, from_pandas=True)
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Values one after the other; Arrow's functions do not take views of texts everywhere."""
+    """Return contiguous values without dictionary; some functions of Arrow do not accept views of texts."""
     if pa.types.is_dictionary(array.type):
         return _plain(array.dictionary).take(array.indices)
     if pa.types.is_string_view(array.type):
@@ -74,7 +74,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """In this machine's order of bytes, and in a unit of time that Arrow has."""
+    """Return values in the byte order of this machine, and times in a unit that Arrow has."""
     dtype = values.dtype
     if dtype.kind == "M":
         unit, _ = np.datetime_data(dtype)

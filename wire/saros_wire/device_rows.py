@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class DeviceRows:
-    """Rows of several devices with the same columns; the rows of each device follow one another.
+    """Rows of several devices with the same columns, grouped by device.
 
-    A null is an absent point, and a column in which a device has only nulls is not one of its columns.
+    A null is an absent point. A device does not get a column in which all its values are null.
     """
 
     devices: Sequence[str]
     #: The number of rows of each device, at least 1.
     counts: Sequence[int]
-    #: As for an insert of one device: the values of all rows.
+    #: The times and values of all rows, as for an insert of one device.
     times: object
     columns: Mapping[str, object]
-    #: Whether new devices are aligned; None: they are not.
+    #: True creates new devices aligned; False and None do not.
     aligned: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RowsWritten:
-    """The outcome of a write: the rows of each device were written, or refused by themselves."""
+    """The outcome of a write: for each device, all rows were written, or all were refused."""
 
     points: int
-    #: Status code and message, by the place of the device.
+    #: Status code and message of each refused device, by its index.
     refused: Mapping[int, tuple[int, str]] = field(default_factory=dict)

@@ -1,6 +1,7 @@
-"""What a process has open once and shares, by key; one that was forked begins with none of it.
+"""A dictionary of a process's shared resources, such as connection pools, that is empty in forked processes.
 
-What its parent has open is kept there, unused: it could not be closed, since threads and sockets stay with the parent.
+A forked process keeps references to the parent's resources, unused: it could not close them, because their threads and
+sockets belong to the parent.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _V = TypeVar("_V")
 
 
 class ForkLocal(dict[_K, _V]):
-    """See the module. Not collected before the process ends. Use it with its `lock` held."""
+    """A dictionary that a fork empties. Use it with its `lock` held. It lives until the process ends."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,6 +24,6 @@ class ForkLocal(dict[_K, _V]):
         os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:
-        self.lock = threading.Lock()  # a thread of the parent's may have held it
+        self.lock = threading.Lock()  # a thread of the parent may have held it
         self._inherited.extend(self.values())
         self.clear()

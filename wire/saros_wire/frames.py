@@ -1,34 +1,34 @@
-"""Frames of the native protocol: the bytes that a client and a node send over a socket.
+"""Frames of the native protocol: the bytes that clients and nodes send over a socket. Pure data: any thread.
 
-    connection   PREFACE from the client, then frames both ways; nothing is negotiated
+    connection   PREFACE from the client, then frames in both directions; there is no negotiation
     frame        header (16 bytes, little-endian) | head | body
 
         head_bytes u32 | body_bytes u32 | request u32 | kind u8 | call u8 | reserved u16 (0)
 
-A head is protobuf, or a few fixed bytes; a body is Arrow IPC, or bytes of a file, which nobody copies on the way.
+A head is protobuf, or a few fixed bytes; a body is Arrow IPC, or bytes of a file, and is not copied in between.
 
     client -> node                                     node -> client
-    REQUEST  call, its head, its body                  REPLY   the answer to a request; more follows if `call` is MORE
+    REQUEST  call, its head, its body                  REPLY   the answer to a request; ITEMs follow if `call` is MORE
     CANCEL   end a request                             ITEM    a part of a stream: body
-    CREDIT   that many more bytes of ITEMs may come    END     the end of a stream: head (ResultEnd, or empty)
-    PING     are you there?                            ERROR   the end of a request: head (ErrorReply)
+    CREDIT   grant bytes of further ITEMs              END     the end of a stream: head (ResultEnd, or empty)
+    PING     check that the node is alive              ERROR   the end of a request: head (ErrorReply)
                                                        PONG    the answer to PING
 
-A client numbers its requests; answers carry the number. A node carries the requests of a connection out one after the
-other, in the order in which they came, and reads CANCEL, CREDIT and PING meanwhile. A request may be sent before those
-before it are answered, but a node reads ahead only up to a limit (`QUEUED_REQUESTS`, `QUEUED_BYTES`): a CREDIT
-or CANCEL beyond it has no effect until the requests before it have had their turn.
+A client numbers its requests; answers carry the number. A node executes the requests of a connection one after the
+other, in the order of their arrival, and reads CANCEL, CREDIT and PING meanwhile. A client may pipeline requests, but
+the node reads ahead only up to a limit (`QUEUED_REQUESTS`, `QUEUED_BYTES`): a CREDIT or CANCEL beyond the limit takes
+effect only after the requests before it were executed.
 
 Each request is answered by one REPLY or ERROR; a REPLY with MORE is followed by ITEMs and an END or ERROR. The node
-sends another ITEM while fewer than `WINDOW_BYTES` of bodies of ITEMs lack a CREDIT: the last one may exceed the window.
-A canceled request ends with ERROR (715) unless it has ended before; CANCEL and CREDIT of a request that has ended have
-no effect. An ERROR of request 0 ends the connection.
+sends ITEMs as long as the sent bodies exceed the credit by less than `WINDOW_BYTES`, so the last one may exceed the
+window. A cancelled request ends with ERROR (715) unless it has ended before; CANCEL and CREDIT have no effect on a
+request that has ended. An ERROR of request 0 ends the connection.
 
-A request's head begins with a prefix (`encode_prefix`): for how many milliseconds a write may wait for other nodes
-(`NO_WAIT_LIMIT`: each step as long as it allows), and the token of the session (zeros: none).
+A request's head begins with a prefix (`encode_prefix`): the milliseconds for which a write may wait for other nodes
+(`NO_WAIT_LIMIT`: the limit of each step), and the token of the session (zeros: no session).
 
-The layout of the header, of ERROR, and of the first five bytes of the preface stays the same in all versions, so that a
-node can tell a client of another version why it is refused. Pure data: any thread.
+The layouts of the header, of ERROR, and of the first five bytes of the preface are the same in all versions, so that a
+node can tell a client of another version why it is refused.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from typing import NamedTuple
 
 from saros_wire.payload import MESSAGE_BYTES_MAX
 
-#: The version of the protocol. Raised with every change that an older side would not understand.
+#: The version of the protocol, raised with every incompatible change.
 VERSION = 7
 #: The first bytes of a connection.
 MAGIC = b"SAROS"
 PREFACE = MAGIC + bytes((VERSION, 0x0D, 0x0A))
-#: Bytes of items that a node sends before it needs a CREDIT.
+#: Bytes of items that a node sends without a CREDIT.
 WINDOW_BYTES = 8 << 20
-#: A client grants more when it has taken this many.
+#: Bytes of items after which a client sends a CREDIT.
 CREDIT_BYTES = WINDOW_BYTES // 2
-#: Requests, and bytes of all frames, that a node reads while it carries out one before them.
+#: Limits on the requests, and the bytes of all frames, that a node reads while it executes an earlier request.
 QUEUED_REQUESTS, QUEUED_BYTES = 64, 16 << 20
 HEAD_BYTES_MAX = 16 << 20
 BODY_BYTES_MAX = MESSAGE_BYTES_MAX
 TOKEN_BYTES = 32
 NO_TOKEN = bytes(TOKEN_BYTES)
 NO_WAIT_LIMIT = 0xFFFF_FFFF
-#: Of a REPLY: ITEMs and an END follow.
+#: The `call` of a REPLY that is followed by ITEMs and an END.
 MORE = 1
 
 _HEADER = struct.Struct("<IIIBBH")
@@ -79,19 +79,19 @@ class Kind(IntEnum):
     PONG = 20
 
 
-#: The kinds by number: a look-up is much faster than `Kind(number)`.
+#: Kinds by number; a lookup is much faster than `Kind(number)`.
 _KINDS = {kind.value: kind for kind in Kind}
 #: The frames that a client sends.
 CLIENT_KINDS = frozenset((Kind.REQUEST, Kind.CANCEL, Kind.CREDIT, Kind.PING))
 
 
 class Call(IntEnum):
-    """The call of a request: the messages of its head and of its answer's (`client.proto`), and bodies."""
+    """The call of a request. The comments name the messages of its head and its answer (`client.proto`), and bodies."""
 
     OPEN = 1  # OpenRequest -> OpenReply
     CLOSE = 2  # nothing -> nothing
     PING = 3  # nothing -> PingReply
-    EXECUTE = 4  # ExecuteRequest -> Answer, record batches one after the other; MORE: one in each item, ResultEnd
+    EXECUTE = 4  # ExecuteRequest -> Answer, concatenated record batches; MORE: one batch for each item, ResultEnd
     INSERT = 5  # nothing, an insert (`payload`) -> InsertReply
     HOLD = 6  # HoldRequest -> HoldReply
     UPLOAD = 7  # UploadRequest, bytes of the file -> UploadReply
@@ -107,14 +107,14 @@ class Call(IntEnum):
 
 
 class BadFrame(Exception):
-    """Bytes that are no frame of this protocol; the connection cannot go on."""
+    """Bytes that are not a frame of this protocol; the connection must be closed."""
 
 
 class Header(NamedTuple):
     """The header of a frame."""
 
     kind: Kind
-    #: A number of `Call` in a REQUEST; 0 or MORE in a REPLY; else 0.
+    #: The number of a `Call` in a REQUEST; 0 or MORE in a REPLY; 0 otherwise.
     call: int
     request: int
     head_bytes: int
@@ -142,12 +142,12 @@ def decode_header(data: bytes | bytearray | memoryview) -> Header:
 
 
 def encode_prefix(token: bytes = NO_TOKEN, wait_ms: int = NO_WAIT_LIMIT) -> bytes:
-    """Return the start of a request's head."""
+    """Return the prefix of a request's head."""
     return _PREFIX.pack(wait_ms, token)
 
 
 def decode_prefix(head: bytes | bytearray | memoryview) -> tuple[bytes, int | None]:
-    """Return the token of a request's head (empty: none), and its wait limit (None: none). Raises BadFrame."""
+    """Return the token of a request (empty: no session), and its wait limit in ms (None: no limit). Raises BadFrame."""
     if len(head) < PREFIX_BYTES:
         raise BadFrame(f"a request's head of {len(head)} bytes: less than {PREFIX_BYTES}")
     wait_ms, token = _PREFIX.unpack_from(head)
@@ -160,7 +160,7 @@ def encode_credit(count: int) -> bytes:
 
 
 def decode_credit(head: bytes | bytearray | memoryview) -> int:
-    """Return the bytes that a CREDIT grants. Raises BadFrame."""
+    """Return the number of bytes that a CREDIT grants. Raises BadFrame."""
     if len(head) != _CREDIT.size:
         raise BadFrame(f"a credit of {len(head)} bytes")
     (count,) = _CREDIT.unpack(head)

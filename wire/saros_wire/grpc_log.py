@@ -1,4 +1,4 @@
-"""What gRPC's own library may write to the terminal: errors only. Call it before gRPC is loaded."""
+"""The log level of the gRPC library, which writes to standard error."""
 
 from __future__ import annotations
 
@@ -6,5 +6,8 @@ import os
 
 
 def silence_grpc_log() -> None:
-    """Keep its notes (a node said GOAWAY when it ended) from standard error; who sets GRPC_VERBOSITY decides."""
+    """Log errors only, unless GRPC_VERBOSITY is set. Call this before gRPC is loaded.
+
+    Otherwise gRPC reports, for example, that a node sent GOAWAY when it stopped.
+    """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

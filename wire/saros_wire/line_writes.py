@@ -1,4 +1,4 @@
-"""A write of InfluxDB's line protocol, as a client asks for it, and its outcome. Pure data: any thread."""
+"""A write of InfluxDB's line protocol, and its outcome. Pure data: any thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from saros_wire.problem_list import listed
 
-#: Nanoseconds of the units in which times of lines are written.
+#: Units of the times in lines, in nanoseconds.
 PRECISIONS_NS = {
     "ns": 1,
     "us": 1_000,
@@ -20,31 +20,31 @@ PRECISIONS_NS = {
 
 @dataclass(frozen=True, slots=True)
 class LineWrite:
-    """Lines, and the database that they go to."""
+    """Lines to write, their database, and the interpretation of their times."""
 
     data: bytes
     database: str
     #: The unit of times, one of `PRECISIONS_NS`.
     precision: str
-    #: The time of lines that have none, in nanoseconds since 1970.
+    #: The time of lines without one, in nanoseconds since 1970.
     time_ns: int
-    #: Of devices; empty: as the node is configured.
+    #: The template of the paths of devices; empty: the node's configuration.
     template: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LinesWritten:
-    """The outcome of a write: all that could be written was."""
+    """The outcome of a write: the number of written points, and the problems of lines that were not written."""
 
     points: int
     #: The first problems.
     problems: Sequence[str] = ()
-    #: How many problems there are.
+    #: The number of all problems.
     problem_count: int = 0
-    #: The status codes of all problems, in their order, each once.
+    #: The distinct status codes of all problems, in the order of their first occurrence.
     codes: Sequence[int] = ()
 
     @property
     def listed(self) -> str:
-        """The problems as a list in a text."""
+        """The problems as one text."""
         return listed(self.problems, self.problem_count)

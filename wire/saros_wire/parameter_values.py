@@ -1,4 +1,4 @@
-"""Values for `?` as messages. Pure: any thread."""
+"""The encoding of statement parameters (`?`) as messages. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def encode_values(values: Sequence[object]) -> list[client_pb2.Value]:
-    """Python values as parameters. Raises TypeError naming the first that has no form."""
+    """Encode Python values as parameters. Raises TypeError with the number of the first value without an encoding."""
     return [_encode(value, number) for number, value in enumerate(values, 1)]
 
 
@@ -42,7 +42,7 @@ def _encode(value: object, number: int) -> client_pb2.Value:
             return client_pb2.Value(blob=bytes(value))
         case datetime() if value.tzinfo is not None and -_INT64 <= (instant := _nanoseconds(value)) < _INT64:
             return client_pb2.Value(instant_ns=instant)
-        case date():  # and instants before 1677 or after 2262, with their offsets
+        case date():  # includes aware datetimes before 1677 and after 2262, with their offsets
             return client_pb2.Value(local_time=value.isoformat())
         case _:
             raise TypeError(f"parameter {number} is a {type(value).__name__}, which has no SQL type")
@@ -54,7 +54,7 @@ def _nanoseconds(moment: datetime) -> int:
 
 
 def decode_values(values: Sequence[client_pb2.Value]) -> list[object]:
-    """The inverse; instants come as `numpy.datetime64` in nanoseconds."""
+    """Decode parameters to Python values. Instants become `numpy.datetime64` in nanoseconds."""
     return [_decode(value) for value in values]
 
 

@@ -1,12 +1,13 @@
-"""The parts of a client protocol that do not depend on how it frames messages: an insert's columns, and limits.
+"""The encoding of an insert's columns, independent of frames, and the limit on messages. Pure data: any thread.
 
-An insert is a head, and an Arrow IPC stream of one batch: the times, then the columns. The head has the write's number
-(0: none), whether the device is aligned (0: as it is, 1: yes, 2: no), and the device. Integers are little-endian.
+An insert is a head, and an Arrow IPC stream of one batch: the times, then the columns. The head has the sequence number
+of the write (0: none), the alignment (0: as the device is, 1: aligned, 2: not aligned), and the device. Integers are
+little-endian.
 
     sequence u64 | aligned u8 | 3 zeros | device_bytes u32 | device (UTF-8) | zeros up to a multiple of 8 | stream
 
-The stream, except for the values, is thus the same for all inserts of a shape: both sides keep what they derive from
-it. Pure data: any thread.
+The stream, except for the values, is the same for all inserts with the same columns and number of rows, so both sides
+cache the values derived from it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-#: Largest message either way: a batch of rows, or of columns; the driver splits what is longer.
+#: Limit on a message in either direction: a batch of rows or of columns. The driver splits longer inserts.
 MESSAGE_BYTES_MAX = 16 << 20
 _HEAD = struct.Struct("<QB3sI")
 _ZEROS = bytes(3)
@@ -26,9 +27,9 @@ class InsertHead:
     """The head of an insert."""
 
     device: str
-    #: None: as the device is.
+    #: None: use the alignment of the device.
     aligned: bool | None
-    #: The number among the client's writes; 0: none.
+    #: The sequence number of the write; 0: none.
     sequence: int
 
 
@@ -39,7 +40,7 @@ def encode_insert_head(device: bytes, sequence: int, *, aligned: bool | None) ->
 
 
 def decode_insert_head(insert: bytes | memoryview) -> tuple[InsertHead, int]:
-    """Return the head of an insert, and the number of its bytes. Raises ValueError."""
+    """Return the head of an insert, and its size in bytes. Raises ValueError."""
     if len(insert) < _HEAD.size:
         raise ValueError(f"an insert of {len(insert)} bytes")
     sequence, aligned, zeros, device_bytes = _HEAD.unpack_from(insert)

@@ -1,4 +1,4 @@
-"""Whether an address can be listened on: gRPC tells that it cannot, but not why."""
+"""A check that a server can listen on an address, with the reason if it cannot, which gRPC does not report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _ADVICE = {
 
 
 def check_address(host: str, port: int) -> None:
-    """Raise RuntimeError, as gRPC does when it binds, but with the reason, unless the port is free (0: any)."""
+    """Check that a server can listen on an address; port 0 stands for any free port.
+
+    Raises RuntimeError with the reason. gRPC raises the same class without one.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         socket.create_server((host, port), family=family).close()

@@ -1,4 +1,4 @@
-"""The problems of a write whose right parts are written: the first are named, all are counted. Not thread-safe."""
+"""The problems of a write that is carried out in part: the first are listed, all are counted. Not thread-safe."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ProblemList:
-    """See the module."""
+    """A bounded list of problems, and their total number."""
 
-    #: How many are named.
+    #: Limit on the listed problems.
     named_max: int
     named: list[str] = field(default_factory=list)
     count: int = 0
 
     def extend(self, problems: Sequence[str], count: int) -> None:
-        """Add `count` problems, of which the first are given."""
+        """Add `count` problems, of which `problems` has the first."""
         self.named += problems[: self.unnamed]
         self.count += count
 
     @property
     def unnamed(self) -> int:
-        """How many more problems can be named."""
+        """The number of problems that can still be listed."""
         return self.named_max - len(self.named)
 
 
 def listed(named: Sequence[str], count: int) -> str:
-    """Return problems as a list in a text."""
+    """Return the listed problems as one text; `count` is their total number."""
     more = count - len(named)
     return "; ".join([*named, *([f"and {more} more"] if more else [])])
 
 
 def problem_of(place: str, code: int, message: str) -> str:
-    """Return the error of a device or series as a problem, which has its name."""
+    """Return the error of a device or series as a problem, with the name of the device or series."""
     text = message if place in message else f"{place}: {message}"
     return f"{text} (code {code})"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 DEFAULT_PORT = 6667
-#: Of HTTP, as IoTDB's.
+#: The port of HTTP, the same as IoTDB's.
 DEFAULT_HTTP_PORT = 18_080
-#: A node remembers this many of a client's numbers; a client does not run further ahead of its oldest unanswered write.
+#: Number of sequence numbers that a node remembers for a client. A client's new numbers stay within this distance of
+#: its oldest unanswered write.
 SEQUENCES_KEPT = 256
-#: A client pings a node that has sent nothing for `KEEPALIVE_MS` while a call waits, and gives the connection up
-#: `KEEPALIVE_TIMEOUT_MS` later: a frozen process or a vanished machine is noticed within 5 s. The time-out is long
-#: enough for a node whose threads all compute: they take turns every few milliseconds.
+#: A client sends a PING if the node has sent nothing for `KEEPALIVE_MS` while a call waits, and gives up the connection
+#: `KEEPALIVE_TIMEOUT_MS` later, so it detects a frozen process or a lost machine within 5 s. The timeout is long enough
+#: for a node whose threads are all computing, because they take turns every few milliseconds.
 KEEPALIVE_MS, KEEPALIVE_TIMEOUT_MS = 2_000, 2_500
-#: Contents that an answer to SYNC_BEGIN or SYNC_COMMIT names as lacking, and devices that it names as refused.
+#: Limits of an answer to SYNC_BEGIN or SYNC_COMMIT: missing contents, and refused devices, that it lists.
 SYNC_WANTS_MAX, SYNC_CONFLICTS_MAX = 10_000, 1_000
-#: Columns of a write go in messages of about this size.
+#: Approximate size of the messages in which the columns of a write are sent.
 INSERT_BYTES = 8 << 20

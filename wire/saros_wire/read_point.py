@@ -1,4 +1,4 @@
-"""A moment that a node keeps, as clients pass it on: to other statements, connections and processes. A value."""
+"""Read points: handles to snapshots that a node keeps, for use by other statements, connections and processes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReadPoint:
-    """See `Connection.hold`. It goes by itself when nothing was read at it for `lease_s` seconds."""
+    """A handle to a snapshot of the data, made by `Connection.hold`, to pass as `at` to `execute`.
+
+    A plain value: it may be pickled and used in other processes. The snapshot expires when nothing has read it for
+    `lease_s` seconds.
+    """
 
     name: str
     lease_s: float
-    #: host:port of the node that keeps it; empty: this process does.
+    #: The node that keeps the snapshot, as host:port; empty for an embedded database.
     address: str
-    #: Of the node's process.
+    #: The id of the node's process; a restarted node has another one.
     instance: int

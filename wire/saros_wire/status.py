@@ -1,9 +1,7 @@
-"""Status codes: one table with number, name, class and advice.
+"""Status codes: one table with number, name, class and advice. Pure data: any thread.
 
-Numbers are IoTDB's where the condition is the same; our own start at 2000. Rooms that may not import this one raise
-exceptions with a `code`; the driver looks the class up here and raises the PEP 249 exception for it.
-
-Pure data: any thread.
+Numbers are IoTDB's where the condition is the same; Saros's own begin at 2000. Rooms that may not import this one raise
+exceptions with a `code`; the driver looks up the class here and raises its PEP 249 exception.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from enum import Enum
 
 
 class ErrorClass(Enum):
-    """What the caller should do; each maps to one PEP 249 exception (in the driver)."""
+    """The reaction that an error requires from the caller. The driver maps each class to a PEP 249 exception."""
 
     PROGRAMMING = "fix the statement or the call"  # ProgrammingError
     DATA = "fix the value"  # DataError
@@ -208,5 +206,5 @@ STATUS: dict[int, Status] = {row.code: row for row in _ROWS}
 
 
 def status_of(code: int) -> Status:
-    """The table's row for `code`; an unknown code answers INTERNAL_ERROR's row."""
+    """Return the table's row for a code; the row of INTERNAL_ERROR if the code is unknown."""
     return STATUS.get(code, STATUS[2001])

@@ -2,7 +2,7 @@
 
 aio               connections and cursors
 node_connection   connections to nodes in an event loop
-threads           sessions of embedded databases, which wait on threads
+threads           sessions on embedded databases, whose calls run on threads
 """
 
 from saros.aio.aio import AsyncConnection, AsyncCursor, AsyncPrepared, connect

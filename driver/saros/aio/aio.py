@@ -1,14 +1,14 @@
-"""The driver for asyncio: connections and cursors as in `saros.api`, for whose calls tasks wait.
+"""The driver for asyncio: connections and cursors as in `saros.api`, with methods to await.
 
     async with await saros.aio.connect("saros://localhost") as connection:
         async for row in await connection.execute("select * from root.a.d"):
             ...
 
-    saros://...   `RemoteCalls` on the event loop's own sockets; no threads
+    saros://...   `RemoteCalls` on sockets of the event loop; no threads
     a folder      the embedded session, on threads
 
-A task that is cancelled while it waits cancels its statement. One task at a time uses a cursor; tasks may share a
-connection, of one event loop at a time.
+Cancelling a task that awaits a statement cancels the statement. Tasks may share a connection, in one event loop at a
+time; only one task may use a cursor at a time.
 """
 
 from __future__ import annotations
@@ -44,12 +44,17 @@ if TYPE_CHECKING:
 
     from saros_wire.read_point import ReadPoint
 
-#: Rows that iteration fetches at a time.
+#: Number of rows that iteration fetches at a time.
 _ROWS = 1_000
 
 
 async def connect(target: str | os.PathLike[str], **options: Unpack[Options]) -> AsyncConnection:
-    """As `saros.connect`, with its arguments."""
+    """Open the database in a folder, or connect to a server or cluster, for use in asyncio.
+
+        async with await saros.aio.connect("saros://localhost") as connection: ...
+
+    The arguments and errors are those of `saros.connect`.
+    """
     where = target_of(target, **options)
     owner = ForkGuard()
     session = await (_remote(where, options) if isinstance(where, Target) else _embedded(where, options, owner))
@@ -84,24 +89,27 @@ async def _embedded(folder: str, options: Options, owner: ForkGuard) -> AsyncSes
 
 
 class AsyncConnection:
-    """A connection; made by `connect`."""
+    """A session on a database, for asyncio.
+
+    Made by `saros.aio.connect`; use it with `async with`. Tasks may share it, in one event loop at a time.
+    """
 
     def __init__(self, session: AsyncSession, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
         self._session = session
         self._epoch = epoch
         self._timeout = timeout
-        #: The process in which the connection is of use.
+        #: The process that may use the connection.
         self._owner = owner
         self._cursors: weakref.WeakSet[AsyncCursor] = weakref.WeakSet()
         self._closed = False
 
     @property
     def closed(self) -> bool:
-        """See `saros.Connection.closed`."""
+        """True after `close` was called."""
         return self._closed
 
     def cursor(self) -> AsyncCursor:
-        """Return a new cursor."""
+        """Return a new cursor. Raises InterfaceError if the connection is closed."""
         cursor = AsyncCursor(self._open_session(), self._owner, epoch=self._epoch, timeout=self._timeout)
         self._cursors.add(cursor)
         return cursor
@@ -109,7 +117,7 @@ class AsyncConnection:
     async def execute(
         self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None
     ) -> AsyncCursor:
-        """Return a new cursor that has executed `statement`; `at`: the moment that a SELECT sees."""
+        """Execute a statement on a new cursor, and return the cursor. See `saros.Connection.execute`."""
         return await self.cursor().execute(statement, parameters, at=at)
 
     async def insert(
@@ -120,7 +128,10 @@ class AsyncConnection:
         *,
         aligned: bool | None = None,
     ) -> int:
-        """See `saros.Connection.insert`. A task that is cancelled does not undo it."""
+        """Write columns of one device, or rows of several. See `saros.Connection.insert`.
+
+        Cancelling the task does not undo the write.
+        """
         with translated_errors():
             session = self._open_session()
             if isinstance(device, str):
@@ -142,7 +153,10 @@ class AsyncConnection:
         template: str | None = None,
         time_ns: int | None = None,
     ) -> int:
-        """See `saros.Connection.write_lines`. A task that is cancelled does not undo it."""
+        """Write lines of InfluxDB's line protocol. See `saros.Connection.write_lines`.
+
+        Cancelling the task does not undo the write.
+        """
         with translated_errors():
             write = line_write(data, database, precision, template, time_ns)
             return points_of(await self._open_session().write_lines(write))
@@ -150,17 +164,17 @@ class AsyncConnection:
     async def hold(
         self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None
     ) -> ReadPoint:
-        """See `saros.Connection.hold`."""
+        """Return a read point. See `saros.Connection.hold`."""
         with translated_errors():
             return await self._open_session().hold(secrets.token_hex(16) if name is None else name, lease_s, like)
 
     async def let_go(self, point: ReadPoint) -> None:
-        """See `saros.Connection.let_go`."""
+        """Release a read point. See `saros.Connection.let_go`."""
         with translated_errors():
             await self._open_session().let_go(point)
 
     async def close(self) -> None:
-        """Close the connection and its cursors; statements that run are cancelled. Idempotent."""
+        """Close the connection with its cursors, and cancel its running statements. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -188,14 +202,18 @@ class AsyncConnection:
 
 
 class AsyncCursor(CursorState[AsyncOutcome]):
-    """A cursor; made by a connection. One task at a time; `cancel` from any."""
+    """A cursor for asyncio: executes statements, and fetches their results.
+
+    Made by `AsyncConnection.cursor`. `async for` yields the remaining rows. Only one task may use it at a time;
+    `cancel` may be called from any task.
+    """
 
     def __init__(self, session: AsyncSession, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
         super().__init__(owner, epoch=epoch, timeout=timeout)
         self._session = session
 
     async def execute(self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None) -> Self:
-        """See `Cursor.execute`."""
+        """Execute one statement, and return this cursor. See `Cursor.execute`."""
         self._check_statement(statement, parameters)
         await self._finish()
         self._count_before = 0
@@ -207,7 +225,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         return self
 
     async def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
-        """See `Cursor.executemany`."""
+        """Execute a statement once for each row of parameters. See `Cursor.executemany`."""
         self._check_open()
         count = 0
         for number, parameters in enumerate(rows, 1):
@@ -221,17 +239,17 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         return self
 
     def prepare(self, statement: str) -> AsyncPrepared:
-        """See `Cursor.prepare`."""
+        """Return a statement to execute several times. See `Cursor.prepare`."""
         self._check_prepared(statement)
         return AsyncPrepared(self, statement)
 
     async def fetchone(self) -> Row | None:
-        """See `Cursor.fetchone`."""
+        """Return the next row as a tuple; None after the last one."""
         rows = await self.fetchmany(1)
         return rows[0] if rows else None
 
     async def fetchmany(self, size: int | None = None) -> list[Row]:
-        """See `Cursor.fetchmany`."""
+        """Return the next rows: at most `size`, or `arraysize` if it is None."""
         wanted = self.arraysize if size is None else size
         outcome = self._result()
         rows: list[Row] = []
@@ -245,7 +263,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         return rows
 
     async def fetchall(self) -> list[Row]:
-        """See `Cursor.fetchall`."""
+        """Return all remaining rows."""
         outcome = self._result()
         rows = self._take_rows(None)
         while (batch := await self._next_batch(outcome)) is not None:
@@ -254,7 +272,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         return rows
 
     async def fetch_arrow(self, *, short_names: bool = False) -> pa.Table:
-        """See `Cursor.fetch_arrow`."""
+        """Return all remaining rows as one Arrow table. See `Cursor.fetch_arrow`."""
         import pyarrow as pa
 
         schema = self._result().schema
@@ -262,23 +280,23 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         return table.rename_columns(shortened(schema.names)) if short_names else table
 
     async def fetch_pandas(self, *, short_names: bool = False, time_index: bool = False) -> pd.DataFrame:
-        """See `Cursor.fetch_pandas`."""
+        """Return all remaining rows as a pandas DataFrame. See `Cursor.fetch_pandas`."""
         self._check_frame("pandas", time_index=time_index)
         return pandas_frame(await self.fetch_arrow(short_names=short_names), time_index=time_index)
 
     async def fetch_polars(self, *, short_names: bool = False) -> pl.DataFrame:
-        """See `Cursor.fetch_polars`."""
+        """Return all remaining rows as a Polars DataFrame. See `Cursor.fetch_polars`."""
         self._check_frame("polars")
         return polars_frame(await self.fetch_arrow(short_names=short_names))
 
     async def fetch_numpy(self, *, short_names: bool = False) -> dict[str, np.ndarray[Any, Any]]:
-        """See `Cursor.fetch_numpy`."""
+        """Return all remaining rows as a dictionary of arrays. See `Cursor.fetch_numpy`."""
         from saros.base.columns import numpy_columns
 
         return numpy_columns(await self.fetch_arrow(short_names=short_names))
 
     async def fetch_batches(self, *, short_names: bool = False) -> AsyncIterator[pa.RecordBatch]:
-        """See `Cursor.fetch_batches`."""
+        """Yield the remaining rows as Arrow record batches, as they arrive. See `Cursor.fetch_batches`."""
         outcome = self._result()
         names = shortened(outcome.schema.names) if short_names else None
         rest = self._rest_of_batch()
@@ -288,13 +306,13 @@ class AsyncCursor(CursorState[AsyncOutcome]):
             batch = await self._next_batch(outcome)
 
     async def cancel(self) -> None:
-        """See `Cursor.cancel`; from any task."""
+        """Cancel the running query. May be called from any task. See `Cursor.cancel`."""
         self._cancelled = True
         if self._outcome is not None:
             await self._outcome.cancel()
 
     async def close(self) -> None:
-        """See `Cursor.close`."""
+        """Close the cursor, and cancel its query if it is still running. Idempotent."""
         self._closed = True
         if self._owner.is_own_process:
             await self._finish()
@@ -312,7 +330,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         await self.close()
 
     def _take_rows(self, count: int | None) -> list[Row]:
-        """Return the next `count` rows of the batch whose fetching has begun; None: all."""
+        """Return the next `count` rows of the batch that is being fetched by rows; all of them if `count` is None."""
         if self._begun is None:
             return []
         rows = list(islice(self._begun[1], count))
@@ -336,15 +354,15 @@ class AsyncCursor(CursorState[AsyncOutcome]):
 
 @dataclass(frozen=True, slots=True)
 class AsyncPrepared:
-    """A statement with `?`; made by `AsyncCursor.prepare`."""
+    """A statement with `?` for parameters; made by `AsyncCursor.prepare`."""
 
     cursor: AsyncCursor
     statement: str
 
     async def execute(self, parameters: Sequence[object] = ()) -> AsyncCursor:
-        """See `Prepared.execute`."""
+        """Execute the statement with one value for each `?`, and return the cursor."""
         return await self.cursor.execute(self.statement, parameters)
 
     async def executemany(self, rows: Iterable[Sequence[object]]) -> AsyncCursor:
-        """See `Prepared.executemany`."""
+        """Execute the statement once for each row of values, and return the cursor."""
         return await self.cursor.executemany(self.statement, rows)

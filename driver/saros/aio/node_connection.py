@@ -1,12 +1,12 @@
 """Connections to nodes in an event loop. Implements `Network`; the rules of calls are those of `saros.transport`.
 
-    take -> call, for which its task waits -> the answer is whole: give back
-                                           -> rows follow: an `AsyncStream` holds the connection until their end
-                                           -> the task is canceled: CANCEL, then give back when the call has ended
-                                           -> otherwise: closed, and the node ends the call
+    take -> call, which its task awaits -> complete answer: give back
+                                        -> more rows follow: an `AsyncStream` holds the connection until their end
+                                        -> the task is cancelled: send CANCEL, give back once the call has ended
+                                        -> otherwise: close, and the node ends the call
 
-A network belongs to one connection of a user, and to the loop that runs; a connection that was opened in another
-loop is not used again. A connection carries one call at a time.
+A network belongs to one `AsyncConnection` and to the running event loop; a connection that was opened in another loop
+is not used again. A connection carries one call at a time.
 """
 
 from __future__ import annotations
@@ -55,23 +55,26 @@ Frame = tuple[Header, bytes, Buffer]
 
 
 class FrameReader:
-    """Frames from bytes, wherever these are cut: `space` is filled, `filled` returns the frames that are complete."""
+    """A decoder of frames from bytes in pieces of any size.
+
+    The caller reads bytes into `space`, and then calls `filled`, which returns the completed frames.
+    """
 
     def __init__(self) -> None:
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
-        #: Bytes that came and belong to no complete frame: `_buffer[_start:_end]`, or `_large[:_end]`.
+        #: Received bytes of incomplete frames: `_buffer[_start:_end]`, or `_large[:_end]`.
         self._start = self._end = 0
-        #: A frame that is longer than the buffer.
+        #: The content of a frame that is too long for the buffer.
         self._large: memoryview | None = None
         self._header: Header | None = None
 
     @property
     def is_empty(self) -> bool:
-        """No frame has begun."""
+        """True if no byte of a frame has been received."""
         return self._start == self._end and self._header is None
 
     def space(self) -> memoryview:
-        """Return where the next bytes go."""
+        """Return the memory for the next bytes."""
         if self._large is not None:
             return self._large[self._end :]
         there = self._end - self._start
@@ -81,7 +84,7 @@ class FrameReader:
         return self._buffer[self._end :]
 
     def filled(self, count: int) -> list[Frame]:
-        """Return the frames that the bytes in `space` complete. Raises CallFailed (BROKEN, LOST)."""
+        """Return the frames that `count` new bytes in `space` complete. Raises CallFailed (BROKEN, LOST)."""
         self._end += count
         frames = []
         while (frame := self._next()) is not None:
@@ -125,21 +128,21 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader()
         self._frames: deque[Frame] = deque()
-        #: The end of the connection; None: it is open.
+        #: The reason why the connection ended; None while it is open.
         self._failure: CallFailed | None = None
-        #: Done when frames have come, when all was sent, or at the end.
+        #: Resolved when frames arrive, when everything was sent, or when the connection ends.
         self._waiter: asyncio.Future[None] | None = None
         self._sent_all = True
         self._received_at = 0.0
-        #: Of the last request; 0: none was sent, nor the preface.
+        #: Number of the last request; 0 if neither the preface nor a request was sent.
         self.request = 0
 
-    # ------------------------------------------------------------------ called by the loop
+    # ------------------------------------------------------------------ called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.BufferedProtocol`."""
         assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` tells whether all was sent
+        transport.set_write_buffer_limits(high=0)  # `resume_writing` is then called once everything was sent
         self._transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as asyncio has it
@@ -199,7 +202,10 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     async def receive(self, request: int, deadline: float | None) -> Frame:
-        """Wait for the next frame in answer to a request. Raises CallFailed; unless ANSWERED, it is of no use then."""
+        """Wait for the next frame of the answer to a request.
+
+        Raises CallFailed. Unless its fate is ANSWERED, the connection cannot be used afterwards.
+        """
         silence = Silence(time.monotonic(), deadline)
         while not self._frames:
             if self._failure is not None:
@@ -216,7 +222,7 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
         return header, head, body
 
     async def _wait(self, timeout_s: float) -> None:
-        """Wait until something has happened, or the time is over."""
+        """Wait for the next event of the connection, or until the timeout."""
         self._waiter = self.loop.create_future()
         timer = self.loop.call_later(timeout_s, self._wake)
         try:
@@ -226,11 +232,11 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
             timer.cancel()
 
     def control(self, frame: bytes) -> None:
-        """Send a CANCEL or CREDIT."""
+        """Send a CANCEL or CREDIT frame."""
         self._write(frame)
 
     async def drain(self, request: int) -> bool:
-        """Receive what the node had sent before it ended a canceled call; return whether the connection is of use."""
+        """Receive the remaining frames of a cancelled call; return whether the connection can be used again."""
         deadline = time.monotonic() + DRAIN_S
         try:
             while True:
@@ -247,7 +253,7 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------ between calls
 
     def is_quiet(self) -> bool:
-        """See `IdleConnections`."""
+        """Return whether the connection can be used again, as `IdleConnections` requires."""
         transport = self._transport
         if self._failure is not None or self._frames or not self._reader.is_empty or transport is None:
             return False
@@ -256,10 +262,10 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
         return not _is_readable(transport.get_extra_info("socket"))
 
     def close(self) -> None:
-        """Close it. Idempotent."""
+        """Close the connection. Idempotent."""
         transport, self._transport = self._transport, None
         if transport is not None:
-            with suppress(RuntimeError):  # its loop is closed
+            with suppress(RuntimeError):  # the event loop is closed
                 transport.abort()
 
 
@@ -287,7 +293,7 @@ async def open_connection(address: str, tls: ssl.SSLContext | None, timeout_s: f
 
 
 class AsyncStream:
-    """The rest of an answer. Implements `exchange.Stream`; `next` is for one task, `cancel` for any."""
+    """The rest of an answer. Implements `exchange.Stream`; one task may call `next`, any task `cancel`."""
 
     def __init__(self, connection: AsyncNodeConnection, network: AsyncNetwork, address: str) -> None:
         self._connection = connection
@@ -297,7 +303,7 @@ class AsyncStream:
         self._credits = Credits()
         self._receiving = False
         self._cancelled = False
-        #: The call has ended, and the connection is given back or closed.
+        #: True once the call has ended, and the connection is given back or closed.
         self._over = False
         #: See `exchange.Stream.end`.
         self.end = b""
@@ -340,12 +346,12 @@ class AsyncStream:
         if not self._cancelled:
             self._cancelled = True
             self._connection.control(cancel_frame(self._request))
-        if not self._receiving:  # else the task that receives sees the end
+        if not self._receiving:  # otherwise the receiving task drains the connection
             self._receiving = True
             await self._drain()
 
     async def _drain(self, received: Header | None = None) -> None:
-        """Receive to the end of a canceled call; `received`: the frame that came last."""
+        """Receive the remaining frames of a cancelled call; `received` is the frame received last."""
         whole = received is not None and received.kind is Kind.END
         try:
             whole = whole or await self._connection.drain(self._request)
@@ -365,7 +371,7 @@ class AsyncStream:
 
 
 class LoopEvent(asyncio.Event):
-    """An event that tasks wait for. Implements `sequences.Event`."""
+    """An event that tasks await. Implements `sequences.Event`."""
 
     async def wait(self, timeout_s: float | None = None) -> bool:  # type: ignore[override]
         """See `sequences.Event.wait`."""
@@ -378,10 +384,15 @@ class LoopEvent(asyncio.Event):
 
 
 class AsyncNetwork:
-    """The connections of a session, each used by a task while it waits for an answer. Implements `Network`."""
+    """The connections of a session; a task uses one exclusively during a call. Implements `Network`."""
 
     def __init__(self, authority: bytes | None) -> None:
-        """`authority`: of the nodes' certificates (PEM); None: no TLS. Raises InterfaceError."""
+        """Create a network without connections.
+
+        authority  the certificate of the authority that signed the nodes' certificates (PEM); None: no TLS
+
+        Raises InterfaceError if the certificate cannot be used.
+        """
         self._tls = context_of(authority)
         self._idle: dict[str, IdleConnections[AsyncNodeConnection]] = {}
         self._closed = False
@@ -415,7 +426,7 @@ class AsyncNetwork:
         return LoopEvent()
 
     def close(self) -> None:
-        """Close the idle connections now, and the others when they are given back."""
+        """Close the idle connections now, and the others once they are given back."""
         self._closed = True
         for idle in self._idle.values():
             _close_all(idle.close())
@@ -428,7 +439,7 @@ class AsyncNetwork:
         return found
 
     def give_back(self, address: str, connection: AsyncNodeConnection) -> None:
-        """Keep a connection whose call is over, and close those that were idle for too long."""
+        """Keep a connection whose call has ended, and close those that have been idle for too long."""
         _close_all(self._idle_at(address).give_back(connection, time.monotonic()))
 
     def _idle_at(self, address: str) -> IdleConnections[AsyncNodeConnection]:
@@ -448,7 +459,7 @@ class AsyncNetwork:
             _close_all(self._idle_at(address).clear())
 
     async def _abandon(self, address: str, connection: AsyncNodeConnection, request: int) -> None:
-        """Cancel a call that no task waits for any longer; `request` 0: it was not sent whole."""
+        """Cancel a call whose task was cancelled; `request` is 0 if the request was not sent completely."""
         whole = False
         try:
             if request:
@@ -467,7 +478,7 @@ def _close_all(connections: Sequence[AsyncNodeConnection]) -> None:
 
 
 class AsyncRemoteSession(RemoteCalls[Result]):
-    """A session on nodes. Implements `AsyncSession`."""
+    """A session on a server or cluster, for asyncio. Implements `AsyncSession`."""
 
     def __init__(
         self,
@@ -477,7 +488,7 @@ class AsyncRemoteSession(RemoteCalls[Result]):
         failover_s: float,
         timeout_s: float | None,
     ) -> None:
-        """See `RemoteCalls`. Raises InterfaceError (no such CA file)."""
+        """Create a session, as `RemoteCalls` does. Raises InterfaceError if the certificate file cannot be read."""
         self._own = AsyncNetwork(read_authority(target.tls_ca))
         super().__init__(target, self._own, Result, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout_s)
 

@@ -1,8 +1,8 @@
-"""A session whose calls wait on threads: for an embedded database, which computes. Implements `AsyncSession`.
+"""A session whose calls run on threads: for embedded databases, which compute in the process.
 
-A connection has threads of its own: `THREADS` calls of its tasks wait at once, others for their turn. A
-task that is cancelled while it waits cancels its query, or gives up its turn. Cancelling and closing have other
-threads, since they must not wait for the calls that they end.
+Each connection has its own threads: up to `THREADS` calls run at once, and further calls are queued. Cancelling a task
+cancels its query, or removes its call from the queue. Cancelling and closing use separate threads, because they must
+not wait for the calls that they end.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-#: A thread that waits costs some KiB; a node runs a few statements at a time.
+#: A waiting thread costs a few KiB, and a node runs only a few statements at once.
 THREADS = 64
 
 
 class _Threads:
-    """The threads of a session; they end with it, or when it is dropped.
+    """The threads of a session. They end when the session is closed or garbage-collected.
 
-    A process that was forked has none of them: calls are refused there.
+    They do not exist in a forked process, so calls raise InterfaceError there.
     """
 
     def __init__(self, owner: ForkGuard) -> None:
         self._owner = owner
         self._calls = ThreadPoolExecutor(THREADS, "saros-aio")
-        #: As many: an embedded statement ends after the step it is at, and one must not wait for another's.
+        #: As many as for calls: ending a statement waits for its current step, and must not delay ending another one.
         self._ends = ThreadPoolExecutor(THREADS, "saros-aio-end")
         self._closed = False
 
     async def run(self, call: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Do a call on a thread; one that has begun goes on if the task is cancelled. Raises InterfaceError."""
+        """Run a call on a thread. A call that has begun continues if the task is cancelled. Raises InterfaceError."""
         return await asyncio.wrap_future(self._begin(partial(call, *args, **kwargs)))
 
     async def run_or_end(self, call: Callable[[], _R], end: Callable[[_R | None], None]) -> _R:
-        """Do a call on a thread. If the task is cancelled, end the call, and wait until it has ended.
+        """Run a call on a thread. If the task is cancelled, end the call, and wait until it has ended.
 
-        `end` gets None while the call lasts, then its result.
+        `end` is called with None while the call is running, and afterwards with its result.
         """
         begun = self._begin(call)
         waiting = asyncio.wrap_future(begun)
@@ -59,17 +59,17 @@ class _Threads:
         except asyncio.CancelledError:
             if not begun.cancel():
                 await self.end(partial(end, None))
-                with suppress(Exception):  # that it was cancelled: the cause is ours
+                with suppress(Exception):  # the call fails because we have cancelled it
                     await self.end(partial(end, await waiting))
             raise
 
     async def end(self, call: Callable[[], None]) -> None:
-        """Do a call that ends others, which do not keep it waiting."""
+        """Run a call that ends another call, without waiting for a free thread of `run`."""
         if self._owner.is_own_process and not self._closed:
             await asyncio.wrap_future(self._ends.submit(call))
 
     def close(self) -> None:
-        """No further calls."""
+        """Refuse further calls, and let the threads end."""
         self._closed = True
         self._calls.shutdown(wait=False)
         self._ends.shutdown(wait=False)
@@ -82,7 +82,7 @@ class _Threads:
 
 
 class ThreadSession:
-    """See the module."""
+    """An embedded session whose calls run on threads. Implements `AsyncSession`."""
 
     def __init__(self, session: Session, owner: ForkGuard) -> None:
         self._session = session
@@ -123,7 +123,7 @@ class ThreadSession:
 
 
 class ThreadOutcome:
-    """An outcome whose rows are waited for on threads. Implements `AsyncOutcome`."""
+    """An outcome whose rows are fetched on threads. Implements `AsyncOutcome`."""
 
     def __init__(self, outcome: Outcome, threads: _Threads) -> None:
         self._outcome = outcome

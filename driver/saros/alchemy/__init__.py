@@ -1,10 +1,10 @@
 """SQLAlchemy on Saros: `create_engine("saros://host:6667")`, `create_engine("saros+embedded:///folder")`.
 
-dialect      addresses, connections, and how results become those of the SELECT that was asked
-compiler     statements: what the tree model has no word for is refused before it is sent
-reflection   databases are schemas, devices are tables, series are columns beside `time`
+dialect      addresses, connections, and the mapping of results to the selected columns
+compiler     statements; refuses what the tree model cannot express before anything is sent
+reflection   databases as schemas, devices as tables, `time` and the series as columns
 
-Needs the extra `saros[sqlalchemy]`; nothing else of Saros imports it.
+Needs the extra `saros[sqlalchemy]`; no other part of Saros imports this package.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Statements as Saros takes them.
+"""The compiler of SQLAlchemy statements to the SQL of Saros.
 
     SELECT time AS `time`, temperature AS temperature FROM root.plant.pump1 WHERE time >= ? LIMIT ?
 
-One device, columns without its name, and a label for each column. The labels are checked against the result
-(`dialect`): a column of a series that does not exist is missing there. As ORDER BY prefers labels to series, the label
-of an expression is never the name of a series of the table, and ORDER BY repeats expressions instead of naming labels.
+A statement reads one device; columns have no table name, and each has a label. The dialect compares the labels with the
+result, where columns of series that do not exist are missing. ORDER BY prefers labels to series, so the label of an
+expression is never the name of a series of the table, and ORDER BY repeats expressions instead of referring to labels.
 
-What the tree model cannot express raises CompileError with an alternative, and is not sent.
+Constructs that the tree model cannot express raise CompileError, with an alternative, before anything is sent.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ TIME = "time"
 
 
 class SarosPreparer(compiler.IdentifierPreparer):
-    """Back-quotes, paths of devices, and `time`, which is a word and no name."""
+    """The quoting of names: back-quotes, paths of devices, and the keyword `time`."""
 
-    reserved_words = {"root", TIME, "timestamp"}  # noqa: RUF012 - the base's way
+    reserved_words = {"root", TIME, "timestamp"}  # noqa: RUF012 - as in the base class
 
     def __init__(self, dialect: Any) -> None:
         super().__init__(dialect, initial_quote="`", escape_quote="`")
 
     def _requires_quotes(self, value: str) -> bool:
-        """Names keep their case without quotes."""
+        """Return whether a name needs quotes. Upper-case letters do not: names are case-sensitive."""
         return value.lower() in self.reserved_words or not value.isidentifier() or not value.isascii()
 
     def format_table(self, table: Any, use_schema: bool = True, name: str | None = None, **_: Any) -> str:
-        """The path of the device."""
+        """Return the path of the device. Raises CompileError if the name is not a path."""
         schema = self.schema_for_object(table) if use_schema else None
         try:
             return device_path(str(name or table.name), schema)
@@ -46,7 +46,7 @@ class SarosPreparer(compiler.IdentifierPreparer):
             raise exc.CompileError(str(error)) from None
 
     def format_column(self, column: Any, use_table: bool = False, name: str | None = None, *_: Any, **__: Any) -> str:  # noqa: ARG002
-        """The measurement, or `time`."""
+        """Return the quoted name of the series, or `time`."""
         text = str(name or column.name)
         return TIME if text.lower() == TIME else self.quote(text)
 
@@ -56,7 +56,7 @@ def _unsupported(what: str, instead: str) -> NoReturn:
 
 
 class _Pattern(TypeDecorator[str]):
-    """A text on its way into a pattern of LIKE, which takes no expression."""
+    """A parameter that becomes part of a LIKE pattern. The pattern is built here, as LIKE accepts no expressions."""
 
     impl = String
     cache_ok = True
@@ -68,17 +68,17 @@ class _Pattern(TypeDecorator[str]):
         self.small = small
 
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:  # noqa: ARG002
-        """The pattern."""
+        """Return the pattern."""
         if value is None:
             return None
         if self.small:
-            # The escape is compared as it is written.
+            # The escape character keeps its case, to match the ESCAPE clause.
             value = "".join(c if c == self.escape else c.lower() for c in value)
         return self.form.format(value)
 
 
 def _matching(comparison: str, form: str, *, small: bool = False) -> Any:
-    """How `startswith` and its kin are written; `small`: and those for which letters are alike."""
+    """Return a visitor that writes a pattern comparison such as `startswith`; `small`: without regard to case."""
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
         if not isinstance(binary.right, BindParameter):
@@ -93,7 +93,7 @@ def _matching(comparison: str, form: str, *, small: bool = False) -> Any:
 
 
 def _regular(comparison: str) -> Any:
-    """How a comparison with a regular expression is written."""
+    """Return a visitor that writes a comparison with a regular expression."""
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
         if not isinstance(binary.right, BindParameter) or binary.modifiers.get("flags"):
@@ -104,7 +104,7 @@ def _regular(comparison: str) -> Any:
 
 
 def _is_of_time(column: Any) -> bool:
-    """Whether an expression speaks of `time` and of no series."""
+    """Return whether an expression refers to `time` at most, and to no series."""
     parts = list(visitors.iterate(column))
     columns = [part for part in parts if isinstance(part, ColumnClause)]
     known = all(not column.is_literal and column.name.lower() == TIME for column in columns)
@@ -112,31 +112,31 @@ def _is_of_time(column: Any) -> bool:
 
 
 def _series_of(select: Any) -> frozenset[str]:
-    """The names of all series that a SELECT mentions."""
+    """Return the names of all series in a SELECT."""
     return frozenset(str(part.name) for part in visitors.iterate(select) if isinstance(part, ColumnClause))
 
 
 def _is_text(column: Any) -> bool:
-    """Whether a selected column is SQL written by the user, which may be several columns and takes no label."""
+    """Return whether a selected column is literal SQL, which may stand for several columns and gets no label."""
     return isinstance(column, TextClause) or (isinstance(column, ColumnClause) and column.is_literal)
 
 
 class SarosCompiler(compiler.SQLCompiler):
-    """Compiles a statement for one device."""
+    """The compiler of statements, each of which reads or writes one device."""
 
     preparer: SarosPreparer
-    #: The label of each selected column, None for one that is text; None unless the statement is a SELECT.
+    #: The label of each selected column, None for literal SQL; None unless the statement is a SELECT.
     labels: list[str | None] | None = None
-    #: Whether further columns follow the selected ones in the result.
+    #: True if the result has further columns after the selected ones.
     has_more_columns = False
     _taken: set[str]
-    #: The names of the series that the statement mentions, once they are needed.
+    #: The names of the series in the statement; None until they are needed.
     _series: frozenset[str] | None
 
     # ------------------------------------------------------------------ SELECT
 
     def visit_select(self, select_stmt: Any, *args: Any, **kwargs: Any) -> str:
-        """One device's rows."""
+        """Compile a SELECT from one device. Raises CompileError for subqueries, joins, DISTINCT and GROUP BY."""
         if self.stack:
             _unsupported("subqueries", "ask for the inner rows first, or use text()")
         if len(select_stmt.get_final_froms()) > 1:
@@ -152,7 +152,7 @@ class SarosCompiler(compiler.SQLCompiler):
     def _compose_select_body(
         self, text: Any, select: Any, compile_state: Any, inner_columns: Any, *args: Any, **kwargs: Any
     ) -> str:
-        """Times alone are those of rows of any series, which a query has to name."""
+        """Add `*` if only `time` is selected: a row exists if any series has a point, and the query must name them."""
         base: Any = super()
         if select.get_final_froms() and all(_is_of_time(column) for column in select._all_selected_columns):
             inner_columns = [*inner_columns, "*"]
@@ -164,7 +164,7 @@ class SarosCompiler(compiler.SQLCompiler):
     ) -> str:
         """Write a column with a label of its own, which need not be the key of the result."""
         if name is None and not isinstance(column, Label | ColumnClause | TextClause):
-            name = _truncated_label(fallback_label_name)  # otherwise -n would be n's column of the result, too
+            name = _truncated_label(fallback_label_name)  # otherwise -n would match the result column of n, too
         base: Any = super()
         text = str(
             base._label_select_column(
@@ -197,17 +197,17 @@ class SarosCompiler(compiler.SQLCompiler):
         return str(base.visit_label(label, *args, **kwargs))
 
     def visit_table(self, table: Any, *_: Any, **__: Any) -> str:
-        """The path of the device."""
+        """Write the path of the device."""
         return self.preparer.format_table(table)
 
     def visit_column(self, column: Any, *args: Any, **kwargs: Any) -> str:
-        """Without its table's name."""
+        """Write a column without the name of its table."""
         kwargs["include_table"] = False
         text = str(super().visit_column(column, *args, **kwargs))
         return TIME if not column.is_literal and column.name.lower() == TIME else text
 
     def limit_clause(self, select: Any, **kw: Any) -> str:
-        """LIMIT and OFFSET, each by itself."""
+        """Write LIMIT and OFFSET; either may be absent."""
         text = ""
         if select._limit_clause is not None:
             text += "\n LIMIT " + self.process(select._limit_clause, **kw)
@@ -216,23 +216,23 @@ class SarosCompiler(compiler.SQLCompiler):
         return text
 
     def for_update_clause(self, select: Any, **_: Any) -> str:  # noqa: ARG002
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("FOR UPDATE", "there are no transactions")
 
     def visit_compound_select(self, *_: Any, **__: Any) -> str:
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("UNION and its kin", "ask one after the other")
 
     def visit_join(self, *_: Any, **__: Any) -> str:
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("joins", "select several devices by a path with *, with text()")
 
     def visit_alias(self, *_: Any, **__: Any) -> str:
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("aliases of devices", "use the table itself")
 
     def visit_cte(self, *_: Any, **__: Any) -> str:
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("WITH", "ask for the inner rows first")
 
     # ------------------------------------------------------------------ expressions
@@ -255,66 +255,66 @@ class SarosCompiler(compiler.SQLCompiler):
     visit_not_regexp_match_op_binary = _regular("NOT REGEXP")
 
     def visit_is__binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
-        """IS NULL, or what IS TRUE and IS FALSE come to in WHERE."""
+        """Write IS NULL; write IS TRUE and IS FALSE as =, which selects the same rows in WHERE."""
         comparison = "IS" if isinstance(binary.right, Null) else "="
         return f"{self.process(binary.left, **kw)} {comparison} {self.process(binary.right, **kw)}"
 
     def visit_truediv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
-        """As Python's `/`: Saros divides whole numbers into whole ones."""
+        """Write a division like Python's `/`: Saros divides integers to an integer, so cast them to DOUBLE."""
         left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
         whole = all(issubclass(side.type._type_affinity or object, Integer) for side in (binary.left, binary.right))
         return f"CAST({left} AS DOUBLE) / {right}" if whole else f"{left} / {right}"
 
     def visit_count_func(self, fn: Any, **kw: Any) -> str:
-        """count() of rows, and of what each has, is count_time(*); count(*) would count each series."""
+        """Write count() of rows or of `time` as count_time(*), because count(*) counts each series separately."""
         arguments = list(fn.clauses)
         if not arguments or str(arguments[0]) == "*" or _is_of_time(arguments[0]):
             return "count_time(*)"
         return "count" + str(self.function_argspec(fn, **kw))
 
     def visit_max_func(self, fn: Any, **kw: Any) -> str:
-        """max_value."""
+        """Write max_value."""
         return "max_value" + str(self.function_argspec(fn, **kw))
 
     def visit_min_func(self, fn: Any, **kw: Any) -> str:
-        """min_value."""
+        """Write min_value."""
         return "min_value" + str(self.function_argspec(fn, **kw))
 
     def visit_now_func(self, *_: Any, **__: Any) -> str:
-        """now()."""
+        """Write now()."""
         return "now()"
 
     def visit_concat_op_binary(self, *_: Any, **__: Any) -> str:
-        """Refused: || is OR."""
+        """Raise CompileError: || means OR."""
         _unsupported("|| of texts", "use func.concat")
 
     def visit_is_distinct_from_binary(self, *_: Any, **__: Any) -> str:
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("IS DISTINCT FROM", "use != for two values, is_(None) and is_not(None) for absent ones")
 
     visit_is_not_distinct_from_binary = visit_is_distinct_from_binary
 
-    # ------------------------------------------------------------------ what changes
+    # ------------------------------------------------------------------ writes
 
     def returning_clause(self, *_: Any, **__: Any) -> str:
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("RETURNING", "the row is as it was written; read it with select()")
 
     def visit_update(self, *_: Any, **__: Any) -> str:
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("UPDATE", "insert the row again: the later value of a time wins")
 
     def delete_table_clause(self, delete_stmt: Any, from_table: Any, extra_froms: Any, **kw: Any) -> str:
-        """All series of the device; WHERE may speak of time only."""
+        """Write the series of a DELETE: all series of the device. WHERE may refer to `time` only."""
         base: Any = super()
         return str(base.delete_table_clause(delete_stmt, from_table, extra_froms, **kw)) + ".*"
 
 
 class SarosDDLCompiler(compiler.DDLCompiler):
-    """Refuses what is not text: tables are devices, which are there when something was written to them."""
+    """The compiler of DDL. Accepts literal SQL only: tables are devices, which writes create."""
 
     def process(self, obj: Any, **_: Any) -> str:
-        """Refused, but for DDL("...")."""
+        """Compile DDL("..."). Raises CompileError for other constructs."""
         if type(obj).__visit_name__ == "ddl":
             return str(super().process(obj))
         what = type(obj).__visit_name__.replace("_", " ").upper()
@@ -324,7 +324,7 @@ class SarosDDLCompiler(compiler.DDLCompiler):
 
 
 class SarosTypeCompiler(compiler.GenericTypeCompiler):
-    """Types, as CAST names them."""
+    """The names of types, as in CAST."""
 
     def visit_INTEGER(self, *_: Any, **__: Any) -> str:  # noqa: N802, D102
         return "INT32"
@@ -355,5 +355,5 @@ class SarosTypeCompiler(compiler.GenericTypeCompiler):
     visit_DATETIME = visit_TIMESTAMP  # noqa: N815
 
     def visit_TIME(self, *_: Any, **__: Any) -> str:  # noqa: N802
-        """Refused."""
+        """Raise CompileError."""
         _unsupported("type for times of day", "store seconds as INT32, or a full TIMESTAMP")

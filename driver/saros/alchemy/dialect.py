@@ -1,12 +1,12 @@
-"""The dialect: addresses, connections, results.
+"""The SQLAlchemy dialect: addresses, connections, results.
 
     saros://user:password@host:6667/?consistency=weak&tls=ca.pem&time_zone=+08:00
     saros://?host=host1:6667&host=host2:6667                  several nodes
     saros+embedded:///folder   saros+embedded:////abs/folder?durability=os     in this process
 
-Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT; savepoints are refused.
-Columns of a SELECT are taken by position. A result begins with `Time`, selected or not, and lacks the columns of series
-that do not exist: the former is left out, the latter is an error. Results of text() are returned unchanged.
+Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT, and savepoints raise.
+Columns of a SELECT are matched by position. A result begins with `Time`, selected or not, which is removed. Columns of
+series that do not exist are missing in a result, which is an error. Results of text() are returned unchanged.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from saros.alchemy.compiler import SarosCompiler, SarosDDLCompiler, SarosPrepare
 from saros.alchemy.reflection import Reflection
 from saros.api.embedded import MEMORY
 
-#: Options of an address that are arguments of `saros.connect`, and how their text is read.
+#: Options of an address that are arguments of `saros.connect`, with the conversion from text.
 _ARGUMENTS = {"time_zone": str, "timestamps": str, "timeout": float, "failover_s": float}
 _TARGET = ("consistency", "tls", "partial_results")
-#: The session is over, or its node is gone.
+#: Codes that mean that the session has ended, or that its node cannot be reached.
 _DISCONNECTED = frozenset({2014, 2016})
 _SEMANTIC_ERROR = 701
-#: The number of a result's columns that a message lists.
+#: Number of result columns that a message lists.
 _NAMES_TOLD = 10
 
 
 class SarosContext(default.DefaultExecutionContext):
-    """The execution of a statement."""
+    """The execution of one statement."""
 
     def post_exec(self) -> None:
-        """Leave the columns that were selected, in their order. Raises ProgrammingError if the result has others."""
+        """Reduce the result to the selected columns. Raises ProgrammingError if it has other columns."""
         if self.isdelete:
             self._rowcount = -1  # the number of deleted rows is unknown
         description = self.cursor.description
@@ -51,9 +51,9 @@ class SarosContext(default.DefaultExecutionContext):
 
 
 def _place(compiled: SarosCompiler, labels: Sequence[str | None], description: Sequence[Any]) -> slice:
-    """The place of the selected columns in the result, after `Time`, which is there whether it is selected or not.
+    """Return the positions of the selected columns in the result, which begins with `Time` even if not selected.
 
-    Raises ProgrammingError if a selected column is not in the result: Saros leaves out series that do not exist.
+    Raises ProgrammingError if a selected column is missing in the result: Saros omits series that do not exist.
     """
     has_times = bool(description) and not description[0][-1]
     place = slice(int(has_times), has_times + len(labels) if compiled.has_more_columns else None)
@@ -70,7 +70,7 @@ def _place(compiled: SarosCompiler, labels: Sequence[str | None], description: S
 
 
 def _require_count(expected: int, names: Sequence[str]) -> None:
-    """Raise ProgrammingError if a result has more or fewer columns than expected."""
+    """Check the number of columns of a result. Raises ProgrammingError."""
     if len(names) != expected:
         listed = ", ".join(names[:_NAMES_TOLD]) + (", ..." if len(names) > _NAMES_TOLD else "")
         message = f"columns in the statement: {expected}; in its result: {len(names)} ({listed or 'none'})"
@@ -78,7 +78,7 @@ def _require_count(expected: int, names: Sequence[str]) -> None:
 
 
 class Selected:
-    """A cursor's rows with some neighbouring columns only."""
+    """A cursor reduced to a range of its columns."""
 
     def __init__(self, cursor: Any, place: slice) -> None:
         self._cursor = cursor
@@ -89,21 +89,21 @@ class Selected:
         return getattr(self._cursor, name)
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row."""
+        """Return the next row; None after the last one."""
         row = self._cursor.fetchone()
         return None if row is None else row[self._place]
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """The next rows."""
+        """Return the next rows."""
         return [row[self._place] for row in self._cursor.fetchmany(size)]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """The rows that are left."""
+        """Return all remaining rows."""
         return [row[self._place] for row in self._cursor.fetchall()]
 
 
 class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
-    """See the module."""
+    """The dialect for servers and clusters (`saros://`)."""
 
     name = "saros"
     driver = "saros"
@@ -123,7 +123,7 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
     supports_sequences = False
     postfetch_lastrowid = False
     insert_returning = False
-    #: Many rows go as one statement, which is one write.
+    #: Many rows are sent as one statement, which is one write.
     supports_multivalues_insert = True
     use_insertmanyvalues = True
     use_insertmanyvalues_wo_returning = True
@@ -134,11 +134,11 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
-        """The driver."""
+        """Return the driver module."""
         return saros
 
     def create_connect_args(self, url: URL) -> Any:
-        """The target and arguments of `saros.connect`. Raises ArgumentError for an option that is none."""
+        """Return the target and the arguments of `saros.connect`. Raises ArgumentError for unknown options."""
         if url.database:
             raise exc.ArgumentError("saros:// has no path behind its host: a table names its database itself")
         query = dict(url.query)
@@ -155,39 +155,39 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
     # ------------------------------------------------------------------ there are no transactions
 
     def do_commit(self, _: Any) -> None:
-        """Nothing."""
+        """Do nothing: statements are durable when they return."""
 
     def do_rollback(self, _: Any) -> None:
-        """Nothing: what was written stays."""
+        """Do nothing: writes are kept."""
 
     def do_savepoint(self, *_: Any) -> None:
-        """Refused."""
+        """Raise NotSupportedError."""
         raise saros.NotSupportedError("savepoints: Saros has no transactions", 2002)
 
     def get_default_isolation_level(self, _: Any) -> Any:
-        """AUTOCOMMIT."""
+        """Return AUTOCOMMIT."""
         return "AUTOCOMMIT"
 
     def get_isolation_level(self, _: Any) -> Any:
-        """AUTOCOMMIT."""
+        """Return AUTOCOMMIT."""
         return "AUTOCOMMIT"
 
     def get_isolation_level_values(self, _: Any) -> Any:
-        """AUTOCOMMIT only."""
+        """Return the only level, AUTOCOMMIT."""
         return ["AUTOCOMMIT"]
 
     def set_isolation_level(self, *_: Any) -> None:
-        """Nothing: there is one."""
+        """Do nothing: there is only one level."""
 
     # ------------------------------------------------------------------ connections
 
     def do_ping(self, dbapi_connection: Any) -> bool:
-        """Whether the session is alive."""
+        """Return True if the session is alive; raise otherwise."""
         dbapi_connection.execute("SHOW VERSION").fetchall()
         return True
 
     def is_disconnect(self, e: Any, *_: Any) -> bool:
-        """Whether the error says that the session is over."""
+        """Return whether an error means that the session has ended."""
         return getattr(e, "code", None) in _DISCONNECTED
 
     def _get_server_version_info(self, connection: Connection) -> Any:
@@ -196,13 +196,16 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
 
 
 class EmbeddedDialect(SarosDialect):
-    """A folder, in this process."""
+    """The dialect for embedded databases (`saros+embedded://`)."""
 
     driver = "embedded"
     supports_statement_cache = True
 
     def create_connect_args(self, url: URL) -> Any:
-        """The folder; what is no argument of `saros.connect` is a configuration key. Raises ArgumentError."""
+        """Return the folder and the arguments of `saros.connect`. Other options are configuration keys.
+
+        Raises ArgumentError for an address without a folder, or with a host or user.
+        """
         if url.host or url.username or not url.database:
             raise exc.ArgumentError("saros+embedded:///folder names a folder, and neither a host nor a user")
         query = dict(url.query)
@@ -213,12 +216,12 @@ class EmbeddedDialect(SarosDialect):
 
     @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
-        """One connection for all if the database is a temporary one, of which each connection has its own."""
+        """Return the pool class. With a temporary database, all share one connection, as each would have its own."""
         return pool.StaticPool if url.database == MEMORY else super().get_pool_class(url)
 
 
 def _arguments(query: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `saros.connect` among the options, which are taken out."""
+    """Remove the arguments of `saros.connect` from the options, and return them. Raises ArgumentError."""
     try:
         return {name: read(_one(query.pop(name), name)) for name, read in _ARGUMENTS.items() if name in query}
     except ValueError as error:

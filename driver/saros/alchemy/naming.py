@@ -1,9 +1,9 @@
-"""Names on both sides: a device's path as a table's name, a node of it as a column's.
+"""The mapping of names: table names to paths of devices, column names to nodes of paths. Pure.
 
     schema root.plant, table hall1.`pump 1`   <->   root.plant.hall1.`pump 1`
-    table root.plant.hall1.pump1              <->   the same, without a schema
+    table root.plant.hall1.pump1              <->   the same path, without a schema
 
-Table names are paths as SQL writes them, with back-quotes where a node needs them; column names are plain. Pure.
+Table names are paths as in SQL, with back-quotes for nodes that need them. Column names have no quotes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PATH = re.compile(rf"{_NODE}(?:\.{_NODE})*")
 
 
 def device_path(table: str, schema: str | None) -> str:
-    """The device's path. Raises ValueError if the name is no path."""
+    """Return the path of a device. Raises ValueError if the name is not a path."""
     path = table if schema is None or table == "root" or table.startswith("root.") else f"{schema}.{table}"
     if not path.startswith("root.") or _PATH.fullmatch(path) is None:
         raise ValueError(
@@ -26,12 +26,12 @@ def device_path(table: str, schema: str | None) -> str:
 
 
 def table_name(device: str, schema: str | None) -> str:
-    """The name that a device has in a schema; a device that is the database itself keeps its whole path."""
+    """Return the name of a device in a schema. A device with the path of the database itself keeps its whole path."""
     return device.removeprefix(f"{schema}.") if schema is not None else device
 
 
 def last_node(path: str) -> str:
-    """The plain name of a path's last node."""
+    """Return the last node of a path, without quotes."""
     found = re.search(rf"({_NODE})$", path)
     assert found is not None
     node = found[1]

@@ -1,4 +1,4 @@
-"""What there is, as SQLAlchemy's inspector asks for it: from information_schema and SHOW, with their privileges."""
+"""Reflection for SQLAlchemy's inspector, from information_schema and SHOW; subject to the user's privileges."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _TYPES: dict[str, types.TypeEngine[Any]] = {
 
 
 class Reflection:
-    """The part of the dialect that looks around."""
+    """The part of the dialect that reads the schema of the database."""
 
     def get_schema_names(self, connection: Connection, **_: Any) -> list[str]:
-        """Databases."""
+        """Return the databases."""
         return [str(row[0]) for row in connection.exec_driver_sql("SHOW DATABASES")]
 
     def get_table_names(self, connection: Connection, schema: str | None = None, **_: Any) -> list[str]:
-        """Devices of a database, by their names in it; without one all, by their paths."""
+        """Return the devices of a database, by their names in it; without a database all devices, by their paths."""
         text, values = "SELECT device FROM information_schema.devices", ()
         if schema is not None:
             text, values = f"{text} WHERE database = ?", (schema,)  # type: ignore[assignment]
@@ -43,9 +43,10 @@ class Reflection:
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **_: Any
     ) -> list[ReflectedColumn]:
-        """`time`, then the series with type, encoding, compression, tags and attributes. Raises NoSuchTableError.
+        """Return `time`, then the series with their type, encoding, compression, tags and attributes.
 
-        A series that is called time itself is left out: a table has one column of the name.
+        A series named time is omitted, as a table can have only one column with this name. Raises NoSuchTableError if
+        the device has no series.
         """
         rows = self._series(connection, table_name, schema)
         if not rows:
@@ -68,7 +69,7 @@ class Reflection:
         return columns
 
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **_: Any) -> bool:
-        """Whether the device has a series."""
+        """Return whether the device has a series."""
         return bool(self._series(connection, table_name, schema))
 
     def _series(self, connection: Connection, table: str, schema: str | None) -> list[Any]:
@@ -79,19 +80,19 @@ class Reflection:
         return list(connection.exec_driver_sql(f"SHOW TIMESERIES {path}.*"))
 
     def get_pk_constraint(self, _: Any, __: str, schema: str | None = None, **___: Any) -> Any:  # noqa: ARG002
-        """`time`."""
+        """Return `time`."""
         return {"constrained_columns": ["time"], "name": None}
 
     def get_view_names(self, *_: Any, **__: Any) -> list[str]:
-        """None: views are series of a device."""
+        """Return an empty list: views are series of a device."""
         return []
 
     def get_foreign_keys(self, *_: Any, **__: Any) -> list[Any]:
-        """None."""
+        """Return an empty list: there are none in the tree model."""
         return []
 
     get_indexes = get_unique_constraints = get_check_constraints = get_foreign_keys
 
     def get_table_comment(self, *_: Any, **__: Any) -> Any:
-        """None."""
+        """Return no comment: devices have none."""
         return {"text": None}

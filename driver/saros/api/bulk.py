@@ -1,12 +1,12 @@
-"""Writing in bulk: rows and columns of many devices, collected to batches, sent by several threads at once.
+"""Bulk writes: rows and columns of many devices, collected into batches and sent by several threads.
 
     add, add_row --> BulkQueue --> max_in_flight threads --> Session.insert, or insert_rows for few rows of many devices
-         └ waits while POINTS_MAX points are held                └ refused: BulkFailure, which holds the rows
+         └ waits while POINTS_MAX points are held                └ on failure: BulkFailure, which holds the rows
 
-Every row that was added is acknowledged, or is in a failure that `flush`, `close` or a later `add` raises: none is lost
-silently. A refused batch is not sent again by itself; if it failed with 2018 OUTCOME_UNKNOWN its rows may be there.
+Every added row is either acknowledged or part of a failure that `flush`, `close` or a later `add` raises; no row is
+lost silently. A failed batch is not sent again automatically; after 2018 OUTCOME_UNKNOWN its rows may be written.
 
-Threads may share a writer. `progress` is called by the threads that add and flush, not by those that send.
+Threads may share a writer. The `progress` callback runs on the threads that add and flush, not on those that send.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from saros_wire.device_rows import DeviceRows, RowsWritten
 
 @dataclass(frozen=True, slots=True)
 class BulkProgress:
-    """The outcome of the rows that were sent; `points` counts acknowledged points."""
+    """The numbers of acknowledged rows and points, and of rows that failed."""
 
     rows: int = 0
     points: int = 0
@@ -41,7 +41,10 @@ class BulkProgress:
 
 @dataclass(frozen=True, slots=True)
 class BulkFailure:
-    """Rows of a device that were not acknowledged, as `Connection.insert` takes them, and why."""
+    """Rows of one device that were not acknowledged, and the error.
+
+    `times`, `columns` and `aligned` have the form that `Connection.insert` takes, to send the rows again.
+    """
 
     device: str
     times: object
@@ -56,7 +59,7 @@ class BulkFailure:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """A part that came by columns: times, then values."""
+    """A part that was added as columns; the first column of `batch` has the times."""
 
     batch: pa.RecordBatch
     aligned: bool | None
@@ -71,12 +74,12 @@ class _Columns:
 
 
 class _Rows:
-    """A part that came row by row."""
+    """A part that was added row by row."""
 
     def __init__(self, aligned: bool | None) -> None:
         self.aligned = aligned
         self.times: list[object] = []
-        #: Values by name, None where a row has none; filled up to the row of the last value.
+        #: Values by measurement, None for absent points. A column ends with its last value; `filled` extends it.
         self.columns: dict[str, list[object]] = {}
         self.points = 0
 
@@ -85,7 +88,7 @@ class _Rows:
         return len(self.times)
 
     def append(self, time: object, values: Mapping[str, object]) -> int:
-        """One more row; how many points it has."""
+        """Append a row; return its number of points."""
         points = 0
         for name, value in values.items():
             if value is None:
@@ -99,14 +102,17 @@ class _Rows:
         return points
 
     def filled(self) -> dict[str, list[object]]:
-        """All columns at full length."""
+        """Extend all columns to the number of rows, and return them."""
         for column in self.columns.values():
             column.extend([None] * (len(self.times) - len(column)))
         return self.columns
 
 
 class BulkWriter:
-    """Collects rows into batches per device, and sends several at once. Made by `Connection.bulk_writer`."""
+    """A writer that collects rows into batches by device, and sends several batches at once.
+
+    Made by `Connection.bulk_writer`; use it as a context manager. Threads may share it.
+    """
 
     def __init__(
         self,
@@ -121,7 +127,7 @@ class BulkWriter:
         self._session = session
         self._owner = ForkGuard()
         self._callback = progress
-        #: Guards what follows; notified when something was put or is over.
+        #: Guards the fields below; notified when rows were added or sent, and when the writer closes.
         self._changed = threading.Condition()
         self._batch_rows = batch_rows
         self._queue = BulkQueue(batch_rows)
@@ -139,18 +145,21 @@ class BulkWriter:
 
     @property
     def progress(self) -> BulkProgress:
-        """The outcome of the rows that were sent."""
+        """The totals since the writer was opened: acknowledged rows and points, and failed rows."""
         return self._progress
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """True after `close` was called."""
         return self._closed
 
     def add(self, device: str, times: object, columns: object | None = None, *, aligned: bool | None = None) -> None:
-        """Columns of a device, or a frame, as for `Connection.insert`; they are copied. Waits while too much is held.
+        """Add columns of a device, or a frame, given as for `Connection.insert`; the data is copied.
 
-        Raises DataError, ProgrammingError (nothing was added), BulkError (too many rows failed).
+        Waits while the writer holds 2,000,000 points.
+
+        Raises DataError, ProgrammingError or InterfaceError for wrong arguments (nothing was added), and BulkError if
+        batches with 2,000,000 points have failed.
         """
         self._owner.check()
         with translated_errors():
@@ -166,7 +175,10 @@ class BulkWriter:
         self._report()
 
     def add_row(self, device: str, time: object, values: Mapping[str, object], *, aligned: bool | None = None) -> None:
-        """One row of a device; None is an absent point. Waits while too much is held. Raises BulkError."""
+        """Add one row of a device; a value of None is an absent point, and a row without points is ignored.
+
+        Waits and raises BulkError as `add` does. Wrong values are reported when the row is sent, in a BulkError.
+        """
         self._owner.check()
         if all(value is None for value in values.values()):
             return
@@ -182,7 +194,10 @@ class BulkWriter:
         self._report()
 
     def flush(self) -> None:
-        """Send everything and wait for it. Raises BulkError with the failures since the last one."""
+        """Send all rows and wait until they are acknowledged.
+
+        Raises BulkError with the failures since the last BulkError.
+        """
         self._owner.check()
         with self._changed:
             self._queue.begin_flush()
@@ -196,7 +211,7 @@ class BulkWriter:
         self._raise_failures()
 
     def close(self) -> None:
-        """Flush and end. Raises BulkError. Idempotent."""
+        """Flush the writer and end its threads. Idempotent. Raises BulkError as `flush` does."""
         if self._closed or not self._owner.is_own_process:
             return
         try:
@@ -221,7 +236,7 @@ class BulkWriter:
                 raise
             error.add_note(str(failed))
 
-    # ------------------------------------------------------------------ the threads of the users
+    # ------------------------------------------------------------------ on the callers' threads
 
     def _wait_for_room(self) -> None:
         if self._closed:
@@ -231,7 +246,7 @@ class BulkWriter:
         self._changed.wait_for(lambda: not self._queue.is_full)
 
     def _wait_until_empty(self) -> None:
-        """Wait, and report what becomes of the rows meanwhile."""
+        """Wait until all rows are sent, and report the progress meanwhile."""
         with self._changed:
             empty = self._queue.is_empty
         while not empty:
@@ -255,7 +270,7 @@ class BulkWriter:
         if failures:
             raise BulkError(failures)
 
-    # ------------------------------------------------------------------ the threads that send
+    # ------------------------------------------------------------------ on the sending threads
 
     def _work(self) -> None:
         while batches := self._next():
@@ -273,7 +288,7 @@ class BulkWriter:
                 self._changed.notify_all()
 
     def _next(self) -> list[Batch]:
-        """Wait for the batches to send next: one, or several with fewer rows than a batch; none when it is closed."""
+        """Wait for the batches to send next: one full batch, or several small ones; empty once the writer is closed."""
         batches: list[Batch] = []
         rows = 0
         with self._changed:
@@ -305,7 +320,10 @@ class BulkWriter:
         return BulkProgress(rows - failed_rows, points, failed_rows)
 
     def _write(self, inserts: Sequence[_Insert]) -> tuple[int, list[BulkFailure]]:
-        """Return the points of inserts, and those that were refused by themselves. Raises if all were."""
+        """Write inserts of one shape; return the number of points, and the inserts that were refused individually.
+
+        Raises if the whole call fails.
+        """
         first = inserts[0]
         if len(inserts) == 1:
             return self._session.insert(first.device, first.times, first.columns, aligned=first.aligned), []
@@ -321,19 +339,19 @@ class BulkWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Insert:
-    """Rows of one shape."""
+    """Rows of one device, all of the same schema and alignment."""
 
     device: str
     times: object
     columns: Mapping[str, object]
     aligned: bool | None
     rows: int
-    #: Times and columns; None: values that came by rows.
+    #: Times and columns; None for rows that were added by `add_row`.
     table: pa.Table | None = None
 
 
 def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
-    """Yield the inserts of batches; those of one shape go together. The inserts of a device keep their order."""
+    """Yield the inserts of the batches, grouped by schema and alignment. The inserts of a device keep their order."""
     for turn in zip_longest(*map(_inserts, batches)):
         by_shape: dict[object, list[_Insert]] = {}
         for number, insert in enumerate(turn):
@@ -344,7 +362,7 @@ def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
 
 
 def _inserts(batch: Batch) -> Iterator[_Insert]:
-    """The batch in order; neighbours of the same shape go together."""
+    """Yield the parts of a batch in order, with adjacent parts of the same schema and alignment concatenated."""
     for shape, parts in groupby(batch.parts, _shape):
         if shape is None:
             for part in parts:
@@ -363,16 +381,16 @@ def _shape(part: Part) -> tuple[pa.Schema, bool | None] | None:
 
 
 class DeviceInsert:
-    """An insert of rows of several devices: its writes, and their outcomes."""
+    """An insert of rows of several devices: its calls, and their outcomes."""
 
     def __init__(self, rows: DeviceRows) -> None:
-        #: The writes, in order.
+        #: The rows of each call, in order.
         self.parts = parts_of(rows)
         self.points = 0
         self.failures: list[BulkFailure] = []
 
     def record(self, part: DeviceRows, written: RowsWritten) -> None:
-        """Record the outcome of a write."""
+        """Record the outcome of one call."""
         self.points += written.points
         for number, (code, text) in written.refused.items():
             refused = rows_of(part, number)
@@ -381,14 +399,14 @@ class DeviceInsert:
             self.failures.append(BulkFailure(device, refused.times, refused.columns, part.aligned, count, error))
 
     def result(self) -> int:
-        """Return the number of points that were written. Raises BulkError if others were refused."""
+        """Return the number of points written. Raises BulkError if rows of some devices were refused."""
         if self.failures:
             raise BulkError(self.failures)
         return self.points
 
 
 def device_insert(devices: Iterable[str], times: object, columns: object | None, aligned: bool | None) -> DeviceInsert:
-    """Return the insert of rows with a device for each. Raises as `Connection.insert` does for other arguments."""
+    """Return the insert of rows, with one device for each row. Raises as `Connection.insert` for wrong arguments."""
     return DeviceInsert(rows_by_device(devices, batch_of(*times_and_columns("", times, columns)), aligned))
 
 

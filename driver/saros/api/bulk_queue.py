@@ -1,10 +1,10 @@
-"""Rows on their way in bulk: which device's rows are sent next.
+"""The queue of a bulk writer: waiting rows by device, and the choice of the batch to send next.
 
-    put -> waiting, by device, in order -> take: all that waits of one device -> being sent -> done
+    put -> waiting, by device, in order -> take: all waiting rows of one device -> being sent -> done
 
-A device is due when `batch_rows` of its rows wait. When rows must go (a flush, or `POINTS_MAX` points are held), any
-is, the one that waits longest first. Of one device only one batch is being sent at a time, so that its rows arrive in
-order: of equal times the later one wins.
+A device is due when `batch_rows` of its rows are waiting. During a flush, and while `POINTS_MAX` points are held, every
+device is due, and the one that has waited longest comes first. At most one batch of a device is being sent, so that its
+rows arrive in order: of two rows with the same time, the later one wins.
 
 Pure and not thread-safe: `bulk.py` has the lock and the threads.
 """
@@ -14,27 +14,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-#: Points that are held: some 100 MB as Python rows, 20 MB as columns.
+#: Limit on the points held: about 100 MB as Python rows, 20 MB as columns.
 POINTS_MAX = 2_000_000
 
 
 class Part(Protocol):
-    """Rows of one device."""
+    """Rows of one device that were added together."""
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """The number of rows."""
         ...
 
     @property
     def points(self) -> int:
-        """How many values."""
+        """The number of values."""
         ...
 
 
 @dataclass(slots=True)
 class Batch:
-    """What waits of a device: rows and points of all parts together."""
+    """The waiting parts of a device; `rows` and `points` are totals over all parts."""
 
     device: str
     parts: list[Part] = field(default_factory=list)
@@ -43,54 +43,54 @@ class Batch:
 
 
 class BulkQueue:
-    """See the module."""
+    """Waiting rows by device, and the devices whose rows are being sent."""
 
     def __init__(self, batch_rows: int) -> None:
         self._batch_rows = batch_rows
-        #: By device, the one that waits longest first.
+        #: Batches by device; the one that has waited longest comes first.
         self._waiting: dict[str, Batch] = {}
         self._due: dict[str, None] = {}
         self._sent: set[str] = set()
-        #: Points that wait or are being sent.
+        #: Number of points that are waiting or being sent.
         self._points = 0
-        #: Callers who wait until everything is gone.
+        #: Number of flushes in progress.
         self._flushes = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more should be put."""
+        """True while the limit on points is reached; callers wait before they put more."""
         return self._points >= POINTS_MAX
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits and nothing is being sent."""
+        """True if no row is waiting or being sent."""
         return not self._waiting and not self._sent
 
     @property
     def is_due(self) -> bool:
-        """Whether there may be something to take."""
+        """True if `take` may return a batch."""
         return bool(self._due or self._flushes or self.is_full)
 
     def begin_flush(self) -> None:
-        """Everything must go, until as many flushes end."""
+        """Make every device due until `end_flush` was called as many times."""
         self._flushes += 1
 
     def end_flush(self) -> None:
-        """See `begin_flush`."""
+        """End one flush."""
         self._flushes -= 1
 
     def last_part(self, device: str) -> Part | None:
-        """The device's youngest part that waits: more rows may go into it, if `grown` is told."""
+        """Return the newest waiting part of a device. The caller may append rows to it, and then calls `grown`."""
         batch = self._waiting.get(device)
         return None if batch is None else batch.parts[-1]
 
     def put(self, device: str, part: Part) -> None:
-        """More rows of a device."""
+        """Append rows of a device."""
         self._waiting.setdefault(device, Batch(device)).parts.append(part)
         self.grown(device, part.rows, part.points)
 
     def grown(self, device: str, rows: int, points: int) -> None:
-        """The device's waiting rows became more."""
+        """Count rows that were added to a waiting part of a device."""
         batch = self._waiting[device]
         batch.rows += rows
         batch.points += points
@@ -104,7 +104,7 @@ class BulkQueue:
             self._due[device] = None
 
     def take(self) -> Batch | None:
-        """What is to be sent now; the caller says `done` when that is over. None: nothing."""
+        """Remove and return the batch to send next, or None. The caller calls `done` once it was sent or has failed."""
         device = next(iter(self._due), None)
         if device is None and (self._flushes or self.is_full):
             device = next((waiting for waiting in self._waiting if waiting not in self._sent), None)
@@ -115,7 +115,7 @@ class BulkQueue:
         return self._waiting.pop(device)
 
     def done(self, batch: Batch) -> None:
-        """The batch was sent, or failed."""
+        """Release a batch that was sent or has failed."""
         self._sent.remove(batch.device)
         self._points -= batch.points
         self._mark_due(batch.device)

@@ -1,11 +1,11 @@
-"""Connections: `connect` opens a database, a `Connection` is one session of it.
+"""Connections: `connect` opens a database, and a `Connection` is one session on it.
 
-Connections to the same folder in one process share one node, which closes with the last of them. Every statement is
-durable when it returns (as the folder's `durability` says): there are no transactions, so `commit` does nothing and
-`rollback` is refused.
+Connections of one process to the same folder share one node, which closes with the last of them. Every statement is
+durable when it returns, to the degree that the folder's option `durability` sets. There are no transactions: `commit`
+does nothing, and `rollback` raises NotSupportedError.
 
-Threads may share a connection; a cursor belongs to one thread (`Cursor.cancel` may be called from any). A process that
-was forked opens new connections: its parent's connections are refused there (`fork_guard.py`).
+Threads may share a connection. A cursor is for one thread at a time; `Cursor.cancel` may be called from any thread.
+After a fork, the child opens its own connections: those of the parent raise InterfaceError in it (`fork_guard.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Consistency = Literal["strong", "mid", "weak"]
 
 
 class Options(TypedDict, total=False):
-    """What `connect` takes beside the target, for functions that pass it on."""
+    """The keyword arguments of `connect`, to annotate functions that pass them on."""
 
     user: str | None
     password: str | None
@@ -67,27 +67,33 @@ def connect(
     options: Mapping[str, object] | None = None,
     read_only: bool = False,
 ) -> Connection:
-    """Open the database in folder `target`, which is made if it does not exist, or connect to a server or cluster.
+    """Open the database in a folder, or connect to a server or cluster.
 
-    target      a folder; or ":memory:", a temporary database that goes with the connection; or
+        with saros.connect("./data", options={"durability": "os"}) as connection: ...
+        with saros.connect("saros://plant@10.0.0.1,10.0.0.2", password=secret, timeout=30) as connection: ...
+
+    target      the path of a folder, which is created if it does not exist; or ":memory:", a temporary database that
+                is deleted when the connection closes; or
                 saros://[user[:password]@]host[:port][,host[:port]...][/?consistency=...&tls=ca.pem
                 &partial_results=true]
-    user, password, consistency, tls_ca, partial_results   go before what the target says; only with saros://
-                consistency "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: file of the
-                authority that signed the nodes' certificates (default: no TLS); partial_results: reads leave out data
-                of groups of nodes that are not available, and list it in `Cursor.missing` (default: they fail)
-    failover_s  seconds for which a call looks for a node that answers, and waits for the nodes that it needs, before
-                OperationalError is raised
-    timestamps  "datetime": aware `datetime`s in the session's zone; "epoch": integers in the database's unit
-    time_zone   name of the session's zone (default: the configuration's, UTC); SET TIME ZONE changes it
-    timeout     seconds a statement may take (default: the configuration's `query_timeout_ms`)
-    options     configuration keys for a folder that no connection of this process has open, such as
-                {"durability": "os"}; see docs/configuration.md
-    read_only   open a folder as it is now, also one that another process has open: with all that was written to it
+    user, password, consistency, tls_ca, partial_results   only with saros://; override the same options in `target`
+                consistency: "strong", "mid" or "weak" (default: as the nodes are configured); tls_ca: the file with
+                the certificate of the authority that signed the nodes' certificates (default: no TLS);
+                partial_results: reads skip data of groups of nodes that are not available, and list it in
+                `Cursor.missing` (default: such reads raise)
+    failover_s  seconds for which a call tries to reach a node that can answer, before it raises OperationalError
+    timestamps  "datetime": rows have aware `datetime` objects in the session's time zone;
+                "epoch": integers in the database's time precision
+    time_zone   the session's time zone, such as "Europe/Berlin" (default: as configured, normally UTC);
+                SET TIME ZONE changes it
+    timeout     seconds that a statement may take (default: the option `query_timeout_ms`)
+    options     configuration of the folder, such as {"durability": "os"}, if no other connection of this process has
+                it open; docs/configuration.md lists the keys
+    read_only   open a snapshot of the folder, which another process may have open. It contains everything written
                 before; connect again to see later writes. Nothing is written to the folder
 
-    Raises OperationalError (folder in use, newer format, nobody answers), ProgrammingError (bad option),
-    InterfaceError (bad target).
+    Raises InterfaceError (wrong target or argument), ProgrammingError (wrong option), OperationalError (folder in use,
+    folder of a newer version, no node answers).
     """
     where = target_of(
         target,
@@ -113,7 +119,7 @@ def connect(
 
 
 def target_of(target: object, **given: Unpack[Options]) -> Target | str:
-    """Return the nodes, or the folder, that the arguments of `connect` name. Raises InterfaceError."""
+    """Return the nodes, or the folder, that the arguments of `connect` name. Raises InterfaceError if one is wrong."""
     timeout, time_zone = given.get("timeout"), given.get("time_zone")
     if given.get("timestamps", "datetime") not in ("datetime", "epoch"):
         raise InterfaceError(f'timestamps is "datetime" or "epoch", not {given["timestamps"]!r}')
@@ -157,22 +163,25 @@ def _folder_of(text: str, given: Options) -> str:
 
 
 class Connection:
-    """A session of a database, to execute statements and insert columns. Made by `connect`; threads may share it."""
+    """A session on a database, to execute statements and to write columns.
+
+    Made by `connect`. Use it as a context manager, or call `close`. Threads may share it.
+    """
 
     def __init__(self, session: Session, *, timestamps: Timestamps, timeout: float | None) -> None:
         self._session = session
         self._timestamps = timestamps
         self._timeout = timeout
-        #: Where the connection is of use.
+        #: The process that may use the connection.
         self._owner = ForkGuard()
         self._lock = threading.Lock()
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
-        #: Held until the end: none may vanish with rows in it.
+        #: References to the open writers, so that none is collected while it holds rows.
         self._writers: list[BulkWriter] = []
         self._closed = False
 
     def cursor(self) -> Cursor:
-        """A new cursor."""
+        """Return a new cursor. Raises InterfaceError if the connection is closed."""
         session = self._open_session()
         cursor = Cursor(self, session, self._owner, epoch=self._timestamps == "epoch", timeout=self._timeout)
         with self._lock:
@@ -180,23 +189,33 @@ class Connection:
         return cursor
 
     def execute(self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None) -> Cursor:
-        """A new cursor that has executed `statement`; `at`: the moment that a SELECT sees."""
+        """Execute a statement on a new cursor, and return the cursor.
+
+            rows = connection.execute("select * from root.plant.** where time > ?", [start]).fetchall()
+
+        The arguments and errors are those of `Cursor.execute`.
+        """
         return self.cursor().execute(statement, parameters, at=at)
 
     def hold(self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None) -> ReadPoint:
-        """A moment that later SELECTs, of other connections and processes too, see alike: give it to `execute`.
+        """Return a read point: a snapshot of the data that several SELECTs can read.
 
-        Later writes and deletions do not show there; dropped series are gone. The node keeps the moment until nothing
-        has been read at it for `lease_s` seconds, or until `let_go`. `name`: the first call with a name sets its
-        moment; `like`: a read point whose node is to be used.
+            point = connection.hold()
+            connection.execute("select count(*) from root.plant.**", at=point)
 
-        Raises OperationalError (2032: the node of `like` was restarted), ProgrammingError (2003).
+        Other connections and processes may use it, too. Later writes and deletions are not visible in it; dropped
+        series are gone. The node keeps the snapshot until nothing has read it for `lease_s` seconds, or until `let_go`.
+
+        name  a name for the snapshot: the first call with a name takes it, later calls return the same
+        like  a read point; the new one is taken at the same node
+
+        Raises OperationalError (2032: the node of `like` was restarted), ProgrammingError (2003: wrong argument).
         """
         with translated_errors():
             return self._open_session().hold(secrets.token_hex(16) if name is None else name, lease_s, like)
 
     def let_go(self, point: ReadPoint) -> None:
-        """Have the node keep a moment no longer. Idempotent. Raises OperationalError."""
+        """Release a read point. Idempotent. Raises OperationalError if its node does not answer."""
         with translated_errors():
             self._open_session().let_go(point)
 
@@ -208,25 +227,33 @@ class Connection:
         *,
         aligned: bool | None = None,
     ) -> int:
-        """Write columns of one device, or rows of several; returns the number of points.
+        """Write columns of one device, or rows of several devices; return the number of points written.
 
-        device   a path; or one for each row, as an array or list: shape (n,)
-        times    int64 in the database's unit, datetime64, datetimes, a pandas index or an Arrow array: shape (n,);
-                 naive datetimes are in the session's zone
-        columns  {measurement: n values} of NumPy, Arrow, pandas or lists; or a whole DataFrame or Arrow table
-        aligned  what a new device becomes (default: not aligned); must agree with an existing one if given
+            times = np.arange("2024-01-01", "2024-01-02", dtype="datetime64[s]")
+            connection.insert("root.plant.pump1", times, {"temperature": np.full(len(times), 20.5)})
 
-        insert(device, frame) takes the times from the frame: from its column time, in any case, or from the index of a
-        pandas DataFrame. A frame is a DataFrame of pandas or Polars, an Arrow table, or any other object with Arrow's
-        PyCapsule interface.
+        device   a path; or one path for each row, as an array or list of shape (n,)
+        times    shape (n,): int64 in the database's time precision, datetime64, `datetime` objects, a pandas index or
+                 an Arrow array; naive `datetime` objects are in the session's time zone
+        columns  a mapping of measurements to n values each (NumPy, Arrow, pandas, or a list); or a DataFrame or Arrow
+                 table without times
+        aligned  True creates new devices aligned, None and False not aligned; True and False must match the devices
+                 that exist
 
-        Missing series are registered with the type of their column. Nulls (Arrow nulls, None, masked values, NaN in a
-        DataFrame) are absent points, and columns of nulls only are left out; NaN in a NumPy array is a value. Of equal
-        times the later row wins.
-        Rows of several devices are written together, which costs much less than a call for each device. If those of a
-        device are refused, the others are written, and BulkError has the failed ones.
-        Raises DataError (type, length, time), ProgrammingError (path), IntegrityError, InterfaceError (not a frame),
-        BulkError (several devices).
+        insert(device, frame) takes the times from the frame: from its column named time (case does not matter), or
+        from the index of a pandas DataFrame. A frame is a DataFrame of pandas or Polars, an Arrow table, or another
+        object with Arrow's PyCapsule interface.
+
+        Missing series are created with the type of their column. Nulls (Arrow nulls, None, masked values, NaN in a
+        DataFrame) are absent points, and columns with nulls only are ignored; NaN in a NumPy array is a value. Of two
+        rows with the same time, the later one wins.
+
+        Rows of several devices are written in as few calls as possible, which costs much less than one call for each
+        device. If the rows of some devices are refused, all others are written, and BulkError lists the refused ones.
+
+        Raises DataError (type, time), ProgrammingError (lengths, path, alignment of a device), IntegrityError (the path
+        is a series), InterfaceError (not a frame), BulkError (refused rows of several devices), OperationalError (not
+        possible at the moment; PartialWriteError lists the rows that were written).
         """
         with translated_errors():
             session = self._open_session()
@@ -249,16 +276,20 @@ class Connection:
         template: str | None = None,
         time_ns: int | None = None,
     ) -> int:
-        """Write lines of InfluxDB's line protocol; returns the number of points.
+        """Write lines of InfluxDB's line protocol; return the number of points written.
 
-        data       lines, as one text; to a server, 16 MiB at most
-        database   the database, without root, such as "plant": a line `cpu,host=h1 load=1.5` goes to root.plant.cpu.h1
-        precision  the unit of times: "ns", "us", "ms", "s", "m" or "h"
-        template   of devices, such as "root.{db}.{host}.{measurement}" (default: the option `line_protocol_device`)
-        time_ns    the time of lines that have none, in nanoseconds since 1970 (default: now)
+            connection.write_lines("cpu,host=h1 load=1.5 1700000000", database="plant", precision="s")
 
-        If some lines are wrong, or do not fit their series, everything else is written, and the error names them by
-        their number. Writing the same lines again changes nothing if they have times, or `time_ns` is given.
+        data       the lines, separated by newlines; at most 16 MiB if the database is a server
+        database   the database without root, such as "plant": the line `cpu,host=h1 load=1.5` goes to root.plant.cpu.h1
+        precision  the unit of the times in the lines: "ns", "us", "ms", "s", "m" or "h"
+        template   the path of devices, such as "root.{db}.{host}.{measurement}" (default: the option
+                   `line_protocol_device`)
+        time_ns    the time of lines without one, in nanoseconds since 1970 (default: now)
+
+        If some lines are wrong, or have values of the wrong type, all others are written, and the error lists the
+        wrong lines by number. Writing the same lines again has no effect if they have times, or `time_ns` is given.
+
         Raises DataError (2044: wrong lines; 507: values of another type), ProgrammingError (precision, template, too
         many bytes), OperationalError (points cannot be written now).
         """
@@ -273,9 +304,18 @@ class Connection:
         max_in_flight: int = 4,
         progress: Callable[[BulkProgress], object] | None = None,
     ) -> BulkWriter:
-        """A writer for many devices: collects `batch_rows` of each, sends `max_in_flight` batches at once.
+        """Return a writer that collects rows of many devices into batches, and sends the batches on threads.
 
-        Use it as a context manager: at its end everything is written, or BulkError says what is not.
+            with connection.bulk_writer() as writer:
+                writer.add_row("root.plant.pump1", time, {"temperature": 20.5})
+
+        When the `with` block ends, all rows have been written, or BulkError lists those that have not.
+
+        batch_rows     rows of a device that are sent together
+        max_in_flight  batches that are sent at the same time
+        progress       a function that is called with the current totals (`BulkProgress`) after batches were sent
+
+        Raises InterfaceError if a number is below 1.
         """
         from saros.api.bulk import BulkWriter
 
@@ -285,17 +325,18 @@ class Connection:
         return writer
 
     def commit(self) -> None:
-        """Nothing: every statement is durable when it returns."""
+        """Do nothing: every statement is durable when it returns. Raises InterfaceError if the connection is closed."""
         self._open_session()
 
     def rollback(self) -> None:
-        """Refused: there are no transactions."""
+        """Raise NotSupportedError: there are no transactions."""
         raise NotSupportedError("rollback: Saros has no transactions; each statement is durable when it returns", 2002)
 
     def close(self) -> None:
-        """Close the connection and its cursors, and cancel its running statements. Idempotent.
+        """Close the connection with its cursors, and cancel its running statements. Idempotent.
 
-        Bulk writers are closed first, and may raise BulkError. In a process that was forked the parent's stays open.
+        Bulk writers are closed first, which may raise BulkError. In a forked process, the parent's connection stays
+        open.
         """
         if not self._owner.is_own_process:
             self._closed = True
@@ -318,7 +359,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """True after `close` was called."""
         return self._closed
 
     def __enter__(self) -> Self:

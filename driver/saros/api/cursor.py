@@ -1,11 +1,11 @@
-"""Cursors: execute a statement, fetch its result, by rows or by columns.
+"""Cursors: execute a statement, and fetch its result by rows or by columns.
 
-Rows exist only here: results arrive as Arrow record batches and are turned into Python tuples batch by batch as they
-are fetched. `fetch_arrow`, `fetch_pandas` and the like take all that is left; `fetch_batches` and the Arrow stream do
-so batch by batch. The first row left is the one after the last row that was fetched, even within a batch.
+Results arrive as Arrow record batches, and become Python tuples batch by batch as they are fetched. `fetch_arrow`,
+`fetch_pandas` and the like return all remaining rows; `fetch_batches` and the Arrow stream return them batch by batch.
+The remaining rows begin after the last row that was fetched, even in the middle of a batch.
 
-A notebook's preview reads ahead; its batches are kept for the calls that fetch. An error that ends the result is kept,
-too: every further fetch raises it, since rows are missing.
+The preview of a notebook reads ahead, and keeps the batches for the methods that fetch. An error that ends the result
+is kept as well: every later fetch raises it, because rows are missing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ __all__ = ["Cursor", "Description", "Row"]
 
 
 class Cursor(CursorState["Outcome"]):
-    """Executes statements and fetches their results. One thread at a time; `cancel` from any."""
+    """A cursor: executes statements, and fetches their results.
+
+    Made by `Connection.cursor`. Iterating over it yields the remaining rows. Only one thread may use it at a time;
+    `cancel` may be called from any thread.
+    """
 
     def __init__(
         self, connection: Connection, session: Session, owner: ForkGuard, *, epoch: bool, timeout: float | None
@@ -47,7 +51,7 @@ class Cursor(CursorState["Outcome"]):
         self.connection = connection
         self._session = session
         self._rows: Iterator[Row] | None = None
-        #: Batches that a preview has read ahead.
+        #: Batches that a preview has read, and that were not fetched yet.
         self._peeked: deque[pa.RecordBatch] = deque()
         #: The error that ended the result.
         self._failed: Error | None = None
@@ -55,11 +59,15 @@ class Cursor(CursorState["Outcome"]):
     # ------------------------------------------------------------------ executing
 
     def execute(self, statement: str, parameters: Sequence[object] = (), *, at: ReadPoint | None = None) -> Self:
-        """Run one statement; `parameters` are bound to its `?`s as values, never as text.
+        """Execute one statement, and return this cursor.
 
-        `at`: the moment that a SELECT sees (`Connection.hold`).
+            cursor.execute("select avg(temperature) from root.plant.** where time >= ?", [start])
 
-        Raises the PEP 249 error for the status code (docs/errors.md).
+        parameters  one value for each `?` of the statement, sent as values and never as text
+        at          a read point, whose snapshot a SELECT reads (`Connection.hold`)
+
+        The results of the previous statement are dropped. Raises ProgrammingError for wrong arguments, and otherwise
+        the exception of the status code (docs/errors.md).
         """
         self._check_statement(statement, parameters)
         self._finish()
@@ -72,9 +80,10 @@ class Cursor(CursorState["Outcome"]):
         return self
 
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
-        """Run the statement once per parameter row. For bulk writes use `Connection.insert`.
+        """Execute a statement once for each row of parameters, and return this cursor.
 
-        If a row fails, a note of the exception says which one, and the rows after it are not run.
+        If a row fails, the rows after it are not executed; a note on the exception has the number of the row. To write
+        many rows, use `Connection.insert` or `Connection.bulk_writer`, which are much faster.
         """
         self._check_open()
         count = 0
@@ -89,14 +98,18 @@ class Cursor(CursorState["Outcome"]):
         return self
 
     def prepare(self, statement: str) -> Prepared:
-        """A statement that is executed several times; its errors are raised when it is executed."""
+        """Return a statement to execute several times with different parameters.
+
+        Raises InterfaceError for an empty text. Errors in the statement are raised when it is executed.
+        """
         self._check_prepared(statement)
         return Prepared(self, statement)
 
     def cancel(self) -> None:
-        """Stop the running statement; its fetch raises OperationalError. Any thread.
+        """Cancel the running query. May be called from any thread.
 
-        One that is still being executed is stopped when `execute` returns.
+        A fetch that waits raises OperationalError. If `execute` is still running, the query is cancelled when it
+        returns.
         """
         self._cancelled = True
         outcome = self._outcome
@@ -106,16 +119,16 @@ class Cursor(CursorState["Outcome"]):
     # ------------------------------------------------------------------ rows
 
     def fetchone(self) -> Row | None:
-        """The next row, or None."""
+        """Return the next row as a tuple; None after the last one."""
         return next(self._row_iterator(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """At most `size` (default `arraysize`) rows."""
+        """Return the next rows: at most `size`, or `arraysize` if it is None."""
         wanted = self.arraysize if size is None else size
         return list(islice(self._row_iterator(), max(wanted, 0)))
 
     def fetchall(self) -> list[Row]:
-        """All rows that are left."""
+        """Return all remaining rows."""
         return list(self._row_iterator())
 
     def __iter__(self) -> Iterator[Row]:
@@ -123,24 +136,28 @@ class Cursor(CursorState["Outcome"]):
 
     # ------------------------------------------------------------------ columns
 
-    # short_names: name columns by the last node of their paths, such as temperature, or avg(temperature); in columns
-    # that would get the same name, by as many nodes as tell them apart
+    # short_names: name columns by the last node of their paths, such as temperature or avg(temperature). Names that
+    # would be equal keep as many nodes as necessary to differ.
 
     def fetch_batches(self, *, short_names: bool = False) -> Iterator[pa.RecordBatch]:
-        """The Arrow record batches that are left, as they come."""
+        """Yield the remaining rows as Arrow record batches, as they arrive.
+
+        short_names  name columns by the last node of their paths: temperature, avg(temperature)
+        """
         return self.fetch_stream(short_names=short_names)[1]
 
     def fetch_stream(self, *, short_names: bool = False) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        """The result's Arrow schema, and its batches as they come."""
+        """Return the Arrow schema of the result, and the remaining batches as they arrive."""
         outcome = self._result()
         batches = self._batches_left(outcome)
         return renamed(outcome.schema, batches) if short_names else (outcome.schema, batches)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give all that is left to another library, as a stream of Arrow batches (the PyCapsule interface).
+        """Export the remaining rows as a stream of Arrow batches (Arrow's PyCapsule interface).
 
-        So `polars.DataFrame(cursor)` and `duckdb.sql("from cursor")` take a cursor, once. `requested_schema`: cast to
-        this schema, if the columns have these names.
+        This lets `polars.DataFrame(cursor)` and `duckdb.sql("from cursor")` read a cursor, once.
+
+        requested_schema  a capsule with the schema to cast to; the columns must have the same names
         """
         import pyarrow as pa
 
@@ -148,33 +165,34 @@ class Cursor(CursorState["Outcome"]):
         return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Give another library the schema of the result."""
+        """Export the Arrow schema of the result (Arrow's PyCapsule interface)."""
         return self._result().schema.__arrow_c_schema__()
 
     def fetch_arrow(self, *, short_names: bool = False) -> pa.Table:
-        """All that is left as one Arrow table; the Time column is a timestamp in the session's zone."""
+        """Return all remaining rows as one Arrow table; the column Time is a timestamp in the session's time zone."""
         import pyarrow as pa
 
         schema, batches = self.fetch_stream(short_names=short_names)
         return pa.Table.from_batches(list(batches), schema=schema)
 
     def fetch_pandas(self, *, short_names: bool = False, time_index: bool = False) -> pd.DataFrame:
-        """All that is left as a DataFrame (needs pandas). `time_index`: with the column Time as its index.
+        """Return all remaining rows as a pandas DataFrame; `time_index` makes the column Time its index.
 
-        Raises InterfaceError if there is no column Time.
+        Raises InterfaceError if pandas is not installed, or if `time_index` is set and there is no column Time.
         """
         self._check_frame("pandas", time_index=time_index)
         return pandas_frame(self.fetch_arrow(short_names=short_names), time_index=time_index)
 
     def fetch_polars(self, *, short_names: bool = False) -> pl.DataFrame:
-        """All that is left as a DataFrame of Polars (needs polars)."""
+        """Return all remaining rows as a Polars DataFrame. Raises InterfaceError if Polars is not installed."""
         self._check_frame("polars")
         return polars_frame(self.fetch_arrow(short_names=short_names))
 
     def fetch_numpy(self, *, short_names: bool = False) -> dict[str, np.ndarray[Any, Any]]:
-        """All that is left as arrays by column name; time as int64 in the database's unit.
+        """Return all remaining rows as a dictionary of arrays by column name, each of shape (rows,).
 
-        A column with nulls is a masked array (numpy.ma); text is an object array.
+        Timestamps are int64 in the database's time precision. A numeric or boolean column with nulls is a masked array
+        (numpy.ma); texts are an object array.
         """
         from saros.base.columns import numpy_columns
 
@@ -183,7 +201,7 @@ class Cursor(CursorState["Outcome"]):
     # ------------------------------------------------------------------ notebooks
 
     def _repr_html_(self) -> str:
-        """Return the first rows that are left as an HTML table; the calls that fetch find them, too."""
+        """Return the first remaining rows as an HTML table. The rows can still be fetched."""
         outcome = self._outcome
         if self._closed or outcome is None or outcome.names is None:
             return f"<p>{escape(repr(self))}</p>"
@@ -195,7 +213,7 @@ class Cursor(CursorState["Outcome"]):
         return html_table(self._peeked, names, types, epoch=self._epoch, failed=self._failed)
 
     def _peek(self, outcome: Outcome, rows: int) -> None:
-        """Read ahead until `rows` rows are there, or the end, or an error."""
+        """Read ahead until at least `rows` rows are buffered, or the result ends or fails."""
         rest = self._rest_of_batch()
         if rest is not None:
             self._peeked.appendleft(rest)
@@ -209,13 +227,13 @@ class Cursor(CursorState["Outcome"]):
     # ------------------------------------------------------------------ the rest of PEP 249
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
-        """Nothing: values say what they are."""
+        """Do nothing: the types of values are known. PEP 249 requires the method."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Nothing: values of any size are fetched whole."""
+        """Do nothing: values of any size are fetched completely. PEP 249 requires the method."""
 
     def close(self) -> None:
-        """Close; a query that still runs is cancelled. Idempotent."""
+        """Close the cursor, and cancel its query if it is still running. Idempotent."""
         self._closed = True
         if self._owner.is_own_process:
             self._finish()
@@ -240,7 +258,7 @@ class Cursor(CursorState["Outcome"]):
             for batch in self._batches(outcome):
                 yield from self._rows_of(batch)
         except KeyboardInterrupt:
-            self._finish()  # rows of the batch are lost: none may follow them
+            self._finish()  # rows of this batch are lost, so no later row may be returned
             raise
         except Error as error:
             self._rows, self._failed = None, error
@@ -264,7 +282,7 @@ class Cursor(CursorState["Outcome"]):
             with translated_errors():
                 return outcome.next_batch()
         except KeyboardInterrupt:
-            self._finish()  # a batch that was taken is lost: none may follow it
+            self._finish()  # a received batch is lost, so no later one may be returned
             raise
         except Error as error:
             self._failed = error

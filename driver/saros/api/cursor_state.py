@@ -1,4 +1,4 @@
-"""The state of a cursor that has executed a statement, whether its rows are waited for by a thread or by a task."""
+"""The state of cursors, common to `Cursor`, whose threads wait, and `AsyncCursor`, whose tasks wait."""
 
 from __future__ import annotations
 
@@ -15,39 +15,43 @@ if TYPE_CHECKING:
     from saros.api.session import Described
 
 Row = tuple[Any, ...]
-#: (name, type name, None, None, None, None, whether there can be nulls), as PEP 249 defines it.
+#: (name, type name, None, None, None, None, nullable), as PEP 249 defines it.
 Description = tuple[str, str, None, None, None, None, bool]
 _O = TypeVar("_O", bound="Described")
-#: Columns that a `repr` names.
+#: Number of columns that a `repr` lists.
 _COLUMNS_SHOWN = 5
 
 
 def failed_row(number: int) -> str:
-    """Return the note of an error of `executemany`."""
+    """Return the note for an exception of `executemany`."""
     return f"row {number} of executemany failed; the rows before it were run, those after it were not"
 
 
 class CursorState(Generic[_O]):
-    """The part of a cursor that does not wait, of `Cursor` and `AsyncCursor`."""
+    """The part of a cursor that does not wait: the state of its result, and the checks of arguments."""
 
     def __init__(self, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
-        #: Rows that `fetchmany` gives when it is not told; PEP 249 says 1.
+        #: The default number of rows of `fetchmany`; 1 as in PEP 249.
         self.arraysize = 1
         self._owner = owner
         self._epoch = epoch
         self._timeout = timeout
         self._outcome: _O | None = None
-        #: Points that `executemany` wrote by the rows before the last one.
+        #: Points that `executemany` wrote for all rows but the last one.
         self._count_before = 0
-        #: The batch whose rows are being fetched, and those that are left of it.
+        #: The batch that is being fetched by rows, and its remaining rows.
         self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
         self._closed = False
-        #: Whether `cancel` was called since: written before it looks at the outcome, read when that has been set.
+        #: Set by `cancel` before it reads `_outcome`, and read by `execute` after it has set `_outcome`: one of the two
+        #: sees the other.
         self._cancelled = False
 
     @property
     def description(self) -> list[Description] | None:
-        """One tuple per result column, or None if the last statement gives no rows."""
+        """One tuple for each column of the result; None if the last statement returned no rows.
+
+        A tuple has the name, the type name such as "DOUBLE", four times None, and whether the column can have nulls.
+        """
         outcome = self._outcome
         if outcome is None or outcome.names is None:
             return None
@@ -56,33 +60,37 @@ class CursorState(Generic[_O]):
 
     @property
     def rowcount(self) -> int:
-        """Points written or things changed by the last statement, of `executemany` by all rows; -1 for a query."""
+        """The number of points written or objects changed by the last statement; -1 for a query.
+
+        After `executemany`: the total over all rows.
+        """
         last = -1 if self._outcome is None else self._outcome.update_count
         return last if last < 0 else self._count_before + last
 
     @property
     def query_id(self) -> str:
-        """The running query's id, as SHOW QUERIES prints it; empty if no query runs."""
+        """The id of the query, as in SHOW QUERIES and KILL QUERY; empty if the last statement is not a query."""
         return "" if self._outcome is None else self._outcome.query_id
 
     @property
     def stale(self) -> bool:
-        """Whether the rows may be old, for sure once all were fetched.
+        """True if the rows may be stale; final once all rows were fetched.
 
-        `mid`: the leaders did not answer in time. `mid` and `weak`: older than what this connection has shown before.
+        With consistency "mid": the leaders did not answer in time. With "mid" and "weak": the rows are older than
+        results that this connection has returned before.
         """
         return False if self._outcome is None else self._outcome.stale
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The data that the rows lack, complete once all were fetched: a text for each group that is not available.
+        """A description of the missing data for each group of nodes that is not available.
 
-        Empty unless partial results are allowed, or the statement is a SHOW.
+        Complete once all rows were fetched. Empty unless partial results are allowed or the statement is a SHOW.
         """
         return () if self._outcome is None else tuple(self._outcome.missing)
 
     def __repr__(self) -> str:
-        """The columns of the result. Not the statement, which may hold a password; and nothing is waited for."""
+        """Return the columns of the result, without waiting. Omit the statement, which may contain a password."""
         return f"<saros.{type(self).__name__}: {self._summary()}>"
 
     # ------------------------------------------------------------------ inside
@@ -98,7 +106,7 @@ class CursorState(Generic[_O]):
         return ", ".join([*columns[:_COLUMNS_SHOWN], *([f"and {more:,} columns"] if more > 0 else [])])
 
     def _check_statement(self, statement: object, parameters: object) -> None:
-        """Raise ProgrammingError for arguments of `execute` that are none."""
+        """Check the arguments of `execute`. Raises ProgrammingError, or InterfaceError if the cursor is closed."""
         if not isinstance(statement, str):
             raise ProgrammingError(f"a statement is a text, not {type(statement).__name__}", 2003)
         if isinstance(parameters, str | bytes | Mapping) or not hasattr(parameters, "__len__"):
@@ -106,13 +114,13 @@ class CursorState(Generic[_O]):
         self._check_open()
 
     def _check_prepared(self, statement: object) -> None:
-        """Raise InterfaceError for a text that no statement can be prepared of."""
+        """Check the argument of `prepare`. Raises InterfaceError."""
         self._check_open()
         if not isinstance(statement, str) or not statement.strip():
             raise InterfaceError("nothing to prepare: give the text of one statement", 2003)
 
     def _rows_of(self, batch: pa.RecordBatch) -> Iterator[Row]:
-        """Return the rows of a batch, whose fetching begins."""
+        """Begin to fetch a batch by rows, and return its rows."""
         from saros.base.columns import python_rows
 
         rows = iter(python_rows(batch, epoch=self._epoch))
@@ -120,7 +128,7 @@ class CursorState(Generic[_O]):
         return rows
 
     def _rest_of_batch(self) -> pa.RecordBatch | None:
-        """Return the rows that are left of the batch whose rows were being fetched; None: there are none."""
+        """Return the remaining rows of the batch that was being fetched by rows, or None. Ends its fetching by rows."""
         if self._begun is None:
             return None
         (batch, rows), self._begun = self._begun, None
@@ -128,7 +136,7 @@ class CursorState(Generic[_O]):
         return batch.slice(batch.num_rows - left) if left else None
 
     def _result(self) -> _O:
-        """Return the outcome if it has rows. Raises InterfaceError."""
+        """Return the outcome. Raises InterfaceError if it has no rows."""
         self._check_open()
         outcome = self._outcome
         if outcome is None:
@@ -138,7 +146,7 @@ class CursorState(Generic[_O]):
         return outcome
 
     def _check_frame(self, library: str, *, time_index: bool = False) -> None:
-        """Raise InterfaceError, before anything is fetched, if the rows cannot become a frame of a library."""
+        """Check, before anything is fetched, that the rows can become a frame of `library`. Raises InterfaceError."""
         check_installed(library)
         if time_index:
             check_time_index(self._result().schema)

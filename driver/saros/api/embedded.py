@@ -1,7 +1,7 @@
-"""Opening an embedded database: in a folder, or, for the target `:memory:`, in a temporary folder.
+"""Sessions on embedded databases: in a folder, or, for the target `:memory:`, in a temporary folder.
 
-A temporary database belongs to one session. Its folder goes when the session is closed, or when the process ends. Of a
-process that was killed it stays until another one opens a temporary database.
+A temporary database belongs to one session. Its folder is removed when the session closes, or when the process exits.
+If the process is killed, the folder stays until another process opens a temporary database.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MEMORY = ":memory:"
 def open_embedded(
     target: str, *, time_zone: str | None, options: Mapping[str, object] | None, read_only: bool = False
 ) -> Session:
-    """Return a session on the database in a folder, or on a temporary one. Raises as `connect`."""
+    """Return a session on the database in a folder, or on a temporary one. Raises as `connect` does."""
     with translated_errors():
         if target == MEMORY:
             return _open_temporary(time_zone, options or {})
@@ -31,7 +31,7 @@ def open_embedded(
 
 
 def _open_temporary(time_zone: str | None, options: Mapping[str, object]) -> Session:
-    from saros.base.temporary_folder import TemporaryFolder  # of the storage, as the engine
+    from saros.base.temporary_folder import TemporaryFolder  # imports the storage, which `connect` loads on demand
 
     folder, owner = TemporaryFolder.create(), ForkGuard()
 
@@ -61,7 +61,7 @@ def _open_session(
     on_close: Callable[[], None] = lambda: None,
     read_only: bool = False,
 ) -> Session:
-    """Load the engine when it is first needed: thousands of objects that live on, and no garbage to look for."""
+    """Open a session. The first call loads the engine, which creates many long-lived objects and little garbage."""
     from saros_storage.base.gc_control import reduced_gc
 
     with reduced_gc():

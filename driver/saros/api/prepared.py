@@ -1,7 +1,7 @@
-"""Prepared statements: a text and the cursor that runs it with other values each time.
+"""Prepared statements: a text, and the cursor that executes it with different parameters.
 
-The node keeps no handle that could be lost. It recognizes the text and reuses its plan, whoever sends it and however
-(`execute` with the same text works as well), as long as the schema does not change. Values travel with their own types.
+The node keeps no handle that could get lost. It recognizes the text and reuses its plan, no matter which client sends
+it (`execute` with the same text has the same effect), until the schema changes. Parameters are sent with their types.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement with `?`; made by `Cursor.prepare`."""
+    """A statement with `?` for parameters; made by `Cursor.prepare`."""
 
     cursor: Cursor
     statement: str
 
     def execute(self, parameters: Sequence[object] = ()) -> Cursor:
-        """Run it with these values, one for each `?`; the cursor, to fetch from. Raises as `Cursor.execute`."""
+        """Execute the statement with one value for each `?`, and return the cursor. Raises as `Cursor.execute` does."""
         return self.cursor.execute(self.statement, parameters)
 
     def executemany(self, rows: Iterable[Sequence[object]]) -> Cursor:
-        """Run it once per row of values."""
+        """Execute the statement once for each row of values, and return the cursor, as `Cursor.executemany` does."""
         return self.cursor.executemany(self.statement, rows)

@@ -1,6 +1,6 @@
-"""What the driver needs from a database, embedded or remote: a `Session` that returns `Outcome`s in Arrow.
+"""Protocols of sessions and outcomes, which embedded and remote databases implement. Results are in Arrow format.
 
-Protocols only. The embedded one is `saros_server.api.session`.
+The embedded implementation is in `saros_server.api.session`, the remote ones in `saros.transport` and `saros.aio`.
 """
 
 from __future__ import annotations
@@ -21,103 +21,103 @@ class Described(Protocol):
 
     @property
     def query_id(self) -> str:
-        """For SHOW QUERIES and KILL QUERY; empty for statements that are not queries."""
+        """The id for SHOW QUERIES and KILL QUERY; empty for statements that are not queries."""
         ...
 
     @property
     def names(self) -> Sequence[str] | None:
-        """Column names; None: the statement gives no rows."""
+        """The column names; None if the statement returns no rows."""
         ...
 
     @property
     def type_names(self) -> Sequence[str]:
-        """Saros type name of each column."""
+        """The type name of each column, such as DOUBLE."""
         ...
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the batches."""
+        """The Arrow schema of the batches."""
         ...
 
     @property
     def update_count(self) -> int:
-        """Points written or things changed; -1 if not known."""
+        """The number of points written or objects changed; -1 if not known."""
         ...
 
     @property
     def stale(self) -> bool:
-        """Whether the rows may be old: see `Cursor.stale`."""
+        """True if the rows may be stale, as in `Cursor.stale`."""
         ...
 
     @property
     def missing(self) -> Sequence[str]:
-        """The data that was left out: see `Cursor.missing`."""
+        """The missing data, as in `Cursor.missing`."""
         ...
 
 
 class Outcome(Described, Protocol):
-    """What one statement gave: rows (`names` not None) or the fact that it was done."""
+    """The outcome of a statement: rows if `names` is not None, otherwise a count of changes."""
 
     def next_batch(self) -> pa.RecordBatch | None:
-        """The next non-empty batch; None at the end."""
+        """Return the next batch that is not empty; None at the end."""
         ...
 
     def close(self) -> None:
-        """Release what is left; cancels a query that still runs. Any thread; idempotent."""
+        """Release the remaining rows, and cancel the query if it is still running. Any thread; idempotent."""
         ...
 
 
 class AsyncOutcome(Described, Protocol):
-    """An `Outcome` that tasks wait for."""
+    """An `Outcome` whose methods tasks await."""
 
     async def fetch_batch(self) -> pa.RecordBatch | None:
-        """The next non-empty batch; None at the end."""
+        """Return the next batch that is not empty; None at the end."""
         ...
 
     async def cancel(self) -> None:
-        """Release what is left, as `Outcome.close` does. Any task; idempotent."""
+        """Release the remaining rows, as `Outcome.close` does. Any task; idempotent."""
         ...
 
 
 class Session(Protocol):
-    """One client's conversation: its time zone, its time-out, its statements."""
+    """A session on a database: its time zone, its timeout, and its statements."""
 
     def execute(
         self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None
     ) -> Outcome:
-        """Run one statement; errors carry a status `code`. `at`: the moment that a SELECT sees."""
+        """Execute one statement; `at` is the read point of a SELECT. Errors carry a status `code`."""
         ...
 
     def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
-        """Keep the moment of now under a name, or find the one that is kept under it.
+        """Take a snapshot under a name, or return the one that exists.
 
-        `like`: at that one's node, which must be the same process.
+        `like`: take it at the node of this read point, which must not have been restarted.
         """
         ...
 
     def let_go(self, point: ReadPoint) -> None:
-        """Keep it no longer."""
+        """Release a snapshot."""
         ...
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
-        """Columnar write; returns the number of points."""
+        """Write columns of one device; return the number of points."""
         ...
 
     def insert_rows(self, rows: DeviceRows) -> RowsWritten:
-        """Write rows of several devices in one call; one that is refused keeps no other from being written."""
+        """Write rows of several devices in one call. Devices whose rows are refused do not affect the others."""
         ...
 
     def write_lines(self, write: LineWrite) -> LinesWritten:
-        """Write lines of InfluxDB's line protocol, as many as can be."""
+        """Write lines of InfluxDB's line protocol, except those that are wrong."""
         ...
 
     def close(self) -> None:
-        """End the conversation and what still runs in it. Idempotent."""
+        """Close the session, and cancel its running statements. Idempotent."""
         ...
 
 
 class AsyncSession(Protocol):
-    """A `Session` that tasks wait for."""
+    """A `Session` whose methods tasks await."""
 
     async def execute(
         self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None

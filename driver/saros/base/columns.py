@@ -1,4 +1,4 @@
-"""From Arrow to what a caller asked for: Python rows, NumPy arrays."""
+"""Conversion of Arrow results to Python rows and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 
 from saros.errors import database_error
 
-#: Microseconds of a tick; ticks of nanoseconds are made microseconds first.
+#: Microseconds for each tick of a unit; ticks of nanoseconds are divided to microseconds first.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - `tzinfo.fromutc` takes UTC in the clothes of its zone
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - `tzinfo.fromutc` takes a UTC time whose tzinfo is the target zone
 
 
 def python_rows(batch: pa.RecordBatch, *, epoch: bool) -> Iterable[tuple[Any, ...]]:
-    """The batch's rows as tuples; `epoch`: timestamps as integers in the database's unit.
+    """Return the rows of a batch as tuples; `epoch`: with timestamps as integers in the database's time precision.
 
-    A `datetime` holds microseconds: of nanosecond timestamps the last three digits are dropped.
-    Raises DataError (2007) for times that no `datetime` holds.
+    A `datetime` has a precision of microseconds, so nanosecond timestamps lose their last three digits.
+    Raises DataError (2007) for times outside the range of `datetime`.
     """
     columns = [_python_values(column, epoch=epoch) for column in batch.columns]
     return zip(*columns, strict=True) if columns else (() for _ in range(batch.num_rows))
@@ -36,7 +36,7 @@ def _python_values(column: pa.Array, *, epoch: bool) -> list[Any]:
 
 
 def _datetimes(ticks: list[int | None], unit: str, zone: tzinfo) -> list[datetime | None]:
-    """Aware datetimes of ticks. Arrow makes them too, and loads pandas for it, which takes a second."""
+    """Return ticks as aware datetimes. Arrow can convert them, too, but loads pandas to do so, which takes a second."""
     if unit == "ns":
         ticks = [None if tick is None else tick // 1_000 for tick in ticks]
     step, begin, aware = _MICROSECONDS[unit], _EPOCH.replace(tzinfo=zone), zone.fromutc
@@ -49,7 +49,7 @@ def _datetimes(ticks: list[int | None], unit: str, zone: tzinfo) -> list[datetim
 
 
 def numpy_columns(table: pa.Table) -> dict[str, np.ndarray[Any, Any]]:
-    """The table's columns as arrays: see `Cursor.fetch_numpy`. Of equal names the last wins."""
+    """Return the columns of a table as arrays, as `Cursor.fetch_numpy` does. Of two equal names, the last one wins."""
     return {name: _numpy_values(table.column(i)) for i, name in enumerate(table.column_names)}
 
 

@@ -1,6 +1,6 @@
-"""Rows of several devices on their way to a session: grouped by device, and divided into writes. Pure.
+"""Rows of several devices, grouped by device and divided into calls. Pure.
 
-a device for each row, times, columns --rows_by_device--> DeviceRows --parts_of--> DeviceRows of a message's size
+a device for each row, times, columns --rows_by_device--> DeviceRows --parts_of--> DeviceRows for one message each
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from saros_wire import protocol
 from saros_wire.client_values import arrow_array
 from saros_wire.device_rows import DeviceRows
 
-#: Devices of one write: it takes well under a second, and others wait for it.
+#: Limit on the devices of one call, so that it takes well under a second: other writes wait for it.
 DEVICES_MAX = 1_000
 
 
 def rows_by_device(devices: object, batch: pa.RecordBatch, aligned: bool | None) -> DeviceRows:
-    """Return the rows of a batch (times, then columns), in order of their devices; `devices` has one for each row.
+    """Return the rows of a batch (times, then columns), grouped by device; `devices` has a path for each row.
 
-    The rows of a device keep their order. Raises InterfaceError (not texts), ProgrammingError 2003 (lengths, nulls).
+    The rows of a device keep their order. Raises InterfaceError (not strings), ProgrammingError 2003 (lengths, nulls).
     """
     if not hasattr(devices, "__len__"):
         raise InterfaceError(f"a device is a path, or a path for each row, not {devices!r}")
@@ -45,7 +45,7 @@ def rows_by_device(devices: object, batch: pa.RecordBatch, aligned: bool | None)
 
 
 def parts_of(rows: DeviceRows) -> Iterator[DeviceRows]:
-    """Divide rows into writes of at most `DEVICES_MAX` devices and about `protocol.INSERT_BYTES`, in order."""
+    """Divide rows into calls of at most `DEVICES_MAX` devices and about `protocol.INSERT_BYTES`, in order."""
     arrays = [cast("pa.Array", array) for array in (rows.times, *rows.columns.values())]
     total = len(arrays[0])
     rows_max = max(total * protocol.INSERT_BYTES // max(sum(array.nbytes for array in arrays), 1), 1)
@@ -65,7 +65,7 @@ def parts_of(rows: DeviceRows) -> Iterator[DeviceRows]:
 
 
 def rows_of(rows: DeviceRows, number: int) -> DeviceRows:
-    """Return the rows of one device, by its place."""
+    """Return the rows of the device at index `number`."""
     start = sum(rows.counts[:number])
     return _slice(rows, [rows.devices[number]], [rows.counts[number]], start, start + rows.counts[number])
 

@@ -1,7 +1,7 @@
-"""Which process owns a connection: a forked process has a copy of its parent's, and must not use it.
+"""A guard against the use of a connection in a forked process, which inherits a copy of its parent's connections.
 
-The numbers of writes would be those of the parent's (a node answers a number that it knows without writing again), and
-threads and sockets stay with the parent.
+The copy would number its writes as the parent does, and a node acknowledges a number that it has seen without writing
+again. Moreover, threads and sockets stay with the parent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from saros.errors import InterfaceError
 
 
 class ForkGuard:
-    """The process in which it was made."""
+    """The process that created an object, and that alone may use it."""
 
     __slots__ = ("_process",)
 
@@ -21,11 +21,11 @@ class ForkGuard:
 
     @property
     def is_own_process(self) -> bool:
-        """Return whether this is the process that made the guard."""
+        """True in the process that created the guard."""
         return os.getpid() == self._process
 
     def check(self) -> None:
-        """Raise InterfaceError elsewhere."""
+        """Raise InterfaceError in any other process."""
         if not self.is_own_process:
             raise InterfaceError(
                 f"the connection is that of process {self._process}, which forked: connect anew in this process", 2014

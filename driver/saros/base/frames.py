@@ -1,7 +1,7 @@
-"""Data frames of other libraries: tables as DataFrames, and DataFrames as the times and columns of a device.
+"""Data frames of other libraries: results as DataFrames, and DataFrames as times and columns to write. Pure.
 
-Frames that are written: of pandas, Polars, Arrow tables, and all else that has Arrow's PyCapsule interface, such as a
-relation of DuckDB. Their times are a column that is called time, in any case, or a pandas index of times. Pure.
+Frames of pandas and Polars, Arrow tables, and other objects with Arrow's PyCapsule interface, such as a relation of
+DuckDB, can be written. Their times are in a column named time, in upper or lower case, or in a pandas index.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def check_time_index(schema: pa.Schema) -> None:
 
 
 def pandas_frame(table: pa.Table, *, time_index: bool) -> pd.DataFrame:
-    """Return the table as a DataFrame; `time_index`: with its column Time as the index."""
+    """Return the table as a pandas DataFrame; `time_index` makes the column Time its index."""
     frame: pd.DataFrame = table.to_pandas()
     return frame.set_index("Time") if time_index else frame
 
 
 def polars_frame(table: pa.Table) -> pl.DataFrame:
-    """Return the table as a DataFrame of Polars. Raises polars.exceptions.DuplicateError."""
+    """Return the table as a Polars DataFrame. Raises polars.exceptions.DuplicateError for two equal names."""
     import polars as pl
 
     return pl.DataFrame(table)
@@ -53,10 +53,10 @@ def polars_frame(table: pa.Table) -> pl.DataFrame:
 
 
 def times_and_columns(device: object, times: object, columns: object | None) -> tuple[object, Mapping[str, object]]:
-    """Return the times and the columns by name that are to be written; `columns` None: `times` is a frame with both.
+    """Return the times, and the columns by name, to write. If `columns` is None, `times` is a frame with both.
 
-    Raises InterfaceError for other objects, for names that are not texts, and for columns of a frame that cannot be
-    meant as series: of equal names, or named as the times or by a path.
+    Raises InterfaceError for other objects, for names that are not strings, and for columns of a frame that cannot
+    be meant as series: with equal names, named time, or named by a full path.
     """
     if columns is None:
         return _split(device, times)
@@ -97,13 +97,13 @@ def _split(device: object, frame: object) -> tuple[object, Mapping[str, object]]
 
 
 def _columns_of(frame: Any) -> Iterable[tuple[object, object]] | None:
-    """Return names and columns; None: it is no frame."""
-    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):  # pandas tells null from NaN
+    """Return names and columns; None if the object is not a frame."""
+    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):  # columns of pandas are converted later
         import pyarrow as pa
 
         try:
             reader = pa.RecordBatchReader.from_stream(frame)
-        except pa.ArrowInvalid:  # a stream of values, not of rows
+        except pa.ArrowInvalid:  # a stream of arrays, not of record batches
             return None
         table = reader.read_all()
         return zip(table.column_names, table.columns, strict=True)
@@ -113,7 +113,7 @@ def _columns_of(frame: Any) -> Iterable[tuple[object, object]] | None:
 
 
 def _time_index(frame: Any) -> object | None:
-    """Return the index of a pandas DataFrame if it holds times: by its type, or by its name."""
+    """Return the index of a pandas DataFrame if it holds times, judging by its type or its name."""
     index = getattr(frame, "index", None) if hasattr(frame, "iloc") else None
     is_time = getattr(index, "inferred_type", "") == "datetime64" or str(getattr(index, "name", "")).lower() == _TIME
     return index if is_time else None

@@ -1,4 +1,4 @@
-"""Writes of InfluxDB's line protocol as the caller gives them, and the error of those that were done in part."""
+"""Arguments and outcomes of writes of InfluxDB's line protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LATER = (ErrorClass.OPERATIONAL, ErrorClass.INTERNAL)
 
 
 def line_write(data: object, database: str, precision: str, template: str | None, time_ns: int | None) -> LineWrite:
-    """Return the write that the arguments of `Connection.write_lines` mean. Raises InterfaceError."""
+    """Return the write for the arguments of `Connection.write_lines`. Raises InterfaceError."""
     if isinstance(data, str):
         data = data.encode()
     if not isinstance(data, bytes | bytearray | memoryview):
@@ -22,7 +22,7 @@ def line_write(data: object, database: str, precision: str, template: str | None
 
 
 def points_of(written: LinesWritten) -> int:
-    """Return the points of a write. Raises DatabaseError if something was left out."""
+    """Return the number of points of a write. Raises DatabaseError if lines or values were not written."""
     if not written.codes:
         return written.points
     later = next((code for code in written.codes if status_of(code).error_class in _LATER), None)

@@ -1,4 +1,4 @@
-"""The HTML of a result's first rows, as a notebook shows them. Bounded in rows, columns and characters. Pure."""
+"""The HTML preview of a result in notebooks. Bounded in rows, columns and characters. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from saros.base.columns import python_rows
 from saros.errors import DataError
 
-#: A preview is for a glance; notebooks keep it in their file.
+#: Limits of a preview. Notebooks store it in their file.
 ROWS_MAX, COLUMNS_MAX, CHARACTERS_MAX = 10, 20, 80
 _NULL = "<em>null</em>"
 
@@ -26,9 +26,9 @@ def html_table(
     epoch: bool,
     failed: Exception | None,
 ) -> str:
-    """Return a table of the batches' first rows; they hold more than `ROWS_MAX` rows if the result does.
+    """Return a table of the first rows of the batches, which must have more than `ROWS_MAX` rows if the result has.
 
-    `failed`: the error that ended the result after these batches.
+    `failed` is the error that ended the result after these batches.
     """
     batches = list(batches)
     rows = list(islice((row for batch in batches for row in _rows(batch, epoch=epoch)), ROWS_MAX))
@@ -45,7 +45,7 @@ def _rows(batch: pa.RecordBatch, *, epoch: bool) -> Iterable[tuple[Any, ...]]:
     shown = batch.slice(0, ROWS_MAX).select(range(min(batch.num_columns, COLUMNS_MAX)))
     try:
         return python_rows(shown, epoch=epoch)
-    except DataError:  # a time that no datetime holds
+    except DataError:  # a time outside the range of datetime
         return python_rows(shown, epoch=True)
 
 

@@ -1,11 +1,11 @@
-"""Short names of result columns: without the part of each path that the caller knows from the query.
+"""Short names of result columns, without the leading nodes of paths.
 
     root.plant.pump1.temperature                    temperature
     avg(root.plant.pump1.temperature)               avg(temperature)
     root.plant.pump1.temperature, and of pump2      pump1.temperature, pump2.temperature
 
-A path keeps its last node; in columns that would get the same name, as many nodes more as it takes to tell them apart.
-A name that is one quoted node loses the quotes, so that `insert` takes the column under this name. Pure.
+A path keeps its last node; paths of columns that would get the same name keep as many nodes as necessary to differ.
+A name that consists of one quoted node loses the quotes, so that `insert` accepts the column under this name. Pure.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _QUOTED = r"`(?:[^`]|``)*`"
 _NODE = rf"(?:{_QUOTED}|\w+|\*{{1,2}})"
-#: Paths; and quoted texts, so that nothing is found within them.
+#: Paths; and quoted texts, so that no path is found inside them.
 _PATHS = re.compile(rf"(?P<path>(?<![\w.`])root(?:\.{_NODE})+)|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|{_QUOTED}")
 _NODES = re.compile(_NODE)
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Return the short names of the columns of one result; those of equal names stay equal."""
+    """Return the short names of the columns of one result. Equal names stay equal."""
     kept = dict.fromkeys(names, 1)
     while True:
         short = {name: _with_last_nodes(name, count) for name, count in kept.items()}
@@ -46,7 +46,7 @@ def renamed(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> tuple[pa.Sc
 
 
 def _with_last_nodes(name: str, count: int) -> str:
-    """Return the name whose paths keep their last `count` nodes."""
+    """Return a name, with its paths reduced to their last `count` nodes."""
 
     def last_nodes(found: re.Match[str]) -> str:
         path = found["path"]

@@ -1,14 +1,14 @@
-"""Kinds of statements: which may be sent again if no answer came.
+"""Kinds of statements, which decide whether a statement may be sent again if no answer arrived. Pure.
 
-    READ        rows; nothing changes                        yes, anywhere
-    REPEATABLE  FLUSH, MERGE: twice does no harm             yes, anywhere
-    SETTING     SET TIME ZONE, SET ALLOW PARTIAL RESULTS:    yes, and wherever the session is opened again
+    READ        returns rows, changes nothing                yes, to any node
+    REPEATABLE  FLUSH, MERGE: harmless when repeated         yes, to any node
+    SETTING     SET TIME ZONE, SET ALLOW PARTIAL RESULTS:    yes, and again whenever the session is reopened
                 state of the session
-    INSERT      INSERT: rows                                 only with a number that the node remembers
-    JOB         SELECT INTO, LOAD: a write that works long   likewise
+    INSERT      INSERT: rows                                 only with a sequence number that the node remembers
+    JOB         SELECT INTO, LOAD: long-running writes       likewise
     WRITE       all others                                   likewise
 
-Decided by the first words. A statement that is taken for a write by mistake is merely repeated less readily. Pure.
+The first words of the statement decide. Mistaking a statement for a write is safe: it is only retried less often.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _READS = frozenset({"select", "show", "count", "explain"})
 
 
 class Setting(Enum):
-    """A part of a session's state that a SET statement changes. The value: the first two words after SET."""
+    """A part of the session's state that a SET statement changes. Its value is the first two words after SET."""
 
     ZONE = "time zone"
     PARTIAL = "allow partial"
 
 
 class Kind(Enum):
-    """See the module."""
+    """The kind of a statement, which says whether it may be sent again."""
 
     READ = "read"
     REPEATABLE = "repeatable"
@@ -40,12 +40,12 @@ class Kind(Enum):
 
     @property
     def is_write(self) -> bool:
-        """Whether the statement needs a number to be sent again."""
+        """True if the statement may be sent again only with a sequence number."""
         return self in (Kind.INSERT, Kind.JOB, Kind.WRITE)
 
 
 def kind_of(text: str) -> Kind:
-    """The statement's kind."""
+    """Return the kind of a statement."""
     first, second, third = _first_words(text)
     if first in _READS:
         into = first == "select" and re.search(r"\binto\b", text, re.IGNORECASE)
@@ -62,7 +62,7 @@ def kind_of(text: str) -> Kind:
 
 
 def setting_of(text: str) -> Setting:
-    """The setting that a statement of the kind SETTING changes."""
+    """Return the setting that a statement of the kind SETTING changes."""
     found = _setting(*_first_words(text))
     assert found is not None
     return found

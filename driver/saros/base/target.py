@@ -1,10 +1,10 @@
-"""Targets: `saros://` addresses as users write them.
+"""Targets: `saros://` addresses in the form in which users write them. Pure: any thread.
 
     saros://[user[:password]@]host[:port][,host[:port]...][/][?consistency=strong|mid|weak][&tls=ca.pem]
         [&partial_results=true|false]
 
-Names, passwords and options are percent-decoded; IPv6 addresses stand in brackets. Mistakes are named without
-repeating the target, whose password must not end up in a log. Pure: any thread.
+Users, passwords and options are percent-decoded; IPv6 addresses are written in brackets. Error messages do not repeat
+the target, because its password must not appear in a log.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _PORT_DIGITS, _PORT_MAX = 5, 65_535
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where and as whom to connect, and how to read.
+    """The nodes to connect to, the user, and the options of reads.
 
-    `consistency` None: as the nodes are configured; `tls_ca` None: without TLS; `partial_results` None: no.
+    `addresses` are of the form host:port. If `consistency` is None, the configuration of the nodes decides; if `tls_ca`
+    is None, connections have no TLS; `partial_results` None means False.
     """
 
     addresses: tuple[str, ...]
@@ -49,7 +50,7 @@ class Target:
         tls_ca: str | None,
         partial_results: bool | None = None,
     ) -> Target:
-        """The target with those of the arguments that are not None. Raises InterfaceError."""
+        """Return the target with the arguments that are not None replaced. Raises InterfaceError."""
         return _checked(
             Target(
                 self.addresses,
@@ -63,7 +64,7 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """See the module. Raises InterfaceError."""
+    """Parse a `saros://` address. Raises InterfaceError."""
     if not text.startswith(SCHEME):
         raise InterfaceError("cannot connect: give a folder, or saros://host:port")
     rest, _, fragment = text.removeprefix(SCHEME).partition("#")
@@ -91,13 +92,13 @@ def parse_target(text: str) -> Target:
 
 
 def suggested_target(text: str) -> str | None:
-    """The target that somebody may have meant who left out the scheme, or a part of it; None: it is a folder."""
+    """Return the address that was probably meant by a text that lacks all or part of the scheme; None for a folder."""
     rest = re.sub(r"^saros:/?", "", text)
     return SCHEME + rest if rest != text or re.fullmatch(r"[\w.-]+:\d+(,.*)?/?", text) else None
 
 
 def without_password(text: str) -> str:
-    """A target, or a folder, to be shown."""
+    """Return a target with its password masked, to show it. Folders are returned unchanged."""
     return re.sub(r"^(saros://[^:@]*):.*@", r"\1:***@", text, flags=re.DOTALL)
 
 
@@ -112,7 +113,7 @@ def _checked(target: Target) -> Target:
 
 
 def _address(text: str, number: int) -> str:
-    """One address as host:port."""
+    """Return one address as host:port. Raises InterfaceError."""
     which = f"has an address (number {number})"
     bracketed = re.fullmatch(r"\[([^\[\]]*)\](?::(.*))?", text)
     if bracketed is not None:

@@ -1,7 +1,7 @@
-"""Folders of temporary databases, below the folder for temporary files (TMPDIR).
+"""Folders of temporary databases, in the directory for temporary files (TMPDIR).
 
-A process holds a lock on each of its folders. A folder whose lock is free was left by a process that was killed;
-`create` removes it. Thread-safe; folders belong to the user that created them.
+A process holds a lock on each of its folders. A folder without a lock was left by a killed process; `create` removes
+such folders of the same user. Thread-safe.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ _PREFIX = "saros-memory-"
 
 
 class TemporaryFolder:
-    """A folder that is removed by `remove`. Made by `create`."""
+    """A locked temporary folder. Made by `create`, removed by `remove`."""
 
     def __init__(self, path: str, fd: int) -> None:
-        """`fd`: the open folder, which is locked."""
+        """Take over a folder; `fd` is its open descriptor, which holds the lock."""
         self.path = path
         self._fd = fd
 
     @classmethod
     def create(cls) -> TemporaryFolder:
-        """Return a new folder, after removing those that were left. Raises OSError, and UserMistake if none can be."""
+        """Create a folder, after removing abandoned ones.
+
+        Raises OSError, and UserMistake on platforms without support for embedded databases.
+        """
         require_local_folders()
         _remove_abandoned()
         while True:
@@ -33,7 +36,7 @@ class TemporaryFolder:
             fd = _locked(path)
             if fd is not None:
                 return cls(path, fd)
-            # Another process saw the folder before it was locked, and took it for one that was left.
+            # Another process found the folder before it was locked, and treats it as abandoned: create another one.
 
     def remove(self) -> None:
         """Remove the folder. Idempotent."""
@@ -54,7 +57,7 @@ def _remove_abandoned() -> None:
 
 
 def _locked(path: str) -> int | None:
-    """Open and lock a folder of this user; None: another process has it, or it is not there any more."""
+    """Open and lock a folder of this user; None if another process has the lock, or if the folder is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""The time that a call to nodes has, and its share for each attempt: see `CallWindow`."""
+"""The time limit of a call to nodes, and its division among attempts. `CallWindow` has the rules."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from dataclasses import dataclass
 
 from saros.base.statement_kind import Kind
 
-#: A node of a cluster that has not answered an insert after this may hang: another one is asked, which is safe there.
+#: If a cluster node has not answered an insert after this time, it may hang, and the insert is sent to another node,
+#: which is safe in a cluster.
 _HANGS_SECONDS = 5.0
-#: A node waits this long for others at an insert, so that its answer comes before it is taken for hanging. An election
-#: takes two seconds at most; if one takes longer, the insert is sent again.
+#: Limit on the time for which a node waits for other nodes during an insert, so that it answers before it is assumed to
+#: hang. An election takes at most two seconds; if one takes longer, the insert is sent again.
 _WAIT_SECONDS = 3.0
-#: An answer may take this much longer than the node may wait.
+#: Time allowed for an answer in addition to the node's wait for other nodes.
 ANSWER_SECONDS = 1.0
-#: The first node may wait at least this long, however short the fail-over: it may have to ask all members of a group.
+#: The first node may always wait this long, even with a shorter fail-over time: it may have to ask all members of a
+#: group.
 _FIRST_MIN_SECONDS = 1.0
-#: Without fail-over, the only attempt at a statement that changes the schema has this long: it takes several steps.
+#: The same for a statement that changes the schema, if the fail-over time is 0: it takes several steps.
 _ONLY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The limits of one attempt at a call, in seconds; None: there is none."""
+    """The limits of one attempt at a call, in seconds; None means no limit."""
 
-    #: How long the node may wait for others.
+    #: The time for which the node may wait for other nodes.
     wait_s: float | None = None
-    #: When the driver gives up a node of a cluster, in whose place others may be asked.
+    #: The time after which the driver gives up a cluster node, whose place another node can take.
     shared_s: float | None = None
-    #: When it gives up another node: for columns, and for statements.
+    #: The time after which it gives up any other node: for columns, and for statements.
     columns_s: float | None = None
     statement_s: float | None = None
 
@@ -37,41 +39,42 @@ NO_LIMITS = Attempt()
 
 
 class CallWindow:
-    """The time that a call has, and its share for each attempt.
+    """The time limit of a call, and its division among attempts.
 
-    INSERT      the fail-over time from now on, and a first attempt in any case; a node of a cluster that does not
-                answer in time is left for another one
-    WRITE       likewise, but a node is left only when a time-out of the caller's is over
-    READ        likewise; the time begins at the first failure if the node was at work, or silent, until after its end
-    others      only a time-out of the caller's counts
+    INSERT      the fail-over time, beginning now; the first attempt is always made. A cluster node that does not
+                answer in time is abandoned for another one
+    WRITE       likewise, but a node is abandoned only at the caller's timeout
+    READ        likewise, but if the first attempt fails after the fail-over time, because the node was working or
+                silent, the fail-over time begins at that failure
+    others      only the caller's timeout counts
     """
 
     def __init__(self, kind: Kind, failover_s: float, timeout_s: float | None) -> None:
         now = time.monotonic()
         self._kind = kind
         self._first_s = _ONLY_SECONDS if kind is Kind.WRITE and not failover_s else _FIRST_MIN_SECONDS
-        #: When a time-out of the caller's is over.
+        #: The end of the caller's timeout; None without a timeout.
         self.end = None if timeout_s is None else now + timeout_s
-        #: When no further attempt begins; None: as the retry policy says.
+        #: The time after which no further attempt begins; None: the retry policy decides.
         self.deadline: float | None = None
         if kind in (Kind.INSERT, Kind.WRITE, Kind.READ):
             self.deadline = least(now + failover_s, self.end)
         elif kind is Kind.JOB:
             self.deadline = self.end
-        #: Whether an attempt has begun.
+        #: True once an attempt has begun.
         self.tried = False
 
     def timeout_ms(self) -> int:
-        """The time-out of a statement that is sent now; 0: as the node is configured."""
+        """Return the timeout for a statement that is sent now; 0: the node's configuration decides."""
         return 0 if self.end is None else max(int((self.end - time.monotonic()) * 1_000), 1)
 
     @property
     def grace_s(self) -> float | None:
-        """How long after the deadline a node that waits for others has answered a read; None: it is no read."""
+        """The time after the deadline by which a node that waits for other nodes answers a read; None for writes."""
         return self._first_s + ANSWER_SECONDS if self._kind is Kind.READ else None
 
     def begin(self, deadline: float | None) -> Attempt:
-        """Begin an attempt at a call that gives up at a deadline."""
+        """Begin an attempt at a call that is given up at `deadline`; return the limits of the attempt."""
         now = time.monotonic()
         first, self.tried = not self.tried, True
         if self.deadline is None or deadline is None:
@@ -88,5 +91,5 @@ class CallWindow:
 
 
 def least(*limits: float | None) -> float:
-    """Return the smallest of the limits that there are."""
+    """Return the smallest of the limits, without those that are None."""
     return min(limit for limit in limits if limit is not None)

@@ -1,10 +1,10 @@
-"""Captures of a running server, for `saros backup`: a backup's `Source` of a server.
+"""Checkpoints of a running server for `saros backup`: the implementation of `Source` for a server.
 
     CREATE_CHECKPOINT     -> the list of files
-    READ_CHECKPOINT       -> a file, by its number; asked for again from the offset at which a connection was lost
-    RELEASE_CHECKPOINTS   -> the server releases it; otherwise it does after ten minutes
+    READ_CHECKPOINT       -> a file, by its number; after a lost connection, from the offset that was reached
+    RELEASE_CHECKPOINTS   -> the server deletes the checkpoint; without this call it does so after ten minutes
 
-Used by one thread; speaks to the first of the target's addresses that answers, and to no other.
+For one thread. All calls go to the first address of the target that answers.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from saros_storage.checkpoint.checkpoint_set import CheckpointSet, decode_checkp
 from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 
-#: Flushing much data takes long; the other calls answer at once.
+#: A checkpoint flushes all data first, which may take long; the other calls answer at once.
 _CREATE_SECONDS = 600.0
 _READ_SECONDS = 60.0
 _RELEASE_SECONDS = 5.0
-#: How often a file is asked for again.
+#: Limit on the retries of a file.
 _RETRIES_MAX = 5
 _PAUSE_SECONDS = 0.5
 
 
 class RemoteCaptures:
-    """See the module. Implements the backup's `Source`."""
+    """A connection to a server that reads checkpoints. Implements the backup's `Source`."""
 
     def __init__(self, target: Target) -> None:
         """Connect. Raises what `session_at_first` raises."""
@@ -67,7 +67,7 @@ class RemoteCaptures:
                 return
 
     def release(self) -> None:
-        """See `Source.release`; a server that does not answer forgets by itself."""
+        """See `Source.release`. If the server does not answer, it deletes the checkpoints after ten minutes."""
         if not self._ids:
             return
         request = client_pb2.ReleaseCheckpointsRequest(captures=self._ids)
@@ -77,5 +77,5 @@ class RemoteCaptures:
             return
 
     def close(self) -> None:
-        """End the session."""
+        """Close the session."""
         self._session.close()

@@ -1,12 +1,12 @@
 """One call on a connection, without I/O: the meaning of its frames, the limits of silence, and how it can fail.
 
     REQUEST -> REPLY                              Reply
-            -> REPLY with MORE, ITEM ..., END     Reply whose rest is a stream
+            -> REPLY with MORE, ITEM ..., END     Reply, and a stream of further items
             -> ERROR                              CallFailed (ANSWERED)
 
-While a call waits, a node that sends nothing for `KEEPALIVE_MS` is sent a PING, and is given up `KEEPALIVE_TIMEOUT_MS`
-later. Both kinds of connections (`node_connection`, `saros.aio.node_connection`) follow these rules. Pure: the caller
-passes `now` (seconds).
+If a node sends nothing for `KEEPALIVE_MS` while a call waits, it is sent a PING; `KEEPALIVE_TIMEOUT_MS` later, the
+connection counts as lost. Both kinds of connections (`node_connection`, `saros.aio.node_connection`) follow these
+rules. Pure: the caller passes `now` (seconds).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from saros_wire.frames import Call, Header, Kind
 from saros_wire.generated import client_pb2
 
 Buffer = bytes | bytearray | memoryview
-#: A node that answers nothing is pinged after the first time, and given up when the second is over as well.
+#: A silent node is sent a PING after the first duration, and is given up after the second.
 KEEPALIVE_S = protocol.KEEPALIVE_MS / 1e3
 SILENT_S = KEEPALIVE_S + protocol.KEEPALIVE_TIMEOUT_MS / 1e3
-#: A canceled call has this long to end before its connection is closed.
+#: If a cancelled call has not ended after this time, its connection is closed.
 DRAIN_S = 0.5
-#: Requests of a connection are numbered up to here, and again from 1 on.
+#: Requests of a connection are numbered from 1 up to this number, and then from 1 again.
 REQUEST_MAX = 0xFFFF_FFFF
-#: The reason of a call whose connection the node has closed.
+#: The reason given for calls whose connection the node has closed.
 CLOSED = "connection closed"
-#: The first bytes of a TLS record that tells of a mistake: the answer of a port that speaks TLS to one that does not.
+#: The first bytes of a TLS alert: the answer of a TLS port to a client without TLS.
 _TLS_ALERT = b"\x15\x03"
 
 
 class Fate(Enum):
-    """How a call failed."""
+    """The way in which a call failed, which decides whether it may be repeated."""
 
     ANSWERED = "the node answered with an error"
     NOT_SENT = "the node has not got the whole request, and does not carry it out"
@@ -47,7 +47,7 @@ class Fate(Enum):
 
 
 class CallFailed(Exception):
-    """A call that has no answer, or an error for one."""
+    """A call failed: there is no answer, or the answer is an error."""
 
     def __init__(
         self,
@@ -58,7 +58,11 @@ class CallFailed(Exception):
         code: int = 0,
         partial_write: client_pb2.PartialWrite | None = None,
     ) -> None:
-        """`silent_s`: for how long the node had sent nothing; `code` and `partial_write`: of the node's answer."""
+        """Create the exception.
+
+        silent_s               seconds for which the node had sent nothing
+        code, partial_write    from the node's answer
+        """
         super().__init__(details or fate.value)
         self.fate = fate
         self.details = details or fate.value
@@ -68,11 +72,11 @@ class CallFailed(Exception):
 
 
 class Stream(Protocol):
-    """The rest of an answer, which comes in items. It holds a connection until its end, or until it is canceled."""
+    """The rest of an answer, as a stream of items. It occupies a connection until it ends or is cancelled."""
 
     @property
     def end(self) -> bytes:
-        """The head of the END, which has come."""
+        """The head of the END frame, once it was received."""
         ...
 
     async def next(self) -> Buffer | None:
@@ -80,7 +84,7 @@ class Stream(Protocol):
         ...
 
     async def cancel(self) -> None:
-        """Have the node end the call. `next` raises CallFailed (CANCELLED) afterwards. Idempotent."""
+        """Make the node end the call. `next` raises CallFailed (CANCELLED) afterwards. Idempotent."""
         ...
 
 
@@ -95,7 +99,7 @@ class Reply(NamedTuple):
 def large_buffer(count: int) -> memoryview:
     """Return memory for a long frame.
 
-    Arrow's allocator reuses memory that was freed. Of NumPy's, the kernel would have to clear each page, which takes
+    Arrow's allocator reuses freed memory. With NumPy's allocator, the kernel would have to clear each page, which takes
     as long as receiving the bytes.
     """
     import pyarrow as pa
@@ -106,9 +110,9 @@ def large_buffer(count: int) -> memoryview:
 def encode_request(
     call: Call, request: int, head: bytes, body: Sequence[Buffer], *, greet: bool
 ) -> tuple[list[Buffer], int]:
-    """Return the buffers of a request and the number of their bytes. Raises CallFailed (TOO_LARGE).
+    """Return the buffers of a request, and their total size in bytes. Raises CallFailed (TOO_LARGE).
 
-    `greet`: it is the first of its connection.
+    `greet`: begin with the preface, for the first request of a connection.
     """
     body_bytes = sum([part.nbytes if type(part) is memoryview else len(part) for part in body])
     if len(head) > frames.HEAD_BYTES_MAX or body_bytes > frames.BODY_BYTES_MAX:
@@ -132,7 +136,7 @@ def decode_header(data: Buffer) -> Header:
 
 
 def check_frame(header: Header, head: bytes, request: int) -> None:
-    """Check that a frame belongs to a request, and is no error. Raises CallFailed (ANSWERED, BROKEN)."""
+    """Check that a frame belongs to a request and is not an error. Raises CallFailed (ANSWERED, BROKEN)."""
     if header.kind is Kind.ERROR:
         raise _error_of(head)
     if header.request != request or header.kind not in (Kind.REPLY, Kind.ITEM, Kind.END):
@@ -142,30 +146,30 @@ def check_frame(header: Header, head: bytes, request: int) -> None:
 def _error_of(head: bytes) -> CallFailed:
     try:
         error = client_pb2.ErrorReply.FromString(head)
-    except ValueError as cause:  # protobuf's DecodeError is one
+    except ValueError as cause:  # the base class of protobuf's DecodeError
         return CallFailed(Fate.BROKEN, f"an error that cannot be read: {cause}")
     rows = error.partial_write if error.HasField("partial_write") else None
     return CallFailed(Fate.ANSWERED, error.message, code=error.code, partial_write=rows)
 
 
 class Silence:
-    """A wait for bytes of a node, none of which have come yet."""
+    """A wait for bytes of a node that has sent nothing since the wait began."""
 
     __slots__ = ("_deadline", "_pinged", "_since")
 
     def __init__(self, since: float, deadline: float | None) -> None:
-        """`deadline`: of the call; None: it has none."""
+        """Begin a wait; `deadline` is that of the call, or None."""
         self._since = since
         self._deadline = deadline
         self._pinged = False
 
     def wait_s(self, now: float) -> float:
-        """Return how long to wait for bytes before `passed` is asked."""
+        """Return the seconds to wait for bytes before the next call of `passed`."""
         limit = self._since + (SILENT_S if self._pinged else KEEPALIVE_S)
         return max((limit if self._deadline is None else min(limit, self._deadline)) - now, 0.0)
 
     def passed(self, now: float) -> bool:
-        """Return whether to send a PING, when a wait ended without bytes. Raises CallFailed (LATE, LOST)."""
+        """Return whether to send a PING after a wait without bytes. Raises CallFailed (LATE, LOST)."""
         silent_s = now - self._since
         if silent_s >= SILENT_S:
             raise CallFailed(Fate.LOST, "no answer to a ping", silent_s=silent_s)
@@ -177,7 +181,7 @@ class Silence:
 
 
 class Credits:
-    """Bytes of items that a stream has taken and not granted again."""
+    """The flow control of a stream: the bytes of received items for which the node got no new credit yet."""
 
     __slots__ = ("_taken",)
 
@@ -185,7 +189,7 @@ class Credits:
         self._taken = 0
 
     def take(self, count: int) -> int:
-        """Count the bytes of an item; return how many to grant now, often 0."""
+        """Count the bytes of an item; return the credit to grant now, often 0."""
         self._taken += count
         if self._taken < frames.CREDIT_BYTES:
             return 0
@@ -194,17 +198,17 @@ class Credits:
 
 
 def credit_frame(request: int, count: int) -> bytes:
-    """Return a CREDIT for a number of bytes."""
+    """Return a CREDIT frame that grants a number of bytes."""
     head = frames.encode_credit(count)
     return frames.encode_header(Kind.CREDIT, request, len(head)) + head
 
 
 def cancel_frame(request: int) -> bytes:
-    """Return the frame that ends a request."""
+    """Return a CANCEL frame for a request."""
     return frames.encode_header(Kind.CANCEL, request)
 
 
-#: A PING; it belongs to no request.
+#: A PING frame; it does not belong to a request.
 PING_FRAME = frames.encode_header(Kind.PING, 0)
 
 
@@ -214,11 +218,11 @@ class Endpoint:
 
     host: str
     port: int
-    #: A Unix socket's path, or its abstract name after a NUL; empty: the address is host and port.
+    #: The path of a Unix socket, or NUL and its abstract name; empty for host and port.
     socket_name: str = ""
 
 
-#: Prefixes of addresses of Unix sockets, and of their names for the system.
+#: Prefixes of the addresses of Unix sockets, with the prefix of the name that the system calls take.
 _UNIX = {"unix-abstract:": "\0", "unix:": ""}
 
 

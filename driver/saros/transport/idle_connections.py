@@ -1,11 +1,11 @@
-"""The connections to a node that wait for their next call. The caller holds a lock where threads share them."""
+"""The idle connections to a node. Pure: the caller passes `now` (seconds), and holds a lock if threads share them."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import Generic, Protocol, TypeVar
 
-#: A connection that was idle for this long is closed, as are the longest idle beyond this number.
+#: Connections are closed after this idle time; if there are more than this number, the longest idle ones are closed.
 IDLE_S, IDLE_MAX = 60.0, 64
 
 
@@ -19,10 +19,10 @@ _C = TypeVar("_C", bound=_Connection)
 
 
 class IdleConnections(Generic[_C]):
-    """See the module. Pure: `now` in seconds."""
+    """A stack of idle connections: the one given back last is taken first."""
 
     def __init__(self) -> None:
-        #: With the moment at which each was given back, the longest idle first.
+        #: Each with the time at which it was given back, the longest idle first.
         self._idle: deque[tuple[_C, float]] = deque()
         self._closed = False
 
@@ -30,7 +30,7 @@ class IdleConnections(Generic[_C]):
         return len(self._idle)
 
     def take(self) -> tuple[_C | None, list[_C]]:
-        """Return a quiet connection, or None, and the others that were looked at, which are to be closed."""
+        """Return a usable connection or None, and the unusable ones that were found, for the caller to close."""
         overdue: list[_C] = []
         while self._idle:
             found, _ = self._idle.pop()
@@ -40,7 +40,7 @@ class IdleConnections(Generic[_C]):
         return None, overdue
 
     def give_back(self, connection: _C, now: float) -> list[_C]:
-        """Keep a connection whose call is over; return those to be closed."""
+        """Keep a connection whose call has ended; return the connections that the caller must close."""
         self._idle.append((connection, now))
         overdue = []
         while self._idle and (self._closed or len(self._idle) > IDLE_MAX or self._idle[0][1] < now - IDLE_S):
@@ -48,12 +48,12 @@ class IdleConnections(Generic[_C]):
         return overdue
 
     def clear(self) -> list[_C]:
-        """Return all of them, to be closed."""
+        """Remove and return all connections, for the caller to close."""
         found = [connection for connection, _ in self._idle]
         self._idle.clear()
         return found
 
     def close(self) -> list[_C]:
-        """As `clear`; those that are given back later are to be closed as well."""
+        """Remove and return all connections, as `clear` does. `give_back` returns later ones to be closed as well."""
         self._closed = True
         return self.clear()

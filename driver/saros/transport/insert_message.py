@@ -1,10 +1,10 @@
-"""Columns on their way to a node: Arrow arrays, batches, messages.
+"""The encoding of inserts: Arrow arrays, record batches, messages. Pure: any thread.
 
-    times, {name: values} --batch_of--> record batch --split--> parts of a message's size --message--> Arrow IPC buffers
-                          `-- plain NumPy that fits into one message --> Plain ------------^
+    times, {name: values} --batch_of--> record batch --split--> parts, one a message --message--> Arrow IPC buffers
+                          `-- plain NumPy that fits into one message --> Plain ----------^
 
-Values that are Arrow or plain NumPy are not copied. Of plain columns, the bytes of the stream before the values are the
-same for all batches of a shape: they are made once, and a batch costs no Arrow arrays. Pure: any thread.
+Arrow arrays and plain NumPy arrays are not copied. For plain columns, the encoded bytes before the values are equal for
+all batches with the same number of rows and types: they are cached, and no Arrow arrays are created for a batch.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from saros_wire import payload, protocol
 from saros_wire.client_values import arrow_array
 from saros_wire.device_rows import DeviceRows
 
-#: Shapes of batches (names and types) whose Arrow schema is kept.
+#: Number of cached Arrow schemas (by names and types), and of cached heads of plain batches.
 _SHAPES_KEPT = 4_096
-#: Shapes whose encoded schema is kept, and the columns of the widest.
+#: Number of cached encoded schemas, and the largest number of columns of one.
 _ENCODED_KEPT, _NARROW = 1_024, 64
-#: Numbers that lie in NumPy as in Arrow; times are the second.
+#: Types with the same memory layout in NumPy and Arrow. The second one is the type of times.
 _PLAIN_TYPES = tuple(map(np.dtype, ("<i4", "<i8", "<f4", "<f8")))
 _TIME_TYPE = _PLAIN_TYPES[1]
 
@@ -35,7 +35,7 @@ Buffer = bytes | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Times and columns as they lie in a message, after the schema."""
+    """Times and columns of plain NumPy, as the encoded buffers that follow the schema in a message."""
 
     names: tuple[str, ...]
     types: tuple[np.dtype[Any], ...]
@@ -48,7 +48,7 @@ class Plain:
 
 
 def parts_of(times: object, columns: Mapping[str, object]) -> Iterator[pa.RecordBatch | Plain]:
-    """What goes into a message each; nothing if there are no rows. Raises as `batch_of`."""
+    """Yield the parts of an insert, one for each message; none if there are no rows. Raises as `batch_of` does."""
     plain = _plain_of(times, columns)
     if plain is None:
         yield from split(batch_of(times, columns))
@@ -73,7 +73,10 @@ def _plain_of(times: object, columns: Mapping[str, object]) -> Plain | None:
 
 @lru_cache(_SHAPES_KEPT)
 def _plain_head(rows: int, types: tuple[np.dtype[Any], ...]) -> bytes | None:
-    """What stands before the values in the record batch of such columns; None if some must be padded, or all split."""
+    """Return the bytes before the values in the encoded record batch of plain columns.
+
+    None if there are no rows, if a column needs padding, or if the columns are too large for one message.
+    """
     size = rows * sum(type_.itemsize for type_ in types)
     if rows == 0 or size > protocol.INSERT_BYTES or any(rows * type_.itemsize % 8 for type_ in types):
         return None
@@ -88,7 +91,10 @@ def _plain_head(rows: int, types: tuple[np.dtype[Any], ...]) -> bytes | None:
 
 
 def batch_of(times: object, columns: Mapping[str, object]) -> pa.RecordBatch:
-    """Times, then the columns. Raises UnreadableValues, ProgrammingError (lengths)."""
+    """Return a batch of the times, then the columns.
+
+    Raises UnreadableValues (a type without an Arrow equivalent), ProgrammingError (columns of different lengths).
+    """
     arrays = [arrow_array(times, "times")]
     for name, values in columns.items():
         array = arrow_array(values, f"column {name}")
@@ -104,7 +110,7 @@ def _schema(names: tuple[str, ...], types: tuple[pa.DataType, ...]) -> pa.Schema
 
 
 def split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in parts of about `INSERT_BYTES`; one without rows has none."""
+    """Yield the batch in parts of about `INSERT_BYTES`; none if it has no rows."""
     if batch.num_rows > 0 and batch.get_total_buffer_size() <= protocol.INSERT_BYTES:
         yield batch
         return
@@ -114,9 +120,9 @@ def split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def span_of(part: pa.RecordBatch | Plain, unit: str) -> tuple[int, int] | None:
-    """Return the first and the last time of a part in the database's unit (ms, us or ns).
+    """Return the first and the last time of a part in the database's time precision (ms, us or ns).
 
-    None if the node decides what the times mean: they have no zone, or are finer than the unit.
+    None if only the node can interpret the times: they have no time zone, or a higher precision.
     """
     if isinstance(part, Plain):
         times = np.frombuffer(part.buffers[1], _TIME_TYPE)
@@ -136,7 +142,7 @@ def span_of(part: pa.RecordBatch | Plain, unit: str) -> tuple[int, int] | None:
 
 
 def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None) -> list[Buffer]:
-    """Return the body of an INSERT: see `saros_wire.payload`. `sequence` 0: none."""
+    """Return the body of an INSERT, as `saros_wire.payload` defines it; `sequence` 0 means no sequence number."""
     head = payload.encode_insert_head(device.encode(), sequence, aligned=aligned)
     if not isinstance(part, Plain):
         return [head + _encoded(part.schema), memoryview(part.serialize())]
@@ -146,7 +152,7 @@ def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned
 
 
 def rows_message(rows: DeviceRows) -> list[Buffer]:
-    """Return the body of an INSERT_ROWS, whose columns are arrays of Arrow."""
+    """Return the body of an INSERT_ROWS. The columns must be Arrow arrays."""
     arrays = [cast("pa.Array", array) for array in (rows.times, *rows.columns.values())]
     schema = _schema(("", *rows.columns), tuple(array.type for array in arrays))
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,7 +1,6 @@
-"""Sessions pinned to one node, for calls that belong to it: captures, uploads, rounds of the sync tool.
+"""Sessions pinned to one node, for calls that depend on its state: checkpoints, uploads, rounds of the sync tool.
 
-Requests that are sent before others are answered have a connection each: none waits for another one. Each session is
-used by one thread.
+Concurrent requests use separate connections, so that none waits for another. Each session is for one thread.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _CLOSE_SECONDS = 5.0
 
 
 class DirectSession:
-    """A session at one address, open as soon as it is made."""
+    """A session at one address, opened by its constructor."""
 
     def __init__(self, address: str, target: Target, authority: bytes | None) -> None:
-        """`target`: user and password; `authority`: of the nodes' certificates (see `PoolLease`). Raises CallFailed."""
+        """Open a session, with the user and password of `target`; `authority` as for `PoolLease`. Raises CallFailed."""
         self.address = address
         self._prefix = encode_prefix()
         self._lease = PoolLease(address, authority)
@@ -42,7 +41,7 @@ class DirectSession:
         self._prefix = encode_prefix(reply.session)
 
     def call(self, call: Call, message: Message | None, seconds: float, body: Sequence[Buffer] = ()) -> bytes:
-        """Return the head of a call's answer. Raises CallFailed."""
+        """Make a call, and return the head of its answer. Raises CallFailed."""
         return self._lease.pool.call(call, self._head(message), body, seconds).head
 
     def begin(self, call: Call, message: Message, seconds: float, body: Sequence[Buffer]) -> Callable[[], bytes]:
@@ -51,7 +50,7 @@ class DirectSession:
         return lambda: answer().head
 
     def stream(self, call: Call, message: Message, seconds: float) -> Iterator[Buffer]:
-        """Yield the items of a call's answer, which is to begin within `seconds`. Raises CallFailed."""
+        """Make a call, and yield the items of its answer, which must begin within `seconds`. Raises CallFailed."""
         rest = self._lease.pool.call(call, self._head(message), (), seconds).rest
         if rest is None:
             return
@@ -65,23 +64,23 @@ class DirectSession:
         return self._prefix if message is None else self._prefix + message.SerializeToString()
 
     def close(self) -> None:
-        """End the session."""
+        """Close the session at the node, and release the connections."""
         try:
             self.call(Call.CLOSE, None, _CLOSE_SECONDS)
         except CallFailed:
-            return  # the server ends an idle session by itself
+            return  # the node expires idle sessions
         finally:
             self.leave()
 
     def leave(self) -> None:
-        """Give up the connections without telling the node."""
+        """Release the connections without notifying the node."""
         self._lease.release()
 
 
 def session_at_first(target: Target) -> DirectSession:
     """Return a session at the first of the target's addresses that answers.
 
-    Raises OperationalError (no node answers, wrong password), InterfaceError (no such CA file).
+    Raises OperationalError (no node answers, wrong password), InterfaceError (the certificate file cannot be read).
     """
     authority = read_authority(target.tls_ca)
     failures = []

@@ -1,15 +1,15 @@
-"""Connections to a node, and the pool of those that are idle.
+"""Connections to a node, and pools of idle ones.
 
-    take -> call, which waits on the caller's thread -> the answer is whole: give back
-                                                     -> rows follow: a `ResultStream` holds it until their end
-                                                     -> otherwise, or at Ctrl-C: closed, and the node ends the call
+    take -> call, which waits on the caller's thread -> complete answer: give back
+                                                     -> more rows follow: a `ResultStream` holds it until their end
+                                                     -> otherwise, or at Ctrl-C: close, and the node ends the call
 
-A process has one pool for each address and authority; its sessions lease it, and the last one closes it. A connection
-is looked at before it is used again: one that is readable has been closed by the node. A process that was forked begins
-with no pools.
+A process has one pool for each pair of address and authority; sessions lease it, and the last one closes it. Before a
+connection is used again, it is checked: if it is readable, the node has closed it. A forked process begins without
+pools.
 
-A connection carries one call at a time, and is used by one thread, except that any may cancel its call. Pools are
-thread-safe.
+A connection carries one call at a time, and is used by one thread at a time, except that any thread may cancel its
+call. Pools are thread-safe.
 """
 
 from __future__ import annotations
@@ -52,29 +52,29 @@ from saros_wire.frames import HEADER_BYTES, MORE, Call, Header, Kind
 if TYPE_CHECKING:
     import ssl
 
-#: Bytes that are received at once; parts of longer frames go into memory of their own.
+#: Size of the receive buffer; longer parts of frames are received into memory of their own.
 _BUFFER_BYTES = 64 << 10
 _AUTHORITIES_CACHED = 16
 _NO_BYTES = b""
 
 
 class NodeConnection:
-    """See the module."""
+    """A blocking connection to a node, for one call at a time."""
 
     def __init__(self, address: str, tls: ssl.SSLContext | None, timeout_s: float = CONNECT_S) -> None:
         """Connect. Raises CallFailed (NOT_SENT)."""
-        self._socket: Socket | None = None  # for `__del__` if the next line raises
+        self._socket: Socket | None = None  # read by `__del__` if the next line raises
         self._socket = open_socket(endpoint_of(address), tls, timeout_s)
         #: Bytes received and not yet taken: `_buffer[_start:_end]`.
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._start = self._end = 0
-        #: Of the last request; 0: none was sent, nor the preface.
+        #: Number of the last request; 0 if neither the preface nor a request was sent.
         self._request = 0
-        #: Held while a frame is sent. A signal handler that cancels may interrupt the thread that holds it.
+        #: Held while a frame is sent. Reentrant: a signal handler that cancels may interrupt the thread that holds it.
         self._sending = threading.RLock()
-        #: Of the call.
+        #: The deadline of the call; None: no limit.
         self._deadline: float | None = None
-        #: The time-out that the socket has.
+        #: The timeout that is set on the socket.
         self._timeout_s = 0.0
 
     @property
@@ -85,11 +85,11 @@ class NodeConnection:
     # ------------------------------------------------------------------ calls
 
     def call(self, call: Call, head: bytes, timeout_s: float) -> bytes:
-        """Carry out a call that has neither bodies nor a stream; return the head of its answer. Raises CallFailed."""
+        """Make a call without bodies or a stream; return the head of its answer. Raises CallFailed."""
         return self.receive(self.begin(call, head, (), timeout_s))[1]
 
     def begin(self, call: Call, head: bytes, body: Sequence[Buffer], timeout_s: float | None) -> int:
-        """Send a request, and return its number. Raises CallFailed; the connection is of no use then."""
+        """Send a request, and return its number. Raises CallFailed; the connection cannot be used afterwards."""
         self.set_limit(timeout_s)
         request = self._request % REQUEST_MAX + 1
         buffers, total = encode_request(call, request, head, body, greet=not self._request)
@@ -104,7 +104,7 @@ class NodeConnection:
         return request
 
     def _refusal(self, request: int) -> CallFailed | None:
-        """Return the error that a node sent before it closed the connection; None: none has come."""
+        """Return the error that the node sent before it closed the connection, or None."""
         self._deadline = time.monotonic()
         try:
             self.receive(request)
@@ -113,7 +113,10 @@ class NodeConnection:
         return None
 
     def receive(self, request: int) -> tuple[Header, bytes, Buffer]:
-        """Wait for the next frame in answer to a request. Raises CallFailed; unless ANSWERED, it is of no use then."""
+        """Wait for the next frame of the answer to a request.
+
+        Raises CallFailed. Unless its fate is ANSWERED, the connection cannot be used afterwards.
+        """
         self._set_timeout(KEEPALIVE_S if self._deadline is None else min(KEEPALIVE_S, self._left_s()))
         while True:
             header = self._header()
@@ -124,11 +127,11 @@ class NodeConnection:
                 return header, bytes(head), body
 
     def set_limit(self, timeout_s: float | None) -> None:
-        """Set how long frames may be waited for from now on; None: until the node is silent."""
+        """Limit the wait for frames, beginning now; None: wait as long as the node answers pings."""
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
 
     def control(self, frame: bytes) -> None:
-        """Send a CANCEL, CREDIT or PING; any thread. Raises CallFailed (LOST)."""
+        """Send a CANCEL, CREDIT or PING frame. May be called from any thread. Raises CallFailed (LOST)."""
         try:
             with self._sending:
                 self._opened().send((frame,), len(frame))
@@ -147,7 +150,7 @@ class NodeConnection:
         return header
 
     def _take(self, count: int) -> Buffer:
-        """Take the next bytes, in memory of their own."""
+        """Return the next `count` bytes, in memory of their own."""
         there = self._end - self._start
         if there < count:
             if count > _BUFFER_BYTES // 2:
@@ -210,31 +213,31 @@ class NodeConnection:
     # ------------------------------------------------------------------ between calls
 
     def is_quiet(self) -> bool:
-        """See `IdleConnections`."""
+        """Return whether the connection can be used again, as `IdleConnections` requires."""
         return self._socket is not None and self._start == self._end and self._socket.is_quiet()
 
     def close(self) -> None:
-        """Close it. Idempotent."""
+        """Close the connection. Idempotent."""
         opened, self._socket = self._socket, None
         if opened is not None:
             opened.close()
 
     def __del__(self) -> None:
-        self.close()  # of a result that was dropped, or a call that Ctrl-C has ended at any step
+        self.close()  # a result was dropped without closing it, or Ctrl-C interrupted a call
 
 
 class ResultStream:
-    """The rest of an answer. Implements `exchange.Stream`; `cancel` from any thread."""
+    """The rest of an answer. Implements `exchange.Stream`; any thread may call `cancel`."""
 
     def __init__(self, connection: NodeConnection, pool: ConnectionPool) -> None:
         self._connection = connection
         self._pool = pool
         self._request = connection.request
         self._credits = Credits()
-        #: Held by the thread that receives.
+        #: Held by the thread that is receiving.
         self._receiving = threading.Lock()
         self._cancelled = False
-        #: The call has ended, and the connection is given back or closed.
+        #: True once the call has ended, and the connection is given back or closed.
         self._over = False
         #: See `exchange.Stream.end`.
         self.end = _NO_BYTES
@@ -280,14 +283,14 @@ class ResultStream:
             return
         with suppress(CallFailed):
             self._connection.control(cancel_frame(self._request))
-        if self._receiving.acquire(blocking=False):  # else the thread that receives sees the end
+        if self._receiving.acquire(blocking=False):  # otherwise the receiving thread drains the connection
             try:
                 self._drain()
             finally:
                 self._receiving.release()
 
     def _drain(self) -> None:
-        """Receive what the node had sent before it ended the call."""
+        """Receive the remaining frames of the cancelled call."""
         if self._over:
             return
         whole = False
@@ -317,11 +320,11 @@ class ConnectionPool:
         self._tls = tls
         self._lock = threading.Lock()
         self._idle: IdleConnections[NodeConnection] = IdleConnections()
-        #: Of sessions; guarded by the lock of `_pools`.
+        #: Number of leases; guarded by the lock of `_pools`.
         self.leases = 0
 
     def call(self, call: Call, head: bytes, body: Sequence[Buffer], timeout_s: float | None) -> Reply:
-        """Carry out a call on a connection. Raises CallFailed."""
+        """Make a call on an idle or new connection. Raises CallFailed."""
         connection = self._take(timeout_s)
         try:
             request = connection.begin(call, head, body, timeout_s)
@@ -355,14 +358,14 @@ class ConnectionPool:
         return Reply(head, body)
 
     def _failed(self, connection: NodeConnection, error: BaseException) -> None:
-        """Give a connection back if a call that failed has left it in order; otherwise close it."""
+        """Give a connection back if it can be used after the failed call; otherwise close it."""
         fate = error.fate if isinstance(error, CallFailed) else None
         if fate in (Fate.ANSWERED, Fate.TOO_LARGE):
             self.give_back(connection)
             return
         connection.close()
         if fate in (Fate.LOST, Fate.NOT_SENT):
-            self.clear()  # the others to a node that ended, or vanished, are of no use either
+            self.clear()  # the node has stopped or is unreachable, so its other connections are broken, too
 
     def _take(self, timeout_s: float | None) -> NodeConnection:
         with self._lock:
@@ -372,7 +375,7 @@ class ConnectionPool:
         return found or NodeConnection(self._address, self._tls, CONNECT_S if timeout_s is None else timeout_s)
 
     def give_back(self, connection: NodeConnection) -> None:
-        """Keep a connection whose call is over, and close those that were idle for too long."""
+        """Keep a connection whose call has ended, and close those that have been idle for too long."""
         with self._lock:
             overdue = self._idle.give_back(connection, time.monotonic())
         for found in overdue:
@@ -386,7 +389,7 @@ class ConnectionPool:
             connection.close()
 
     def close(self) -> None:
-        """Close the idle connections now, and the others when they are given back."""
+        """Close the idle connections now, and the others once they are given back."""
         with self._lock:
             overdue = self._idle.close()
         for connection in overdue:
@@ -398,10 +401,15 @@ _pools: ForkLocal[_Key, ConnectionPool] = ForkLocal()
 
 
 class PoolLease:
-    """The use of the pool of an address until `release`."""
+    """A reference to the pool of an address, until `release`."""
 
     def __init__(self, address: str, authority: bytes | None) -> None:
-        """`authority`: of the nodes' certificates (PEM); None: no TLS."""
+        """Lease the pool of an address.
+
+        authority  the certificate of the authority that signed the nodes' certificates (PEM); None: no TLS
+
+        Raises InterfaceError if the certificate cannot be used.
+        """
         self._key = (address, authority)
         with _pools.lock:
             pool = _pools.get(self._key)
@@ -411,7 +419,7 @@ class PoolLease:
         self.pool = pool
 
     def release(self) -> None:
-        """Give it up, once."""
+        """Release the pool; the last lease closes it. Must be called once."""
         with _pools.lock:
             self.pool.leases -= 1
             if self.pool.leases:
@@ -423,7 +431,7 @@ class PoolLease:
 
 @lru_cache(_AUTHORITIES_CACHED)
 def context_of(authority: bytes | None) -> ssl.SSLContext | None:
-    """Return the rules of TLS for an authority; None without one. Raises InterfaceError."""
+    """Return the TLS context for an authority; None without one. Raises InterfaceError if it cannot be used."""
     if authority is None:
         return None
     try:
@@ -433,7 +441,7 @@ def context_of(authority: bytes | None) -> ssl.SSLContext | None:
 
 
 def read_authority(file: str | None) -> bytes | None:
-    """Return the certificates in a file. Raises InterfaceError."""
+    """Return the certificates in a file (PEM); None without a file. Raises InterfaceError if it cannot be used."""
     if file is None:
         return None
     try:

@@ -1,11 +1,11 @@
-"""Which node a call goes to.
+"""The choice of the node for a call.
 
-    read, consistency weak     the next of all nodes, in turn
-    write of a device          the node that led its last write, if one is known (`led`)
-    all others                 home: one node, until it fails
+    read, consistency weak     all nodes in turn
+    write of a device          the leader of its last write, if it is known (`led`)
+    all others                 the home node, until it fails
 
-A node that failed is left alone for a while, longer each time (0.05 s doubling to 2 s, half of it by chance), and the
-devices that it led are forgotten. If all nodes are left alone, the answer is the first to be free, and a wait.
+After a failure, a node is skipped for a while (0.05 s, doubling up to 2 s, with a jitter of one half), and it is no
+longer known as a leader. If all nodes are skipped, the one whose pause ends first is chosen, after a wait.
 
 Pure: the caller passes `now` (seconds) and `chance` ([0, 1)), and holds a lock.
 """
@@ -17,29 +17,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 2.0
-#: Devices whose leader is known.
+#: Limit on the devices whose leader is remembered.
 LEADERS_MAX = 16_384
-#: Addresses that are known: more than a cluster has nodes.
+#: Limit on the known addresses; more than a cluster has nodes.
 ADDRESSES_MAX = 1_024
 
 
 @dataclass(slots=True)
 class _NodeFailures:
-    """Of a node that failed: how often in a row, and until when it is left alone."""
+    """The failures of a node: their number in a row, and the time until which it is skipped."""
 
     times: int
     until: float
 
 
 class NodeSelector:
-    """See the module."""
+    """The known nodes of a database, their failures, and the leaders of devices."""
 
     def __init__(self, addresses: Iterable[str], *, start: int, spread: bool) -> None:
-        """`start`: which address is home at first (modulo their number). `spread`: reads go to all nodes in turn."""
+        """Create a selector.
+
+        start   index of the first home address, modulo their number
+        spread  send reads to all nodes in turn
+        """
         given = list(dict.fromkeys(addresses))
         assert given
         start %= len(given)
-        #: Never empty; the first is home.
+        #: Known addresses, never empty; the first is the home node.
         self._known = given[start:] + given[:start]
         self._spread = spread
         self._turn = 0
@@ -48,11 +52,11 @@ class NodeSelector:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """All known addresses, home first."""
+        """All known addresses, the home node first."""
         return tuple(self._known)
 
     def choose(self, now: float, *, read: bool = False, device: str | None = None) -> tuple[str, float]:
-        """An address, and how many seconds to wait before it is asked."""
+        """Return the address for the next attempt, and the seconds to wait before it."""
         if device is not None:
             leader = self._leaders.get(device)
             if leader is not None and self._is_available(leader, now):
@@ -73,11 +77,11 @@ class NodeSelector:
         return trouble is None or trouble.until <= now
 
     def answered(self, address: str) -> None:
-        """The node is well."""
+        """Record that a node answered."""
         self._trouble.pop(address, None)
 
     def failed(self, address: str, now: float, chance: float) -> None:
-        """The node did not answer, or could not do what a node should. Calls that failed together count once."""
+        """Record that a node did not answer, or could not serve the call. Concurrent failures count once."""
         if not self._is_available(address, now):
             return
         times = 1 + (self._trouble[address].times if address in self._trouble else 0)
@@ -89,13 +93,13 @@ class NodeSelector:
             self._known.append(self._known.pop(0))
 
     def learn(self, addresses: Iterable[str]) -> None:
-        """A node named the addresses of the cluster."""
+        """Add the addresses of the cluster that a node has listed."""
         known = set(self._known)
         new = [address for address in dict.fromkeys(addresses) if address not in known]
         self._known += new[: ADDRESSES_MAX - len(self._known)]
 
     def led(self, device: str, address: str) -> None:
-        """The device's last write was led by the node at `address`."""
+        """Record that the node at `address` led the last write of a device."""
         self._leaders[device] = address
         self._leaders.move_to_end(device)
         if len(self._leaders) > LEADERS_MAX:

@@ -1,6 +1,6 @@
-"""A session on nodes elsewhere, for threads: the driver's `Session` on blocking connections.
+"""Remote sessions for threads: the driver's `Session` on blocking connections.
 
-`remote_calls` has the rules; this module waits. Threads may share a session.
+`remote_calls` has the rules of calls; this module does the waiting. Threads may share a session.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class BlockingEvent(threading.Event):
 
 
 class BlockingNetwork:
-    """The connections of a session, each used by a thread while it waits for an answer. Implements `Network`."""
+    """The connections of a session; a thread uses one exclusively during a call. Implements `Network`."""
 
     def __init__(self, authority: bytes | None) -> None:
-        """`authority`: of the nodes' certificates (PEM); None: no TLS."""
+        """Create a network without connections; `authority` as for `PoolLease`."""
         self._authority = authority
         self._lock = threading.Lock()
         self._leases: dict[str, PoolLease] = {}
@@ -63,7 +63,7 @@ class BlockingNetwork:
         return BlockingEvent()
 
     def close(self) -> None:
-        """Close idle connections that no other session of the process uses."""
+        """Release the pools, which closes idle connections unless other sessions of the process use the pools."""
         with self._lock:
             self._closed = True
             leases, self._leases = list(self._leases.values()), {}
@@ -72,7 +72,7 @@ class BlockingNetwork:
 
 
 class RemoteSession:
-    """Implements the driver's `Session`."""
+    """A session on a server or cluster, for threads. Implements the driver's `Session`."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class RemoteSession:
     ) -> None:
         """Connect; the arguments are those of `RemoteCalls`.
 
-        Raises OperationalError (no node answers, wrong password), InterfaceError (no such CA file).
+        Raises OperationalError (no node answers, wrong password), InterfaceError (the certificate file cannot be read).
         """
         self._network = BlockingNetwork(read_authority(target.tls_ca))
         self._calls = RemoteCalls(
@@ -136,7 +136,7 @@ class RemoteSession:
 
 
 class RemoteOutcome(Result):
-    """A result whose rows are waited for by a thread. Implements the driver's `Outcome`."""
+    """A remote result whose rows a thread fetches. Implements the driver's `Outcome`."""
 
     def next_batch(self) -> pa.RecordBatch | None:
         """See `Outcome.next_batch`."""

@@ -1,21 +1,23 @@
-"""The calls of a session on nodes, without I/O: which node each goes to, which is sent again, and what an answer means.
+"""The calls of a remote session, without I/O: the choice of the node, retries, and the meaning of answers.
 
-    open    -> OPEN at the first address that answers; the reply names the others
+    open    -> OPEN at the first address that answers; the reply lists the other nodes
     a call  -> a node (`node_selector`) -> its session, opened on first use -> EXECUTE or INSERT
-                  └ failed: another node, or this one later, as long as it is safe (`retry_policy`)
+                  └ on failure: another node, or the same one later, as long as that is safe (`retry_policy`)
 
-A session of a node is opened with the same client id and the settings that the user made, wherever and however often:
-users see one conversation. Reads are retried until their first rows have arrived. Later reads that are not strong carry
-the point that earlier results showed: a node shows at least that, or reports that it cannot.
+All sessions at nodes are opened with the same client id and the user's settings, so that users see a single session.
+Reads are retried until their first rows have arrived. Reads with consistency mid or weak carry the log positions that
+earlier results have reached: a node returns data that is at least as new, or marks it as stale.
 
-Columns that are too long for one message go in several, in order; if one is refused, those before it are written.
+Columns that are too large for one message are sent in several, in order; if one is refused, those before it are
+written.
 
-A write or read has a limit, the fail-over time or the connection's time-out if that is shorter: each attempt tells the
-node how long it may wait for others, and the call ends within a second after the limit. A read that does not wait takes
-as long as it has work. `CallWindow` has the rules.
+Reads and writes have a time limit, the minimum of the fail-over time and the connection's timeout. Each attempt tells
+the node for how long it may wait for other nodes, and the call ends at most a second after the limit. A read that does
+not wait for other nodes may take as long as it computes. `CallWindow` has the rules.
 
-A `Network` does the waiting: on sockets and threads (`remote`), or in an event loop (`saros.aio`). With the former, the
-coroutines of this module never suspend (`run`). Thread-safe: threads may share a session; no lock is held over a wait.
+A `Network` does the waiting: on blocking sockets (`remote`), or in an event loop (`saros.aio`). On blocking sockets,
+the coroutines of this module never suspend (`run`). Thread-safe: threads may share a session, and no lock is held while
+waiting.
 """
 
 from __future__ import annotations
@@ -63,19 +65,20 @@ from saros_wire.read_point import ReadPoint
 from saros_wire.status import ErrorClass, status_of
 
 _OPEN_SECONDS = 10.0
-#: The end of a session is told to nodes that answer within this.
+#: Limit on closing a session at a node; nodes that do not answer expire the session.
 _CLOSE_SECONDS = 1.0
-#: Keeping a moment may wait for other nodes to catch up.
+#: Taking a snapshot may wait until other nodes have caught up.
 _HOLD_SECONDS = 30.0
-#: Schemas that are kept, and the bytes of the largest.
+#: Number of cached result schemas, and the size of the largest.
 _SCHEMAS_KEPT, _SMALL_SCHEMA_BYTES = 256, 4_096
-#: Statements whose kind and message are kept, the characters of the longest, and first words: none has a password.
+#: Number of cached statements (kind and encoded request), and the length of the longest. Only statements with these
+#: first words are cached, because none of them contains a password.
 _STATEMENTS_KEPT, _SHORT_STATEMENT = 1_024, 4_096
 _KEPT_WORDS = re.compile(r"\s*(select|insert|show|count)\s", re.IGNORECASE)
-#: The pause before a node is asked again in whose place no other one may be.
+#: The pause before the same node is tried again, if no other node can serve the call.
 _SAME_NODE_PAUSE_SECONDS = 0.2
 _WRONG_LOGIN, _TOO_LARGE = 801, 2006
-#: Words of errors, without and with TLS on this side, and the hint for each.
+#: Texts in errors, for connections without and with TLS, and the hint for each.
 _HINTS_WITHOUT_TLS = (
     ("takes TLS only", "add /?tls=ca.pem"),
     ("connection closed", "if the server speaks TLS, add /?tls=ca.pem"),
@@ -103,16 +106,16 @@ class Network(Protocol):
     async def call(
         self, address: str, call: Call, head: bytes, body: Sequence[Buffer], timeout_s: float | None
     ) -> Reply:
-        """Carry out a call at a node. Raises CallFailed."""
+        """Make a call at a node. Raises CallFailed."""
         ...
 
     def event(self) -> Event:
-        """Return an event that calls on this network can wait for."""
+        """Return a new event for which calls on this network can wait."""
         ...
 
 
 def run(steps: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine whose network blocks: it never suspends."""
+    """Run a coroutine on a blocking network, where it never suspends, and return its result."""
     try:
         steps.send(None)
     except StopIteration as end:
@@ -122,7 +125,7 @@ def run(steps: Coroutine[Any, Any, _T]) -> _T:
 
 
 class NodeSession:
-    """A session of one node."""
+    """A session at one node."""
 
     __slots__ = ("_network", "address", "memory", "settings", "token")
 
@@ -131,11 +134,11 @@ class NodeSession:
         self.address = address
         self.token = reply.session
         self.memory = Memory(reply.memory)
-        #: The settings made here; others are as they were when it was opened.
+        #: The SET statements that were executed in this session.
         self.settings: Mapping[Setting, bytes] = {}
 
     async def insert(self, body: Sequence[Buffer], attempt: Attempt) -> client_pb2.InsertReply:
-        """Write columns. Raises CallFailed, as the others do."""
+        """Write columns of one device. Raises CallFailed, as the other methods do."""
         timeout_s = attempt.shared_s if self.memory.is_shared else attempt.columns_s
         answer = await self._network.call(self.address, Call.INSERT, self._prefix(attempt.wait_s), body, timeout_s)
         reply: client_pb2.InsertReply = client_pb2.InsertReply.FromString(answer.head)
@@ -150,7 +153,7 @@ class NodeSession:
         return reply
 
     async def write_lines(self, request: bytes, lines: bytes, attempt: Attempt) -> LinesWritten:
-        """Write lines (WriteLinesRequest); fail if another attempt may write those that could not be written now."""
+        """Write lines (WriteLinesRequest). Raises CallFailed also if another attempt may write the missing lines."""
         timeout_s = attempt.shared_s if self.memory.is_shared else attempt.columns_s
         head = self._prefix(attempt.wait_s) + request
         answer = await self._network.call(self.address, Call.WRITE_LINES, head, (lines,) if lines else (), timeout_s)
@@ -177,7 +180,7 @@ class NodeSession:
         return int(client_pb2.HoldReply.FromString(reply.head).instance)
 
     async def close(self) -> None:
-        """End it."""
+        """Close the session at the node."""
         await self._network.call(self.address, Call.CLOSE, self._prefix(), (), _CLOSE_SECONDS)
 
     def _prefix(self, wait_s: float | None = None) -> bytes:
@@ -185,7 +188,7 @@ class NodeSession:
 
 
 def _batches(body: Buffer, sizes: Sequence[int]) -> deque[Buffer]:
-    """Return the batches of an answer, which lie in its body one after the other."""
+    """Return the batches of an answer, which its body contains one after the other."""
     if len(sizes) == 1:
         return deque((body,))
     view = memoryview(body)
@@ -198,13 +201,13 @@ def _batches(body: Buffer, sizes: Sequence[int]) -> deque[Buffer]:
 
 @dataclass(slots=True)
 class Answer:
-    """A node's answer to a statement: the batches that came with the head, then those of a stream, if there is one."""
+    """A node's answer to a statement: batches that were sent with the head, then those of a stream if there is one."""
 
     opened: NodeSession
     head: client_pb2.ResultHead
     batches: deque[Buffer] = field(default_factory=deque)
     stream: Stream | None = None
-    #: The end, if there is no stream.
+    #: The end of the result, if there is no stream.
     end: client_pb2.ResultEnd | None = None
 
     async def next_batch(self) -> Buffer | None:
@@ -214,19 +217,19 @@ class Answer:
         return None if self.stream is None else await self.stream.next()
 
     def ended(self) -> client_pb2.ResultEnd | None:
-        """Return the end, which has come; None: it says nothing."""
+        """Return the end of the result after the last batch; None if it has no information."""
         if self.stream is None:
             return self.end
         return client_pb2.ResultEnd.FromString(self.stream.end) if self.stream.end else None
 
     async def cancel(self) -> None:
-        """Have the node end the statement."""
+        """Make the node end the statement."""
         if self.stream is not None:
             await self.stream.cancel()
 
 
 def connection_hint(target: Target, code: int, message: str) -> str:
-    """Return a hint to append to the message of a failed connection; often empty."""
+    """Return a hint to append to the message of a failed attempt to connect; often empty."""
     if code == _WRONG_LOGIN and not target.user:
         return ": name a user, saros://user:password@host:port"
     if code == _WRONG_LOGIN and not target.password:
@@ -238,10 +241,10 @@ def connection_hint(target: Target, code: int, message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement's text, read once."""
+    """The parts of a statement that depend on its text only."""
 
     kind: Kind
-    #: An ExecuteRequest with nothing but the text.
+    #: An ExecuteRequest with only the text.
     request: bytes
 
 
@@ -258,7 +261,7 @@ def _statement_of(text: str) -> _Statement:
 
 
 class RemoteCalls(Generic[_R]):
-    """See the module."""
+    """A session on a server or cluster, as coroutines on a `Network`. Implements the rules of the module."""
 
     def __init__(
         self,
@@ -271,9 +274,13 @@ class RemoteCalls(Generic[_R]):
         timeout_s: float | None = None,
         client_id: int | None = None,
     ) -> None:
-        """`timeout_s`: limits inserts; statements have limits of their own.
+        """Create a session; `open` connects it.
 
-        `client_id`: clients that send the same writes in the same order under one number have one effect.
+        result      class of the results of `execute`
+        failover_s  seconds for which calls look for a node that can serve them
+        timeout_s   limit of inserts; statements have their own limits
+        client_id   identity for the deduplication of writes: clients with the same id that send the same writes in the
+                    same order have the effect of one (default: a random id)
         """
         self._target = target
         self._network = network
@@ -285,22 +292,22 @@ class RemoteCalls(Generic[_R]):
         self._sequences = Sequences(network.event)
         self._random = random.SystemRandom()
         self._closed = network.event()
-        #: Guards the following.
+        #: Guards the fields below.
         self._lock = threading.Lock()
         start = self._random.randrange(len(target.addresses))
         self._nodes = NodeSelector(target.addresses, start=start, spread=target.consistency == "weak")
         self._opened: dict[str, NodeSession] = {}
-        #: By group: up to where results showed it.
+        #: By group: the highest log position that results have reached.
         self._shown: dict[int, int] = {}
-        #: Addresses at which a session is being opened, and the end of that.
+        #: Addresses at which a session is being opened, with an event that is set once that has ended.
         self._opening: dict[str, Event] = {}
-        #: The SET statements that hold: replaced, never changed in place.
+        #: The SET statements in effect. The mapping is replaced, never changed in place.
         self._settings: Mapping[Setting, bytes] = {}
-        #: Of the database: ms, us or ns.
+        #: The database's time precision: ms, us or ns.
         self._time_unit = ""
 
     async def open(self) -> None:
-        """Open a session at the first address that answers; each is asked once.
+        """Open a session at the first address that answers; each address is tried once.
 
         Raises OperationalError (no node answers, wrong password).
         """
@@ -352,7 +359,7 @@ class RemoteCalls(Generic[_R]):
                 request = statement.request
                 timeout_ms = window.timeout_ms()
                 if values or sequence or timeout_ms or shown or point is not None:
-                    # Messages that follow each other are one with the fields of both.
+                    # Concatenated protobuf messages are one message with the fields of both.
                     request += client_pb2.ExecuteRequest(
                         parameters=values, timeout_ms=timeout_ms, sequence=sequence, shown=shown, read_point=point
                     ).SerializeToString()
@@ -426,7 +433,7 @@ class RemoteCalls(Generic[_R]):
         done: Sequence[pa.RecordBatch | Plain],
         left: Sequence[pa.RecordBatch | Plain],
     ) -> OperationalError:
-        """Return the error of an insert in several messages, of which the first in `left` failed with `error`."""
+        """Return the error of an insert in several messages, of which `left[0]` failed with `error`."""
         is_partial = isinstance(error, PartialWriteError)
         if not (len(left) > 1 and is_partial) and not (done and (is_partial or error.code == NO_LEADER)):
             return error
@@ -439,7 +446,7 @@ class RemoteCalls(Generic[_R]):
         return PartialWriteError(text, written=written, missing=missing)
 
     def _spans(self, device: str, parts: Sequence[pa.RecordBatch | Plain]) -> list[RowRange] | None:
-        """Return the rows of messages; None if only the node knows what their times mean."""
+        """Return the rows of messages as ranges of time; None if only the node can interpret their times."""
         spans = [span_of(part, self._time_unit) for part in parts]
         return None if None in spans else [RowRange(device, *span) for span in spans if span is not None]
 
@@ -462,7 +469,7 @@ class RemoteCalls(Generic[_R]):
         return int(reply.points)
 
     async def insert_rows(self, rows: DeviceRows) -> RowsWritten:
-        """See `Session.insert_rows`. Rows that could not be written now are sent again, each device's by themselves."""
+        """See `Session.insert_rows`. Rows that could not be written at the moment are sent again, device by device."""
         reply = await self._insert_rows(rows)
         points, refused = int(reply.points), dict[int, tuple[int, str]]()
         for one in reply.refused:
@@ -495,7 +502,7 @@ class RemoteCalls(Generic[_R]):
             self._sequences.finish(sequence)
 
     async def write_lines(self, write: LineWrite) -> LinesWritten:
-        """See `Session.write_lines`. All lines have times, so that a write that is sent again changes nothing."""
+        """See `Session.write_lines`. The request sets the time of lines without one, so a repetition has no effect."""
         if len(write.data) > BODY_BYTES_MAX:
             raise database_error(
                 f"{len(write.data)} bytes of lines: at most {BODY_BYTES_MAX} in one write; divide them", _TOO_LARGE
@@ -520,9 +527,9 @@ class RemoteCalls(Generic[_R]):
             try:
                 await session.close()
             except CallFailed:
-                continue  # the node ends an idle session by itself
+                continue  # the node expires idle sessions
 
-    # ------------------------------------------------------------------ which node
+    # ------------------------------------------------------------------ the choice of the node
 
     async def _with_failover(
         self,
@@ -533,9 +540,9 @@ class RemoteCalls(Generic[_R]):
         device: str | None = None,
         only: str | None = None,
     ) -> _T:
-        """Ask a node; if it fails, others, as long as `retry_policy` allows. Raises the error that ended it.
+        """Make a call at a node, and at others if it fails, as long as the retry policy allows.
 
-        `only`: no other one will do.
+        `only` is the address of the one node that can serve the call. Raises the error of the last attempt.
         """
         while True:
             address = await self._choose(attempts, read=read, device=device) if only is None else only
@@ -557,7 +564,7 @@ class RemoteCalls(Generic[_R]):
                 return answer
 
     async def _choose(self, attempts: RetryPolicy, *, read: bool, device: str | None) -> str:
-        """Return the next node to ask, after waiting until it may be asked."""
+        """Return the address for the next attempt, after the wait that the selector prescribes."""
         now = time.monotonic()
         with self._lock:
             address, wait_s = self._nodes.choose(now, read=read, device=device)
@@ -572,7 +579,7 @@ class RemoteCalls(Generic[_R]):
         return InterfaceError("the connection is closed", SESSION_LOST)
 
     def _failed(self, address: str, failure: Failure, opened: NodeSession | None) -> None:
-        """Remember what a failure says of a node, or of our session there."""
+        """Record a failure of a node, or the loss of the session at it."""
         with self._lock:
             if failure.error.code == SESSION_LOST:
                 if self._opened.get(address) is opened:
@@ -581,14 +588,14 @@ class RemoteCalls(Generic[_R]):
                 self._nodes.failed(address, time.monotonic(), self._random.random())
 
     def _ready_at(self, address: str) -> NodeSession | None:
-        """Return the session at a node if it is open and has all settings."""
+        """Return the session at a node if it is open and has the current settings."""
         opened = self._opened.get(address)
         return opened if opened is not None and opened.settings is self._settings else None
 
     async def _session_at(self, address: str, left_s: float | None = None) -> NodeSession:
-        """Return the session at a node, opened if need be. Raises CallFailed.
+        """Return the session at a node, after opening it if necessary. Raises CallFailed.
 
-        `left_s`: the call's time; None: no limit. Opening may take a second more.
+        `left_s`: the remaining time of the call; None: no limit. Opening may take a second more.
         """
         seconds = least(_OPEN_SECONDS, None if left_s is None else left_s + ANSWER_SECONDS)
         limit = time.monotonic() + seconds
@@ -608,7 +615,7 @@ class RemoteCalls(Generic[_R]):
             self._end_opening(address, own)
 
     def _begin_opening(self, address: str, own: Event) -> Event:
-        """Return `own` if the caller is to open the session; otherwise an event: another one has ended to do it."""
+        """Return `own` if the caller must open the session; otherwise the event of the caller that is opening it."""
         with self._lock:
             return self._opening.setdefault(address, own)
 
@@ -641,7 +648,7 @@ class RemoteCalls(Generic[_R]):
         return opened
 
     def _set(self, setting: Setting, request: bytes, opened: NodeSession) -> None:
-        """Have a SET statement hold at all nodes; one of them has carried it out."""
+        """Apply a SET statement, which one node has executed, to the sessions at all nodes."""
         with self._lock:
             self._settings = {**self._settings, setting: request}
             opened.settings = {**opened.settings, setting: request}
@@ -655,12 +662,12 @@ def _schema(message: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(message))
 
 
-#: Small results come again: reading the schema of one takes as long as reading all the rest of it.
+#: Small results repeat, and reading the schema of one takes as long as reading the rest of it.
 _small_schema = lru_cache(_SCHEMAS_KEPT)(_schema)
 
 
 class Result:
-    """The outcome of a statement: a node's answer, or another's in its place until the first rows have come."""
+    """The outcome of a statement. Until the first rows have arrived, another node's answer may replace a failed one."""
 
     def __init__(
         self,
@@ -668,15 +675,19 @@ class Result:
         ended: Callable[[client_pb2.ResultEnd], None],
         again: Callable[[Failure, NodeSession], Awaitable[Answer]] | None = None,
     ) -> None:
-        """`ended` is told of the end; `again`: asks another node after a failure; None: not allowed."""
+        """Create an outcome.
+
+        ended   called with the end of the result
+        again   repeats the statement at another node after a failure; None if it must not be repeated
+        """
         self._answer = answer
         self._ended = ended
         self._stale = False
-        #: Data left out, as the end lists it.
+        #: Missing data, as the end of the result lists it.
         self._missing: Sequence[str] = ()
         self._again = again
         self._closed = False
-        #: Whether all was read: nothing is left to be cancelled.
+        #: True once everything was read, and there is nothing to cancel.
         self._over = False
         head = answer.head
         read = _small_schema if len(head.schema) <= _SMALL_SCHEMA_BYTES else _schema
@@ -714,7 +725,7 @@ class Result:
         return [*self._answer.head.missing, *self._missing]
 
     async def fetch_batch(self) -> pa.RecordBatch | None:
-        """Return the next batch; None at the end."""
+        """Return the next batch that is not empty; None at the end. Raises DatabaseError."""
         while True:
             if self._closed and not self._over:
                 raise cancelled()
@@ -726,14 +737,14 @@ class Result:
                     raise failure.error from None
                 await self._take(await self._again(failure, self._answer.opened), failure)
                 continue
-            self._again = None  # what was shown cannot be shown again
+            self._again = None  # rows were returned, and a repetition would return them again
             if message is None:
                 self._end()
                 return None
             return pa.ipc.read_record_batch(pa.py_buffer(message), self.schema)
 
     def _end(self) -> None:
-        """The node has sent all."""
+        """Record that the node has sent everything."""
         self._over = True
         end = self._answer.ended()
         if end is not None:
@@ -741,7 +752,7 @@ class Result:
             self._ended(end)
 
     async def _take(self, answer: Answer, failure: Failure) -> None:
-        """Go on with another node's answer to the same question."""
+        """Continue with another node's answer to the same statement. Raises the failure if its schema differs."""
         if answer.head.schema != self._answer.head.schema:
             await answer.cancel()
             raise failure.error
@@ -750,7 +761,7 @@ class Result:
             await answer.cancel()
 
     async def cancel(self) -> None:
-        """Release what is left; the statement ends. Idempotent."""
+        """Cancel the statement, and release the remaining rows. Idempotent."""
         self._closed = True
         if not self._over:
             await self._answer.cancel()

@@ -1,23 +1,24 @@
-"""One call's attempts: what a failed one means, and whether another may follow.
+"""The attempts of a call: the meaning of a failed one, and the decision whether another follows.
 
-    the node said        2016 NODE_UNREACHABLE, 2017 NO_LEADER, 2014 CLOSED (the session is lost)      again
-                         of an insert, in a cluster: 2018, 2020, 2021, 2026; of a read: 2026           again
-                         any other code                                                                the end
-    it could not be reached, so nothing was sent                                                       again
-    it was reached, and no answer came                                                                 see below
+    the node answered    2016 NODE_UNREACHABLE, 2017 NO_LEADER, 2014 CLOSED (the session is lost)      retry
+                         insert in a cluster: 2018, 2020, 2021, 2026; read: 2026                       retry
+                         any other code                                                                fail
+    the node could not be reached, so nothing was sent                                                 retry
+    the node was reached, and no answer arrived                                                        see below
 
-What changes nothing may be sent again anywhere. A write that a node may have carried out carries a number, and may be
-sent again only to nodes that share the memory in which that number would be found: the same process of a node, or the
-same cluster. Otherwise nobody knows, and the error is 2018 OUTCOME_UNKNOWN. A call after which `LOST_MAX` connections
-broke is not sent again: it may be what breaks the nodes. An insert is also sent again if a cluster has done a part of
-it (2020), or it was overtaken by drops or moves of data (2021, 2026): the parts that are done have no second effect.
+A call without effects may be sent again to any node. A write has a sequence number. If a node may have executed it, it
+may be sent again only to nodes that look up the number in the same memory: the same process of a node, or the same
+cluster. Otherwise its outcome cannot be determined, and the error is 2018 OUTCOME_UNKNOWN. A call after which
+`LOST_MAX` connections broke is not sent again, because it may crash the nodes. An insert is also sent again if a
+cluster has executed only a part of it (2020), or if drops or moves of data interfered (2021, 2026): parts that were
+executed have no second effect.
 
-A read shares its deadline with the nodes, which wait for others no longer than that. If the deadline is over when the
-first attempt fails without an answer, or long over when it fails with one, the node was silent, or at work: the time
-begins then.
+A read shares its deadline with the nodes, which do not wait for other nodes beyond it. If the first attempt fails
+without an answer after the deadline, or with an answer long after it, the node was silent or working, and not waiting:
+the fail-over time then begins at the failure.
 
-The error of a call that failed at several nodes is what a node answered last. If none did, it names the addresses, and
-how long each has been silent. Once a part of an insert is done, the error says so, whatever came after.
+If a call has failed at several nodes, its error is the last answer of a node. Without any answer, the error lists the
+addresses, and for how long each has been silent. Once a part of an insert was executed, the error always says so.
 
 Pure: the caller passes `now` (seconds).
 """
@@ -44,7 +45,7 @@ REPEATABLE_INSERT = frozenset({OUTCOME_UNKNOWN, _PARTLY_DONE, _SCHEMA_CHANGED, _
 LOST_MAX = 3
 _FAILED = 2000
 _KILLED = 715
-#: A shorter silence is not mentioned.
+#: Messages do not mention a shorter silence.
 _SILENCE_MIN_S = 1.0
 
 
@@ -52,9 +53,11 @@ _SILENCE_MIN_S = 1.0
 class Failure:
     """A failed attempt.
 
-    `lost`: the connection broke; `effect`: the node may have carried the call out; `said`: the error is the node's own
-    answer; `silence`: why there is none, and for how long the node had been silent by then; `final`: an insert would be
-    refused again.
+    lost               the connection broke
+    effect             the node may have executed the call
+    said               the error is an answer of the node
+    silence, silent_s  the reason why there is no answer, and for how long the node had been silent
+    final              the node would refuse the insert again
     """
 
     error: DatabaseError
@@ -68,7 +71,7 @@ class Failure:
 
     @property
     def retryable(self) -> bool:
-        """Whether another node (or this one, later) may do better."""
+        """True if another node, or the same one later, may succeed."""
         return self.error.code in RETRYABLE
 
 
@@ -92,7 +95,7 @@ def failure_of(failed: CallFailed, address: str) -> Failure:
 
 
 def _answered(failed: CallFailed, address: str) -> Failure:
-    """Return the meaning of a node's own answer."""
+    """Return the meaning of an error that the node answered."""
     rows = failed.partial_write
     if rows is None:
         effect = failed.code in (UNREACHABLE, OUTCOME_UNKNOWN)
@@ -115,24 +118,24 @@ def _silent(address: str, silence: str, seconds: float) -> OperationalError:
 
 
 def cancelled() -> OperationalError:
-    """What a fetch is told when another thread has closed its result."""
+    """Return the error of a fetch whose result another thread has closed."""
     return OperationalError("the statement was cancelled", _KILLED)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Where a node looks up the numbers of writes. `name` 0: in the cluster's log."""
+    """The memory in which a node looks up the sequence numbers of writes. `name` 0: the cluster's log."""
 
     name: int
 
     @property
     def is_shared(self) -> bool:
-        """Whether other nodes look there too."""
+        """True if all nodes of a cluster share the memory."""
         return self.name == 0
 
 
 class RetryPolicy:
-    """See the module. One per call."""
+    """The failed attempts of one call, and the decision whether to make another one."""
 
     def __init__(
         self,
@@ -144,36 +147,38 @@ class RetryPolicy:
         end: float | None = None,
         grace_s: float | None = None,
     ) -> None:
-        """`deadline`: when to give up; None: `patience_s` after the first failure.
+        """Create the policy of a call.
 
-        `grace_s`: how long after the deadline a node that waits for others has answered; None: the deadline stays.
-        `end`: the latest deadline; None: any.
+        deadline  the time to give up; None: `patience_s` after the first failure
+        grace_s   the time after the deadline by which a node that waits for other nodes answers; None: never move the
+                  deadline
+        end       the latest deadline; None: no limit
         """
         self._end = end
         self._grace_s = grace_s
         self._patience_s = patience_s
         self._write = write
         self._insert = insert
-        #: That a part of an insert is done, as a node said last.
+        #: The last answer that a part of an insert was executed.
         self._partly_done: DatabaseError | None = None
         self._lost = 0
-        #: Where the write may have been carried out.
+        #: The memory of a node that may have executed the write; None if no node may have.
         self._memory: Memory | None = None
         self.deadline = deadline
-        #: By address, in the order of time: its last failure, and since when it has been silent.
+        #: By address, oldest first: the last failure, and the time since which the node has been silent.
         self._failures: dict[str, tuple[Failure, float]] = {}
 
     def left_s(self, now: float) -> float | None:
-        """Return how long the call may still be tried; None: that is not known before its first failure."""
+        """Return the seconds until the deadline; None if it is not known before the first failure."""
         return None if self.deadline is None else max(self.deadline - now, 0.0)
 
     def check_node(self, memory: Memory) -> None:
-        """Before the call is sent to a node. Raises OperationalError (2018) if it might be carried out twice."""
+        """Check that the call may be sent to a node. Raises OperationalError (2018) if it might be executed twice."""
         if self._memory is not None and memory != self._memory:
             raise _unknown("the node that it was sent to is gone, and this one cannot know")
 
     def failed(self, failure: Failure, memory: Memory | None, now: float) -> None:
-        """Count a failed attempt (`memory` None: at opening a session). Raises the call's error if it was the last."""
+        """Record a failed attempt (`memory` None: to open a session). Raises the call's error if it was the last."""
         if self._write and failure.effect and memory is not None:
             self._memory = memory
         if memory is not None:
@@ -196,7 +201,7 @@ class RetryPolicy:
             raise error
 
     def _begin_late(self, failure: Failure, now: float) -> None:
-        """Begin the time at the first failure if the node did not spend it waiting for others."""
+        """Begin the fail-over time at the first failure, unless the node spent the time waiting for other nodes."""
         if self._grace_s is None or self.deadline is None:
             return
         if now > self.deadline + (self._grace_s if failure.said else 0.0):
@@ -214,7 +219,7 @@ class RetryPolicy:
         self._failures[failure.address] = failure, since
 
     def _error(self, failure: Failure, now: float) -> DatabaseError:
-        """The error that tells most: see the module."""
+        """Return the most informative error, as the module describes."""
         if not failure.retryable:
             return failure.error
         answers = [found.error for found, _ in self._failures.values() if found.said]

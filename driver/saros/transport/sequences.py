@@ -1,7 +1,7 @@
-"""Sequence numbers of a client's writes: 1, 2, 3 ..., each used once.
+"""Sequence numbers of a client's writes: 1, 2, 3 ..., each used once. Thread-safe.
 
 A node remembers the newest `SEQUENCES_KEPT` numbers of a client. A write whose number would be further ahead of the
-oldest unfinished one waits, so that the node's memory always reaches back to that one. Thread-safe.
+oldest unfinished write waits, so that nodes never forget the number of an unfinished write.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from saros_wire import protocol
 
 
 class Event(Protocol):
-    """Something that happens once: `threading.Event` for threads, `asyncio.Event` for tasks."""
+    """An event that is set once: a `threading.Event` for threads, an `asyncio.Event` for tasks."""
 
     def is_set(self) -> bool:
-        """Return whether it has happened."""
+        """Return whether the event is set."""
         ...
 
     def set(self) -> None:
-        """Let it happen."""
+        """Set the event, and wake all waiters."""
         ...
 
     async def wait(self, timeout_s: float | None) -> bool:
-        """Wait for it; return whether it has happened."""
+        """Wait until the event is set, or until the timeout; return whether it is set."""
         ...
 
 
 class Sequences:
-    """See the module."""
+    """The generator of sequence numbers, and the numbers of unfinished writes."""
 
     def __init__(self, event: Callable[[], Event]) -> None:
-        """`event`: makes one for a write that waits."""
+        """Create the generator; `event` returns a new event for a write that waits."""
         self._event = event
         self._lock = threading.Lock()
         self._next = 1
         #: Numbers of unfinished writes, oldest first.
         self._open: dict[int, None] = {}
-        #: Set when a write is finished.
+        #: Events of waiting writes, to set when a write finishes.
         self._waiting: list[Event] = []
 
     async def take(self) -> int:
-        """Return the number of a write that begins, and lasts until `finish`."""
+        """Return the number of a new write, which is unfinished until `finish`. Waits if necessary."""
         while True:
             with self._lock:
                 if not self._open or self._next - next(iter(self._open)) < protocol.SEQUENCES_KEPT:
@@ -56,7 +56,7 @@ class Sequences:
             await finished.wait(None)
 
     def finish(self, number: int) -> None:
-        """The write is finished."""
+        """Mark a write as finished, whether it succeeded or not."""
         with self._lock:
             del self._open[number]
             waiting, self._waiting = self._waiting, []

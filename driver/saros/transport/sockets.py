@@ -1,11 +1,11 @@
 """Blocking sockets to nodes: TCP, TLS, and Unix sockets.
 
-    Socket      receive and send with a time-out for each; how long the node has been silent is the caller's to count
-    plain       the kernel keeps the time-outs (SO_RCVTIMEO): one system call to send, one to receive
-    portable    the same where sockets have neither `sendmsg` nor such time-outs (Windows): it waits by `select`
-    TLS         a lock guards OpenSSL's state, as another thread may send a CANCEL; nothing waits with the lock held
+    Socket      receive and send with a timeout each; the caller measures for how long the node has been silent
+    plain       the kernel enforces the timeouts (SO_RCVTIMEO): one system call to send, one to receive
+    portable    for systems whose sockets have neither `sendmsg` nor such timeouts (Windows): it waits with `select`
+    TLS         a lock guards OpenSSL's state, since another thread may send a CANCEL; `receive` waits without the lock
 
-One thread receives; any may send small frames (see `NodeConnection`).
+One thread receives; any thread may send small frames (see `NodeConnection`).
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ from saros.transport.exchange import CLOSED, SILENT_S, Buffer, CallFailed, Endpo
 if TYPE_CHECKING:
     import ssl
 
-#: An attempt to connect is given up after this.
+#: Timeout of an attempt to connect.
 CONNECT_S = 3.0
-#: Buffers of one system call; Linux takes 1,024.
+#: Limit on the buffers of one system call; Linux accepts 1,024.
 _BUFFERS_MAX = 1_000
 _TIME_OUT_MIN_S = 0.001
 _TIME_VALUE = struct.Struct("@ll")
-#: Errors of the system that say no more than that the connection has ended.
+#: System errors that mean only that the connection has ended.
 _ENDED = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 
 
 class Socket(Protocol):
-    """See the module."""
+    """A connected blocking socket with timeouts."""
 
     def receive(self, view: memoryview) -> int:
         """Receive into `view`; return the number of bytes, 0 if the node closed the connection.
 
-        Raises TimeoutError or BlockingIOError (no byte came in time), OSError.
+        Raises TimeoutError or BlockingIOError (no byte arrived in time), OSError.
         """
         ...
 
     def send(self, buffers: Sequence[Buffer], total: int) -> None:
-        """Send all bytes. Raises OSError; TimeoutError or BlockingIOError if the node took none for `SILENT_S`."""
+        """Send all bytes. Raises OSError; TimeoutError or BlockingIOError if the node accepts none for `SILENT_S`."""
         ...
 
     def set_timeout(self, seconds: float) -> None:
-        """Set how long `receive` waits."""
+        """Set the timeout of `receive`."""
         ...
 
     def is_quiet(self) -> bool:
-        """Return whether the connection is open and no byte waits to be received."""
+        """Return whether the connection is open, and no byte is waiting to be received."""
         ...
 
     def close(self) -> None:
-        """Close it. Idempotent."""
+        """Close the socket. Idempotent."""
         ...
 
 
@@ -98,7 +98,7 @@ class PlainSocket:
 
 
 class PortableSocket:
-    """A socket without TLS, by calls that all systems have. Implements `Socket`."""
+    """A socket without TLS that uses only calls that all systems have. Implements `Socket`."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.setblocking(False)
@@ -144,7 +144,7 @@ class TlsSocket:
     def __init__(self, connected: ssl.SSLSocket) -> None:
         connected.setblocking(False)
         self._socket = connected
-        #: Held while OpenSSL is called. A signal handler that cancels may interrupt the thread that holds it.
+        #: Held while OpenSSL is called. Reentrant: a cancelling signal handler may interrupt the thread that holds it.
         self._lock = threading.RLock()
         self._readable = _poll_of(connected)
         self._writable = _poll_of(connected, write=True)
@@ -171,7 +171,7 @@ class TlsSocket:
         import ssl
 
         left = memoryview(b"".join(buffers))
-        with self._lock:  # to the end: a record that was begun must be finished before another one
+        with self._lock:  # until the end: a partly sent record must be finished before the next one begins
             while left:
                 try:
                     left = left[self._socket.send(left) :]
@@ -198,7 +198,7 @@ class TlsSocket:
 
 
 def open_socket(endpoint: Endpoint, tls: ssl.SSLContext | None, timeout_s: float) -> Socket:
-    """Connect. Raises CallFailed (NOT_SENT)."""
+    """Connect to an endpoint, with TLS if there is a context. Raises CallFailed (NOT_SENT)."""
     timeout_s = max(min(timeout_s, CONNECT_S), _TIME_OUT_MIN_S)
     try:
         connected = _connected(endpoint, timeout_s)
@@ -235,11 +235,11 @@ def _with_tls(connected: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.S
 
 
 def tls_context(authority: bytes) -> ssl.SSLContext:
-    """Return the rules for nodes whose certificates an authority (PEM) has signed. Raises ValueError."""
+    """Return a TLS context that trusts certificates signed by an authority (PEM). Raises ValueError."""
     import ssl
 
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the file may have a node's certificate itself
+    made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the file may contain the certificate of a node itself
     try:
         made.load_verify_locations(cadata=authority.decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError) as error:
@@ -248,7 +248,7 @@ def tls_context(authority: bytes) -> ssl.SSLContext:
 
 
 def reason_of(error: OSError) -> str:
-    """Return the words for an error of a connection."""
+    """Return the text of a connection error, for messages."""
     if isinstance(error, _ENDED):
         return CLOSED if error.errno is None else f"{CLOSED} ({os.strerror(error.errno)})"
     if type(error).__module__ == "ssl":
@@ -269,15 +269,15 @@ def _without(buffers: Sequence[memoryview], count: int) -> list[memoryview]:
 
 
 class Poll(Protocol):
-    """A wait for one event of a socket."""
+    """A wait for one kind of event of a socket."""
 
     def poll(self, timeout: float | None = None, /) -> Sequence[object]:
-        """Return something once it has come; nothing after `timeout` milliseconds."""
+        """Wait for the event; return an empty sequence if it has not occurred after `timeout` milliseconds."""
         ...
 
 
 class SelectPoll:
-    """A `Poll` by `select`, where there is no `select.poll`."""
+    """A `Poll` that uses `select.select`, for systems without `select.poll`."""
 
     def __init__(self, connected: socket.socket, *, write: bool) -> None:
         self._read, self._write = ([], [connected]) if write else ([connected], [])

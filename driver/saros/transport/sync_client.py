@@ -1,7 +1,7 @@
-"""A receiver of the sync tool at a node. Implements `saros_sync.transport.Transport`.
+"""The client of a sync receiver at a node. Implements `saros_sync.transport.Transport`.
 
-A session is opened with the first question, and anew after it was lost: whatever a bad line does to it, the next
-question finds another one. Used by one thread; speaks to the target's addresses in turn.
+The first call opens a session; if a session is lost, the next call opens another one. After a failure, the client moves
+on to the next address of the target. For one thread.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from saros_wire.generated import client_pb2
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-#: A chunk on a slow line; a large file's pages are all checked when its last one came.
+#: Enough for a chunk on a slow line, and for the last chunk of a large file, after which all its pages are verified.
 _CALL_SECONDS = 120.0
 
 
 class RemoteReceiver:
-    """See the module."""
+    """A client of the sync receiver at the nodes of a target."""
 
     def __init__(self, target: Target) -> None:
-        """Connects with the first question. Raises InterfaceError (no such CA file)."""
+        """Prepare the client; the first call connects. Raises InterfaceError if the certificate file cannot be read."""
         self._target = target
         self._authority = read_authority(target.tls_ca)
-        #: How often another address was to be asked.
+        #: Number of times that the client moved on to the next address.
         self._turns = 0
         self._address = target.addresses[0]
         self._session: DirectSession | None = None
@@ -73,7 +73,7 @@ class RemoteReceiver:
         return reply
 
     def _opened(self) -> DirectSession:
-        """The session, opened if need be. Raises CallFailed."""
+        """Return the session, after opening it if necessary. Raises CallFailed."""
         if self._session is None:
             self._address = self._target.addresses[self._turns % len(self._target.addresses)]
             try:
@@ -105,7 +105,7 @@ class RemoteReceiver:
             self._turns += broken
 
     def close(self) -> None:
-        """End the session; a server that does not hear of it ends it by itself."""
+        """Close the session. A node that cannot be reached expires it."""
         if self._session is not None:
             self._session.close()
             self._session = None

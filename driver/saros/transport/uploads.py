@@ -1,9 +1,9 @@
-"""Files of this machine to a node, for a LOAD there: the calls of `saros_server.node.uploads`.
+"""Uploads of local files to a node, for a LOAD there: the client of `saros_server.node.uploads`.
 
-    send    chunks, each with its checksum; after a lost answer it goes on where the node says          Upload
-    discard the job is over: the node keeps nothing of it, and takes nothing more                      DiscardUploads
+    send     chunks with a checksum each; after a lost answer, continues at the offset that the node reports    UPLOAD
+    discard  ends a job: the node deletes its files, and accepts no more                               DISCARD_UPLOADS
 
-Used by one thread.
+For one thread.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 4 << 20
 _SECONDS = 60.0
-#: How often a call is made that gets no answer.
+#: Limit on the retries of a call without an answer.
 _RETRIES_MAX = 5
 _PAUSE_SECONDS = 0.5
 
 
 class Uploads:
-    """See the module."""
+    """A connection to a node for uploads."""
 
     def __init__(self, target: Target) -> None:
         """Connect. Raises what `session_at_first` raises."""
@@ -39,11 +39,11 @@ class Uploads:
 
     @property
     def address(self) -> str:
-        """The node's host:port."""
+        """The address of the node, as host:port."""
         return self._session.address
 
     def send(self, job: str, name: str, path: str) -> str:
-        """Bring a file; its path at the node. Raises DatabaseError, OSError."""
+        """Upload a file, and return its path at the node. Raises DatabaseError, OSError."""
         have = whole = 0
         with open(path, "rb") as file:
             while data := file.read(_CHUNK_BYTES):
@@ -52,12 +52,12 @@ class Uploads:
                 whole = zlib.crc32(data, whole)
                 have += len(data)
                 if reply.have != have:
-                    break  # the last call says why
+                    break  # the final call reports the error
         end = client_pb2.UploadRequest(job=job, name=name, size=have, crc32=whole)
         return self._upload(end).path
 
     def discard(self, job: str) -> None:
-        """See the module. Raises DatabaseError."""
+        """Delete the files of a job at the node, and make it refuse further ones. Raises DatabaseError."""
         request = client_pb2.DiscardUploadsRequest(job=job)
         self._ask(Call.DISCARD_UPLOADS, request)
 
@@ -78,5 +78,5 @@ class Uploads:
             time.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
-        """End the session."""
+        """Close the session."""
         self._session.close()
