@@ -1,7 +1,7 @@
 """Types, paths, TsFiles, the log, MemTables, partitions, the schema tree, series readers.
 
-Public: the modules that other rooms may import, by package. `*`: all of the package; `(package)`: names of its
-`__init__`; `(room)`: modules of the room itself.
+Public: the modules that other rooms may import, by package. `*`: all modules of the package; `(package)`: the names in
+its `__init__`; `(room)`: modules of the room itself.
 
     base          *
     io            *

@@ -1,12 +1,12 @@
-"""Check a data folder: verify all that checksums and counts can verify, without changing anything.
+"""The check of a data folder: verifies everything that checksums and counts can verify, without changing anything.
 
-    node.json  meta/schema     legible, of a format that is known; the schema's checksum
-    log/                       every record's checksum; no segment missing
-    groups/**/MANIFEST         its checksum; of every live file: there, size, checksum; then `tsfile.verifier`; that all
-                               of it lies within the slice, and the `.resource` says of it what the file does
+    node.json  meta/schema     readable, in a known format; the schema's checksum
+    log/                       the checksum of every record; no missing segment
+    groups/**/MANIFEST         its checksum; for every live file: existence, size, checksum, then `tsfile.verifier`; all
+                               times are within the slice, and the `.resource` agrees with the file
 
-Files in a partition's folder that its manifest does not name are no part of it, and are not checked. The caller holds
-the folder's lock. Belongs to one thread.
+Files in a partition's folder that the manifest does not list are not part of the partition, and are not checked. The
+caller holds the folder's lock. For one thread.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from saros_storage.tsfile.verifier import check_tsfile
 _GROUPS = "groups"
 #: Folders from `groups` down to a partition: group, generation (in a cluster), database, slice.
 _DEPTH_MAX = 4
-#: What a segment's file is called.
+#: The extension of log segments.
 _SEGMENT = ".log"
 
 
 @dataclass(slots=True)
 class FolderResult:
-    """What was looked at, and what is wrong with it."""
+    """The result of a check: counts of the checked objects, and the problems found."""
 
     partitions: int = 0
     files: int = 0
     file_bytes: int = 0
     points: int = 0
     log_records: int = 0
-    #: Files that were set aside before: path and reason. They are no problem of today.
+    #: Files that were set aside earlier, as path and reason. They are not counted as problems.
     set_aside: list[tuple[str, str]] = field(default_factory=list)
     problems: list[StorageError] = field(default_factory=list)
 
 
 def check_folder(folder: str, disk: Disk, progress: Callable[[str], None]) -> FolderResult:
-    """Check all that lies in a data folder; `progress` is told each TsFile before it is read."""
+    """Check a data folder; `progress` is called with the path of each TsFile before it is read."""
     return _FolderCheck(folder, disk, progress).run()
 
 
 def sound_segments(folder: str, disk: Disk) -> Iterator[tuple[str, Sequence[Record]]]:
-    """Paths of the segments of a data folder's log, oldest first, with their records. Raises CorruptFile.
+    """Yield the segments of a data folder's log, oldest first, as paths and records. Raises CorruptFile.
 
-    The end of the last one may be cut off, as a power cut leaves it.
+    A torn record at the end of the last segment, as left by a power cut, is ignored.
     """
     log = os.path.join(folder, LOG_FOLDER)
     names = [name for name in disk.list(log) if name.endswith(_SEGMENT)]
@@ -75,18 +75,18 @@ def sound_segments(folder: str, disk: Disk) -> Iterator[tuple[str, Sequence[Reco
 
 
 class _FolderCheck:
-    """One folder's check."""
+    """The check of one folder."""
 
     def __init__(self, folder: str, disk: Disk, progress: Callable[[str], None]) -> None:
         self._folder = folder
         self._disk = disk
         self._progress = progress
         self._result = FolderResult()
-        #: Ticks of a slice; None: the folder does not say.
+        #: Length of a slice in ticks; None if the node file could not be read.
         self._interval: int | None = None
 
     def run(self) -> FolderResult:
-        """Look at everything."""
+        """Check everything, and return the result."""
         for part in (self._check_node_file, self._check_schema, self._check_log):
             try:
                 part()
@@ -163,7 +163,7 @@ class _FolderCheck:
             self._check_devices(path, entry, data, int(os.path.basename(folder)))
 
     def _check_devices(self, path: str, entry: FileEntry, data: memoryview, number: int) -> None:
-        """Hold the `.resource`, and the slice, against what the file has."""
+        """Check the slice and the `.resource` of a file against its content. Raises CorruptFile."""
         spans = devices_of_file(TsFileReader(path, data))
         if self._interval is not None:
             for device, span in spans.items():

@@ -1,10 +1,10 @@
-"""Extensions of a database by another room: checks before writes, and layers over views.
+"""Extension points of a database for other rooms: checks before writes, and layers on top of views.
 
-    write, delete, drop, change of the schema, LOAD  ->  every WriteGuard  ->  carried out
+    write, delete, drop, schema change, LOAD  ->  every WriteGuard  ->  executed
     view  <-  the last ViewLayer  <-  ...  <-  the first ViewLayer  <-  the database's own view
 
-A database without guards and layers has empty lists, and does nothing for them. Both are set before the database is
-used. Guards and layers are thread-safe.
+Without guards and layers, the lists are empty and cost nothing. Both are set before the database is used. Guards and
+layers must be thread-safe.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from saros_storage.schema import SchemaChange
 
 
 class WriteGuard(Protocol):
-    """Refuses writes. The checks raise StorageError or UserMistake, whose message says why."""
+    """A guard that can refuse writes. Its checks raise StorageError or UserMistake with the reason."""
 
     @property
     def change_lock(self) -> AbstractContextManager[object]:
-        """Held while a change of the schema is checked and carried out; re-entrant."""
+        """The lock to hold while a schema change is checked and applied; reentrant."""
         ...
 
     def check_rows(self, devices: Iterable[str]) -> None:
-        """Check rows of these devices."""
+        """Check a write of rows of these devices."""
         ...
 
     def check_changes(self, changes: Iterable[SchemaChange]) -> None:
-        """Check series that are to be created or altered."""
+        """Check schema changes."""
         ...
 
     def check_deletion(self, patterns: Sequence[str]) -> None:
@@ -39,23 +39,23 @@ class WriteGuard(Protocol):
         ...
 
     def check_file(self, path: str) -> None:
-        """Check a TsFile that is to be loaded."""
+        """Check a LOAD of a TsFile."""
         ...
 
 
 class ViewLayer(Protocol):
-    """Shows more, or other, data than the database has itself. `below` opens the view that it lies over."""
+    """A layer that adds to, or replaces, the data of a database in views. `below` opens the view under the layer."""
 
     def view(self, below: Callable[[], ReadView]) -> ReadView:
-        """Open the layer's view; closing it closes the one below."""
+        """Open the layer's view; closing it also closes the one below."""
         ...
 
     def hold(self, below: Callable[[], ReadView]) -> ReadView:
-        """Open a view for many statements, all as of the present moment."""
+        """Open a view for many statements, which all read the same snapshot."""
         ...
 
     def problems(self) -> tuple[str, ...]:
-        """Problems with the layer's data, for operators."""
+        """Return the problems with the layer's data, for operators."""
         ...
 
 
@@ -69,7 +69,7 @@ def change_locks(guards: Sequence[WriteGuard]) -> Iterator[None]:
 
 
 def layered_view(layers: Sequence[ViewLayer], own: Callable[[], ReadView]) -> ReadView:
-    """Open the view of all layers over the database's own."""
+    """Open a view with all layers on top of the database's own view."""
     opened = own
     for layer in layers:
         opened = partial(layer.view, opened)
@@ -77,7 +77,7 @@ def layered_view(layers: Sequence[ViewLayer], own: Callable[[], ReadView]) -> Re
 
 
 def layered_hold(layers: Sequence[ViewLayer], own: Callable[[], ReadView]) -> ReadView:
-    """The same for many statements."""
+    """Open a view like `layered_view`, for many statements."""
     opened = own
     for layer in layers:
         opened = partial(layer.hold, opened)
@@ -85,5 +85,5 @@ def layered_hold(layers: Sequence[ViewLayer], own: Callable[[], ReadView]) -> Re
 
 
 def layer_problems(layers: Sequence[ViewLayer]) -> tuple[str, ...]:
-    """The problems of all layers."""
+    """Return the problems of all layers."""
     return tuple(problem for layer in layers for problem in layer.problems())

@@ -1,13 +1,13 @@
 """A region: the data and schema of one group on one node. It applies entries that its owner has already logged.
 
     take_effect(index, mutation)   under the lock, in the log's order: schema tree, MemTables, tombstones
-    view      snapshots of all partitions          a reader's picture, unchanged by what comes later
-    flush     MemTables become files               in the background (`flusher`), or at once when asked for
+    view      snapshots of all partitions          immutable: later entries do not change them
+    flush     write MemTables to files             in the background (`flusher`), or immediately on request
 
 A `Store` is a region with its own log. In a cluster, a region is the state machine of a replica, and Raft is its log.
-The region sees its log only through the `Journal` interface, which it tells what the log need not keep any longer.
+The region knows its log only as a `Journal`, which it tells which entries are no longer needed.
 
-Thread-safe. Methods marked "under the lock" may be called only by the owner, who holds the lock.
+Thread-safe. Methods marked "under the lock" may be called only by the owner while it holds the lock.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NO_RULES = TtlRules()
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """What a store or a region holds; sizes in bytes. `problems` are sentences for the administrator."""
+    """Figures of a store or a region; sizes in bytes. `problems` are sentences for the administrator."""
 
     databases: int
     devices: int
@@ -60,17 +60,17 @@ class StoreStatus:
     log_bytes: int
     views: int
     problems: tuple[str, ...]
-    #: Of late rows, which overlap other files as a rule.
+    #: Files with late rows, which usually overlap other files.
     unsequence_files: int = 0
     unsequence_file_bytes: int = 0
-    #: Of the partition that has most.
+    #: The largest number of files in one partition.
     partition_files_max: int = 0
-    #: Bytes of files that MemTables became, since the start.
+    #: Bytes that flushes have written since the start.
     flushed_bytes: int = 0
 
 
 class Region:
-    """See the module."""
+    """The partitions and the schema of a group on this node, with their flusher and compaction."""
 
     def __init__(
         self,
@@ -87,8 +87,9 @@ class Region:
     ) -> None:
         """Load the region in `folder`; `schema` includes all entries up to `schema_index`. Raises CorruptFile.
 
-        `compactor`: None disables compaction. `latest`: None if the views of this region are made elsewhere. `pacer`:
-        of flushes that can wait; None: without rests.
+        compactor  None disables compaction
+        latest     the cache for views; None if views of this region are made by another object
+        pacer      slows down flushes that are not urgent; None: no pauses
         """
         self._folder = folder
         self._options = options
@@ -99,18 +100,18 @@ class Region:
         self._latest = latest
         self._compactor = compactor
         self._pacer = pacer or Pacer(0)
-        #: Guards everything; notified whenever something was flushed or went wrong.
+        #: Guards all state; notified after every flush and failure.
         self.lock = threading.Condition()
         self._views = 0
         self._closed = False
-        #: Whether the rules of TTL are no older than those that held before the start.
+        #: True once replay has restored the TTL rules that were in effect before the start.
         self._rules_hold = False
         self.staging = Staging(folder, disk, self.report_corrupt)
         self.partitions = Partitions(options.time_partition_interval, schema, schema_index, self._partition_folder)
         self._load_partitions()
 
     def start(self, journal: Journal) -> None:
-        """Start flushing; call this before the first entry takes effect."""
+        """Start the flusher. Call this before the first entry takes effect."""
         self._journal = journal
         self._flusher = Flusher(
             self._options,
@@ -140,13 +141,13 @@ class Region:
         self._flusher.start()
 
     def enable_expiry(self) -> None:
-        """All entries from before the start have taken effect, so expired data may be removed."""
+        """Allow the removal of expired data. Call this once all entries from before the start have taken effect."""
         with self.lock:
             self._rules_hold = True
             self._flusher.expire_soon()
 
     def start_compacting(self) -> None:
-        """Start compacting; call this after `start` and after any drop of databases without `flusher.folders` held."""
+        """Start compaction. Call this after `start`, and after replayed drops, which do not hold `flusher.folders`."""
         if self._compactor is not None:
             self._compactor.add(self._ground)
 
@@ -160,7 +161,8 @@ class Region:
     def _load_partitions(self) -> None:
         names = self._disk.list(self._folder)
         if any(name.startswith(TRASH_PREFIX) for name in names):
-            # Whoever was killed here may not have made it durable: a power cut would give back half of a partition.
+            # If the process was killed here, the renaming may not be durable: a power cut would then bring back a
+            # partition that is half removed.
             self._disk.sync_folder(self._folder)
         for name in names:
             folder = os.path.join(self._folder, name)
@@ -186,7 +188,7 @@ class Region:
 
     @property
     def closed(self) -> bool:
-        """Whether the region has been told to stop."""
+        """True once the region has begun to close."""
         return self._closed
 
     @property
@@ -197,7 +199,7 @@ class Region:
     # ------------------------------------------------------------------ entries, under the lock
 
     def take_effect(self, index: int, mutation: Mutation, spared: Chosen = nothing) -> None:
-        """Apply a checked entry. Its deletions and drops skip the partitions that are `spared`."""
+        """Apply a checked entry. Its deletions and drops skip the `spared` partitions."""
         dropped = self.partitions.apply(index, mutation, spared)
         for staged in mutation.loads:
             self.staging.reserve_name(staged.name)
@@ -217,19 +219,19 @@ class Region:
         The deletion has taken effect even if this fails. Its entry must stay in the log until the folders are gone.
         """
         try:
-            # Else a power cut could take the deletion back, and not all of the files.
+            # Otherwise a power cut could undo the deletion, after some of the files are gone.
             self._journal.sync_due()
             self._remove_folders(dropped)
         except (OSError, StorageError) as error:
             self._flusher.give_up(error)
 
     def sweep_staged(self) -> None:
-        """Remove staged files that no LOAD needs: once, after the log is replayed."""
+        """Remove staged files that no LOAD needs. Call this once, after the log was replayed."""
         with self.lock:
             self.staging.sweep({loaded.staged.name for partition in self.partitions for loaded in partition.loaded})
 
     def freeze_large(self) -> None:
-        """Freeze full MemTables, and the largest one if all of them together hold too much."""
+        """Freeze full MemTables, and the largest one if their total size is too large."""
         for partition in self.partitions.take_touched():
             active = partition.active
             if active is not None and active.bytes >= self._options.memtable_bytes_max:
@@ -240,7 +242,7 @@ class Region:
             self._freeze_largest()
 
     def _freeze_largest(self) -> None:
-        """Freeze the largest MemTable, unless a flush is already under way."""
+        """Freeze the largest MemTable, unless a flush is already in progress."""
         largest = max(self.partitions, key=_active_bytes, default=None)
         if largest is not None and _active_bytes(largest) and not self._flusher.busy:
             self._flusher.freeze(largest)
@@ -260,10 +262,10 @@ class Region:
         if problem is not None:
             raise StorageError(f"flushing to {self._folder} failed: {problem}; restart after checking the disk")
 
-    # ------------------------------------------------------------------ partitions that come and go
+    # ------------------------------------------------------------------ partitions that move between groups
 
     def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
-        """A partition moves here at entry `index`; until its files arrive, older data is read at its former place.
+        """Add a partition that moves here at entry `index`. Until its files arrive, `underlay` serves its older data.
 
         Under the lock.
         """
@@ -272,14 +274,14 @@ class Region:
     def arrive(self, keys: Collection[Key], capture: Checkpoint, folder: str) -> None:
         """Install the files of partitions that move here: those of `capture`, named by number in `folder`.
 
-        Idempotent: partitions that were dropped meanwhile, or are installed already, are skipped. A partition that is
-        not in the capture was empty. Raises CorruptFile, OSError, StoreClosed; then none is installed.
+        Idempotent: partitions that were dropped meanwhile, or are already installed, are skipped. A partition that is
+        not in the capture was empty. Raises CorruptFile, OSError, StoreClosed; no partition is installed then.
         """
         with self._flusher.folders:
             with self.lock:
                 self.check_open()
                 coming = [p for p in self.partitions if p.key in keys and p.underlay is not None]
-            self._journal.sync_due()  # entries that opened partitions must not be lost when their manifests are not
+            self._journal.sync_due()  # if the manifests are durable, the entries that added the partitions must be, too
             linked = link_arrived(self._disk, coming, capture, folder, self.report_corrupt)
             arrived = list(zip(coming, linked, strict=True))
             with self.lock:
@@ -293,14 +295,14 @@ class Region:
                 self._compact(partition)
 
     def release(self, chosen: Chosen, index: int) -> None:
-        """Remove the chosen partitions, which moved away at entry `index`, unless they have come back since.
+        """Remove the chosen partitions, which moved away at entry `index`, unless they have moved back since.
 
-        Under the lock, and `flusher.folders`.
+        Under the lock and `flusher.folders`.
         """
         self._remove_folders(self.partitions.release(chosen, index))
 
     def _remove_folders(self, partitions: Iterable[Partition]) -> None:
-        """Remove folders of partitions with one sync for each database, since entries wait for it to be applied."""
+        """Remove the folders of partitions, with one sync for each database, because later entries wait for it."""
         trash: list[str] = []
         parents: dict[str, None] = {}
         for partition in partitions:
@@ -319,7 +321,7 @@ class Region:
             self._disk.remove_tree(path)
 
     def keep_for_views(self) -> None:
-        """Open all files that views may still read: the region's folder is about to be removed."""
+        """Open all files that views may still read. Call this before the region's folder is removed."""
         with self.lock:
             for partition in self.partitions:
                 self._keep_for_views(partition)
@@ -328,7 +330,7 @@ class Region:
         if self._views:
             for file in partition.files:
                 assert isinstance(file.access, LazyFile)
-                with suppress(CorruptFile, UnsupportedFile):  # whoever reads it will be told
+                with suppress(CorruptFile, UnsupportedFile):  # queries that read the file report the error
                     file.access.open()
 
     # ------------------------------------------------------------------ memory, flushing
@@ -342,15 +344,15 @@ class Region:
             while self.partitions.memory_bytes > limit:
                 self.check_open()
                 self.raise_problem()
-                # The flusher may have been busy when the last entry came, and idle since: nobody else would wake it.
+                # If the flusher was busy when the last entry arrived and is idle now, nothing else would wake it.
                 self._freeze_largest()
                 self.lock.wait()
 
     def flush(self, databases: Sequence[str] | None = None, *, gently: bool = False) -> None:
-        """Flush the MemTables (of these databases) to files, and wait for it. Raises DiskFull, LogFailed.
+        """Flush the MemTables (of these databases) to files, and wait until they are flushed.
 
-        The log's entries are then durable as well: an entry that only changed the schema is in no TsFile. `gently`:
-        the flusher rests in between, for the benefit of everything else.
+        Also makes the entries of the log durable, since schema changes are not in a TsFile. `gently` makes the flusher
+        pause in between, to leave resources to other work. Raises DiskFull, LogFailed.
         """
         with self.lock:
             self.check_open()
@@ -358,7 +360,7 @@ class Region:
             self._journal.sync_due()
 
     def flush_chosen(self, chosen: Chosen, *, gently: bool = False) -> None:
-        """The same for the chosen partitions, where needed. Raises DiskFull."""
+        """Flush the MemTables of the chosen partitions, and wait until they are flushed. Raises DiskFull."""
         with self.lock:
             self.check_open()
             wanted = [p for p in self.partitions if p.first_unflushed is not None and chosen(*p.key)]
@@ -367,7 +369,7 @@ class Region:
     def _flush(self, wanted: Sequence[Partition], *, gently: bool) -> None:
         for partition in wanted:
             self._flusher.freeze(partition, gently=gently)
-        # What is frozen later, while others write on, is not waited for: that might never end.
+        # Do not wait for MemTables that are frozen later: under continuous writes, that might never end.
         last = [partition.immutable[-1:] for partition in wanted]
         while any(
             self._flusher.is_waiting(p) and (not m or m[0] in p.immutable) for p, m in zip(wanted, last, strict=True)
@@ -378,14 +380,14 @@ class Region:
 
     @property
     def is_loading(self) -> bool:
-        """Whether a loaded file still waits to be moved to its place. Under the lock."""
+        """True if a loaded file was not moved to its partition yet. Under the lock."""
         return any(partition.loaded for partition in self.partitions)
 
     def capture(self, chosen: Chosen) -> Checkpoint:
-        """The current content of the files of the chosen partitions; see `checkpoint.checkpoint`.
+        """Return a checkpoint of the files of the chosen partitions; see `checkpoint.checkpoint`.
 
-        The caller has flushed them, holds `flusher.folders` until the files are linked, and the lock while this runs.
-        Raises CorruptFile if a file is missing.
+        The caller has flushed the partitions, holds the lock during this call, and holds `flusher.folders` until the
+        files are linked. Raises CorruptFile if a file is missing.
         """
         self.check_open()
         taken = [p for p in self.partitions if chosen(*p.key)]
@@ -413,7 +415,7 @@ class Region:
         return [p for name in databases for p in self.partitions.of_database(name)]
 
     def merge(self, databases: Sequence[str] | None, *, full: bool, stopped: Callable[[], bool]) -> None:
-        """Merge files (of these databases) into as few as possible; see `Compactor.merge`."""
+        """Merge the files (of these databases) into as few as possible, as `Compactor.merge` does."""
         with self.lock:
             self.check_open()
             chosen = self._partitions_of(databases)
@@ -423,25 +425,26 @@ class Region:
     # ------------------------------------------------------------------ reading
 
     def view(self) -> LocalReadView:
-        """A snapshot of the region; the caller closes it."""
+        """Return a snapshot of the region; the caller closes it."""
         return LocalReadView(self.pin(), self._cache, self.unpin, self.expiry(), latest=self._latest)
 
     def expiry(self) -> Expiry:
-        """What is expired now."""
+        """Return the TTL rules with the current time."""
         return Expiry(self.schema.ttl, self._clock.now_ns(), self._options.time_unit)
 
     def _final_expiry(self) -> Expiry:
-        """What is expired and may be removed: not what a rule expires that a pending entry might still extend.
+        """Return the rules by which expired data may be removed.
 
-        Nor what is expired only because the clock has jumped: it may be set back.
+        They exclude rules that a pending entry of the log might still extend. Their time ignores forward jumps of the
+        clock, because the clock may be set back.
         """
         expiry = replace(self.expiry(), now_ns=self._removal_clock.now_ns())
         return expiry if self._rules_hold else replace(expiry, rules=_NO_RULES)
 
     def expire(self) -> None:
-        """Remove files whose points are all expired, and wait for it. The flusher also does so from time to time.
+        """Remove the files whose points are all expired, and wait until they are removed.
 
-        Raises StorageError; the next call then removes the rest.
+        The flusher does the same periodically. Raises StorageError; the next call removes the remaining files.
         """
         try:
             self._flusher.expire()
@@ -449,7 +452,7 @@ class Region:
             raise StorageError(f"expired files of {self._folder} cannot be removed: {error}") from error
 
     def pin(self) -> Mapping[str, Sequence[PartitionSnapshot]]:
-        """Pin what can be read now, by database; the caller must `unpin` it."""
+        """Pin the current snapshots of all partitions, by database; the caller must call `unpin`."""
         with self.lock:
             self.check_open()
             self._views += 1
@@ -474,10 +477,10 @@ class Region:
                         self._flusher.set_aside(partition, path)
                         return
 
-    # ------------------------------------------------------------------ looking, closing
+    # ------------------------------------------------------------------ status, closing
 
     def status(self, log_bytes: int) -> StoreStatus:
-        """Figures of now."""
+        """Return the current figures; `log_bytes` is the size of the log."""
         with self.lock:
             partitions = list(self.partitions)
             problems = [f"{name} was set aside: {why}" for p in partitions for name, why in p.manifest.set_aside]
@@ -501,12 +504,12 @@ class Region:
             )
 
     def partition_counts(self) -> list[tuple[str, int]]:
-        """Databases that have partitions here, and how many."""
+        """Return the databases with partitions in this region, and the number of their partitions."""
         with self.lock:
             return self.partitions.counts()
 
     def activity(self) -> list[PartitionActivity]:
-        """Of all partitions, until now."""
+        """Return the cumulative activity of all partitions."""
         with self.lock:
             return [
                 PartitionActivity(*p.key, p.activity.written, p.activity.read, sum(file.size for file in p.files))
@@ -514,20 +517,20 @@ class Region:
             ]
 
     def partition_status(self) -> list[PartitionStatus]:
-        """All partitions and their files."""
+        """Return the status of all partitions and their files."""
         interval = self._options.time_partition_interval
         with self.lock:
             self.check_open()
             return [status_of(partition, interval) for partition in self.partitions]
 
     def blocked_by(self) -> str | None:
-        """Why nothing can be written at the moment, or None."""
+        """Return the reason why writes are currently refused, or None."""
         if self._closed:
             return "the store is closed"
         return None if self._flusher.problem is None else f"flushing stopped: {self._flusher.problem}"
 
     def refuse_all(self) -> bool:
-        """The first step of closing: nothing begins any more. False if it was done before."""
+        """Refuse new work: the first step of closing. Return False if this was done before."""
         with self.lock:
             if self._closed:
                 return False
@@ -536,13 +539,13 @@ class Region:
             return True
 
     def stop(self) -> None:
-        """The second step: end flusher and compaction. What is in memory stays in the log."""
+        """Stop the flusher and compaction: the second step of closing. Data in MemTables stays in the log."""
         if self._compactor is not None:
             self._compactor.remove(self._ground)
         self._flusher.stop()
 
     def check_open(self) -> None:
-        """Raise StoreClosed after the end."""
+        """Raise StoreClosed if the region has begun to close."""
         if self._closed:
             raise StoreClosed("the store is closed")
 

@@ -2,15 +2,15 @@
 
     write / delete / change_schema
         check, append to the log, queue            under the lock
-        wait until the log has it                  without the lock; one fsync for all who wait
+        wait until the log has it                  without the lock; one fsync for all waiting writers
         take effect, in the log's order            under the lock (`Region.take_effect`)
 
-So a write becomes visible only after the log has it, and an entry that the log refused because the disk is full never
-takes effect. A schema change holds the lock while it waits for the log, so that later writes are checked against the
-changed tree.
+A write therefore becomes visible only once it is in the log, and an entry that the log refused because the disk is full
+never takes effect. A schema change holds the lock while it waits for the log, so that later writes are checked against
+the changed tree.
 
 Writers block (and do not fail) while MemTables hold more than `memtables_total_bytes_max`, unless the disk is full.
-Thread-safe. After a crash `open` recovers every acknowledged write, as far as the durability in the options promises.
+Thread-safe. After a crash, `open` recovers every acknowledged write, as far as the option `durability` promises.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ from saros_storage.scan.reading import ReadView, TimeRange
 from saros_storage.scan.snapshot import PartitionSnapshot, everything
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 
-#: The group of a store's entries in the log.
+#: The group number of a store's entries in the log.
 _GROUP = 0
 
 
 class QueuedWrite:
-    """A write in the log's queue."""
+    """A write in the queue of the log."""
 
     __slots__ = ("_store", "_ticket")
 
@@ -69,7 +69,7 @@ class QueuedWrite:
         self._ticket = ticket
 
     def wait(self, seconds: float) -> bool:  # noqa: ARG002 (the log's fsync holds up all writers alike)
-        """Return when the write has taken effect. False: the log did not accept it."""
+        """Wait until the write has taken effect. Return False if the log refused it."""
         try:
             self._store.await_ticket(self._ticket)
         except StorageError:
@@ -78,10 +78,10 @@ class QueuedWrite:
 
 
 class Store:
-    """See the module. Made by `open`."""
+    """A database in a folder of this process: a region and its log. Made by `open`."""
 
     def __init__(self, folder: str, options: StoreOptions, disk: Disk, clock: Clock, owner: FolderLock | None) -> None:
-        """Load everything. Raises the same errors as `open`. `owner`: None on a disk of its own."""
+        """Load the folder; `owner` is its lock, or None if the disk is private. Raises as `open` does."""
         self._folder = folder
         self._options = options
         self._disk = disk
@@ -90,15 +90,15 @@ class Store:
         #: See `layers`.
         self.write_guards: Sequence[WriteGuard] = ()
         self.view_layers: Sequence[ViewLayer] = ()
-        #: Entries that are in the log's queue or in the log, and have not taken effect.
+        #: Entries in the log or its queue that have not taken effect.
         self._pending: deque[tuple[tuple[int, int], Mutation]] = deque()
         self._fitting = TabletValidator()
         check_node_file(folder, options, disk)
         schema, schema_index = load_schema(disk, os.path.join(folder, SCHEMA_FILE))
         self._schema_saved = schema_index
-        #: When the last mark of time was logged.
+        #: The time of the last clock mark in the log.
         self._marked_ns = 0
-        #: What backups copy.
+        #: Checkpoints for backups.
         self.shelf = CheckpointRegistry(os.path.join(folder, SNAPSHOTS_FOLDER), disk, clock)
         self._archive = LogArchive(os.path.join(folder, ARCHIVE_FOLDER), disk, options.log_archive_bytes)
         groups = os.path.join(folder, GROUP_FOLDER)
@@ -120,7 +120,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str, options: StoreOptions, disk: Disk, clock: Clock) -> Self:
-        """The store in `folder`, made if it is new; the process owns the folder until `close`.
+        """Open the store in `folder`, or create it; the process owns the folder until `close`.
 
         Raises FolderInUse, CorruptFile (log, schema or a manifest), StorageError 2015 (newer format), 2004 (options
         that differ from the folder's).
@@ -135,9 +135,9 @@ class Store:
 
     @classmethod
     def open_snapshot(cls, folder: str, options: StoreOptions, disk: MemoryDisk, clock: Clock) -> Self:
-        """The store in a snapshot of a folder, recovered like the folder itself. All that it writes stays in memory.
+        """Open a store in a snapshot of a folder, with the same recovery as `open`. Its writes stay in memory.
 
-        Raises the same errors as `open`, but for FolderInUse.
+        Raises as `open` does, except FolderInUse.
         """
         return cls(folder, options, disk, clock, None)
 
@@ -170,14 +170,14 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> None:
-        """Apply changes, all or none; not for deletions (see `delete_series`). Raises UserMistake."""
+        """Apply changes, all or none. Not for deletions, which `delete_series` does. Raises UserMistake."""
         with change_locks(self.write_guards):
             for guard in self.write_guards:
                 guard.check_changes(changes)
             self.change_schema_unguarded(changes)
 
     def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
-        """The same for a room whose guard would refuse it."""
+        """Apply changes as `change_schema` does, without the guards, for the room that has set a guard."""
         with self._lock:
             self._region.check_open()
             changes = self.schema.numbered(changes)
@@ -194,7 +194,7 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> None:
-        """Write batches, all or none, after the schema changes that they need. Views taken afterwards show them.
+        """Write batches, all or none, after the schema changes that they need. Later views contain them.
 
         Raises UserMistake (unknown series 508, other type 507, time out of range 2007), DiskFull, LogFailed.
         """
@@ -223,16 +223,16 @@ class Store:
             guard.check_rows([frame.head.device for frame in frames])
 
     def _enqueue(self, frames: Sequence[TabletFrame]) -> tuple[int, int]:
-        """Check rows of known series, and put them into the log's queue; under the lock. Raises StorageError."""
+        """Check rows of existing series, and append them to the log's queue. Under the lock. Raises StorageError."""
         self._check_rows(frames)
         return self._append(Mutation((), (), self._fitting.place(frames, self.schema)))
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
-        """See `Database.numbered`: one log needs no numbers."""
+        """Return the request unchanged: a single log needs no sequence numbers. See `Database.numbered`."""
         return request
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[QueuedWrite | None]:
-        """Queue writes, each by itself; None: `write` would refuse it, or cannot write it now.
+        """Queue writes individually. The result is None for a write that `write` would refuse, or could not write now.
 
         See `Database.submit_writes`.
         """
@@ -257,7 +257,7 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> None:
-        """Delete the points in `time` of all series that match a pattern; later writes stay."""
+        """Delete the points in `time` of all series that match a pattern; later writes are kept."""
         for guard in self.write_guards:
             guard.check_deletion(patterns)
         for pattern in patterns:
@@ -271,7 +271,7 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> int:
-        """Delete series and their points; returns the number of series."""
+        """Delete the series that match a pattern with their points; return the number of series."""
         with change_locks(self.write_guards), self._lock:
             for guard in self.write_guards:
                 guard.check_deletion([pattern])
@@ -305,10 +305,10 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> int:
-        """Load a TsFile as if its points were written now, all or nothing; returns the number of files it became.
+        """Load a TsFile as if its points were written now, all or none; return the number of files it was split into.
 
-        Durable when it returns, whatever `durability` says. Raises UserMistake (2051 for the file; 507, 509, 511, 2007
-        for its content), CorruptFile, UnsupportedFile, DiskFull.
+        Durable on return, regardless of the option `durability`. Raises UserMistake (2051 for the file; 507, 509, 511,
+        2007 for its content), CorruptFile, UnsupportedFile, DiskFull.
         """
         with self._lock:
             self._region.check_open()
@@ -329,7 +329,7 @@ class Store:
         try:
             self._log_load(load)
         except LogFailed:
-            raise  # whether the entry is in the log, the next start will see: the staged files stay
+            raise  # the next start finds out whether the entry is in the log, so the staged files stay
         except StorageError:
             load.cancel()
             raise
@@ -350,7 +350,7 @@ class Store:
     # ------------------------------------------------------------------ entries
 
     def _commit(self, mutation: Mutation) -> None:
-        """Log a checked entry and apply it, holding the lock throughout; see the module."""
+        """Log a checked entry and apply it, and hold the lock all the time, as the module describes."""
         with self._lock:
             self._region.check_open()
             ticket = self._append(mutation)
@@ -385,11 +385,12 @@ class Store:
         self._pending = deque(item for item in self._pending if item[0] != ticket)
 
     def _take_effect(self, ticket: tuple[int, int]) -> None:
-        """Apply all entries up to one that is in the log."""
+        """Apply all entries up to this one, which is in the log."""
         index, round_ = ticket
         while self._pending:
             (number, its_round), mutation = self._pending[0]
-            # What a full disk took back may stand in front, with a number that is given again, or was not yet.
+            # Entries that the log has discarded because the disk was full may be first in the queue. Their numbers may
+            # have been assigned again, or may be beyond `index`.
             is_lost = its_round != round_ and self._log.is_lost((number, its_round))
             if not is_lost and number > index:
                 break
@@ -415,7 +416,7 @@ class Store:
             index = self._region.partitions.schema_index
             dump = self.schema.dump() if index > self._schema_saved else None
         if dump is not None:
-            # Else a power cut could leave a schema that knows entries which the log has lost.
+            # Otherwise a power cut could leave a schema that includes entries which the log has lost.
             self._log.sync_due()
             path = os.path.join(self._folder, SCHEMA_FILE)
             self._disk.make_folder(os.path.dirname(path))
@@ -438,17 +439,17 @@ class Store:
         full: bool = False,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Merge the files of these databases into as few as possible; returns when that is done, or when `stopped`.
+        """Merge the files of these databases into as few as possible; return when that is done, or when `stopped`.
 
         `full`: also rewrite files that contain deleted points. Raises DiskFull, StoreClosed.
         """
         self._region.merge(databases, full=full, stopped=stopped)
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
-        """Capture the whole store on the shelf for a backup, with the log that follows it.
+        """Create a checkpoint of the whole store for a backup, with the log after it.
 
-        The last record of the log is always included. `since`: also include the log from this record on, or what
-        remains of it. Raises DiskFull, CorruptFile.
+        The last record of the log is always included. `since`: also include the log from this record on, as far as it
+        still exists. Raises DiskFull, CorruptFile.
         """
         while True:
             self._region.flush_chosen(everything)
@@ -457,7 +458,10 @@ class Store:
                 return frozen
 
     def _checkpoint_flushed(self, since: int | None) -> CheckpointSet | None:
-        """None if a LOAD came in between: the captured log would include its entry, but not its file."""
+        """Create a checkpoint of the flushed store, or return None if a LOAD has interfered.
+
+        The captured log would then include the entry of the LOAD, but not its file.
+        """
         with self._region.flusher.folders:
             with self._lock:
                 if self._region.is_loading:
@@ -471,11 +475,11 @@ class Store:
         return CheckpointSet(unit, options.time_partition_interval, True, capture.schema, (id_,), (capture,))
 
     def _segments(self, first: int, last: int) -> list[tuple[str, int]]:
-        """The segments with records from `first` to `last`, both in the log and in the archive for backups."""
+        """Return the segments with records from `first` to `last`, from the log and from the archive for backups."""
         live = self._log.segments()
-        numbers = {number for _, number in live}  # one that is just leaving the log may be in both
+        numbers = {number for _, number in live}  # a segment that is just leaving the log may be in both
         found = [*(segment for segment in self._archive.segments() if segment[1] not in numbers), *live]
-        ends = [*(number for _, number in found[1:]), last + 2][: len(found)]  # of an empty log, none
+        ends = [*(number for _, number in found[1:]), last + 2][: len(found)]  # empty for an empty log
         return [s for s, end in zip(found, ends, strict=True) if end > first and s[1] <= last]
 
     def read_point(
@@ -484,31 +488,31 @@ class Store:
         horizon: ReadHorizon | None = None,  # noqa: ARG002
         deadline_ns: int | None = None,  # noqa: ARG002
     ) -> ReadPoint:
-        """See `Database.read_point`: one replica is always current."""
+        """Return the current read point: a single replica is always current. See `Database.read_point`."""
         return HERE
 
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:  # noqa: ARG002
-        """See `Database.catch_up`: nothing is ever to be asked."""
+        """Return False: a single replica never waits for others. See `Database.catch_up`."""
         return False
 
     def finish_schema_read(self, point: ReadPoint) -> None:
-        """See `Database.finish_schema_read`: all readers see the same schema."""
+        """Do nothing: all readers see the same schema. See `Database.finish_schema_read`."""
 
     def view(self, point: ReadPoint = HERE, sources: Sources = None) -> ReadView:  # noqa: ARG002
-        """A snapshot of the store; the caller closes it."""
+        """Return a snapshot of the store; the caller closes it."""
         return layered_view(self.view_layers, self._region.view)
 
     def hold(self, point: ReadPoint = HERE) -> ReadView:  # noqa: ARG002
-        """See `Database.hold`: a view is a snapshot of the moment at which it is made."""
+        """Return a snapshot for many statements; every view is one. See `Database.hold`."""
         return layered_hold(self.view_layers, self._region.view)
 
     def view_of(self, partitions: Mapping[str, Sequence[PartitionSnapshot]], scope: Hashable) -> ReadView:
-        """A view of partitions that are not the store's, with its caches and TTL. `scope`: see `LocalReadView`."""
+        """Return a view of other partitions, with the store's caches and TTL. `scope`: see `LocalReadView`."""
         expiry = self._region.expiry()
         return LocalReadView(partitions, self._cache, _nothing, expiry, latest=self._latest, scope=scope)
 
     def status(self) -> StoreStatus:
-        """Current figures."""
+        """Return the current figures."""
         found = self._region.status(self._log.size_bytes)
         problem = self._compactor.problem
         problems = (*found.problems, *(() if problem is None else (problem,)), *layer_problems(self.view_layers))
@@ -530,11 +534,11 @@ class Store:
         self._latest.clear()
 
     def partitions(self) -> list[PartitionStatus]:
-        """All partitions and their files."""
+        """Return the status of all partitions and their files."""
         return self._region.partition_status()
 
     def blocked_by(self) -> str | None:
-        """Why writes are currently refused, or None."""
+        """Return the reason why writes are currently refused, or None."""
         return self._log.blocked_by() or self._region.blocked_by()
 
     def close(self) -> None:
@@ -553,7 +557,7 @@ class Store:
 
 
 def _nothing() -> None:
-    """Files that are not the store's stay for as long as they are open."""
+    """Do nothing when a view of other partitions closes: their open files exist until they are closed."""
 
 
 @contextmanager
@@ -568,7 +572,7 @@ def _disk_errors(path: str) -> Iterator[None]:
 
 
 def _frame_of(tablet: Tablet) -> TabletFrame | None:
-    """Return the tablet's frame; None: it has no rows, or `write` refuses it."""
+    """Return the tablet's frame; None if it has no rows, or if `write` would refuse it."""
     try:
         frames = frames_of([tablet], joined=True)
     except UserMistake:

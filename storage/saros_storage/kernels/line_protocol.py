@@ -472,7 +472,7 @@ def _name_fields(
     spans: Int64Array,
     state: Int64Array,
 ) -> bool:
-    """Number the names of the fields from `first` on that have no number yet; return False if the table is full."""
+    """Assign numbers to the names of the fields from `first` on; return False if the table is full."""
     for field in range(first, state[FIELDS]):
         record = field * FIELD_WORDS
         if fields[record + NAME] >= 0:
