@@ -1,4 +1,4 @@
-"""A console on a folder that this process opens: served on a free port of this machine, to one browser.
+"""The console of an embedded database: opens a folder, and serves it on a local port to one browser.
 
 opened --link: a ticket in its fragment--> the browser's cookie --> requests --> close
 """
@@ -19,10 +19,10 @@ _GRACE_SECONDS = 2.0
 
 
 class EmbeddedConsole:
-    """An open folder and its console."""
+    """An open folder with its console."""
 
     def __init__(self, folder: str, port: int = 0) -> None:
-        """Open the folder and serve it; `port` 0: any free one. Raises StorageError, ConfigurationError."""
+        """Open the folder and serve it; `port` 0: any free port. Raises StorageError, ConfigurationError."""
         self._api = ClientApi(folder, SystemClock())
         try:
             self._browsers = BrowserSessions(self._api, secure=False, is_sealed=True)
@@ -39,10 +39,10 @@ class EmbeddedConsole:
         return Observation(api.node, NodeCollector(api.node, figures, folder)).routes()
 
     def link(self) -> str:
-        """Return a link that lets one browser in, once. A fragment is not sent to servers, and not logged."""
+        """Return a link that admits one browser, once. Its ticket is in the fragment, which is not sent or logged."""
         return f"{self._service.url}/console/#ticket={self._browsers.issue_ticket()}"
 
     def close(self) -> None:
-        """End the service and close the folder."""
+        """Stop the service, and close the folder."""
         self._service.stop(_GRACE_SECONDS)
         self._api.close()

@@ -1,6 +1,6 @@
 """A server in the foreground: the process that `saros start` runs, with the command line of `saros start`.
 
-`python -m saros_server ARGUMENTS` runs it; so do `saros start --foreground` and the server of a Spark job.
+`python -m saros_server ARGUMENTS`, `saros start --foreground`, and Spark jobs run it as well.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from saros_server.config.data_folder import TLS_FOLDER, reason
 from saros_storage.base.errors import StorageError
 from saros_wire.protocol import DEFAULT_HTTP_PORT, DEFAULT_PORT
 
-#: What keeps a server from starting.
+#: The errors that prevent a server from starting.
 REFUSALS = (ConfigurationError, StorageError, OSError)
 _DEFAULTS = "Other options come from the folder's saros.toml or SAROS_... in the environment: see saros config."
 #: Files of the server are readable by its user only.
@@ -38,17 +38,17 @@ _UMASK = 0o077
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The options of a server and the security that they ask for."""
+    """The checked options of a server, and its security settings."""
 
     folder: str
     configuration: Configuration
     security: Security
-    #: Somebody has chosen the port of HTTP.
+    #: True if the HTTP port was configured, and is not the default.
     is_http_required: bool
 
     @property
     def warning(self) -> str:
-        """What is unsafe about a server with these options, for its operator; empty if nothing is."""
+        """A warning to the operator if a server with these options is unsafe; otherwise empty."""
         authenticated = self.security.authentication or has_users(self.folder)
         clustered = Path(self.folder, CLUSTER_FILE).exists()
         host = self.configuration.listen_host
@@ -56,19 +56,22 @@ class Prepared:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve a folder until the process is told to stop. Return 0 then, 1 if it cannot start, 2 for wrong use."""
+    """Serve a folder until the process is told to stop.
+
+    Return 0, or 1 if the server cannot start. Exits with status 2 for wrong arguments.
+    """
     return serve(parse(arguments))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line of `saros start`, and keep files that this process creates to its user."""
+    """Parse the command line of `saros start`. Make files of this process accessible only to its user."""
     options = parser().parse_args(arguments)
     os.umask(_UMASK)
     return options
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Serve in this process. Return as `main`."""
+    """Serve in this process until it is told to stop. Return 0, or 1 if the server cannot start."""
     from saros_server.process.logs import write_json_lines
     from saros_server.server import Server
 
@@ -95,7 +98,7 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def prepare(options: argparse.Namespace) -> Prepared:
-    """Load and check the options; create the first user if there must be one. Raises `REFUSALS`."""
+    """Load and check the options; create the first user if login is required and no user exists. Raises `REFUSALS`."""
     given = {
         "listen_host": options.host,
         "listen_port": options.port,
@@ -124,7 +127,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
 
 
 def _with_certificate(configuration: Configuration, folder: str) -> Configuration:
-    """Return the configuration with a certificate made now, if that is asked for and none is given."""
+    """Return the configuration, with a new self-signed certificate if `tls_self_signed` asks for one."""
     hosts = [host.strip() for host in configuration.tls_self_signed.split(",") if host.strip()]
     if configuration.tls_certificate or not hosts:
         return configuration
@@ -137,7 +140,7 @@ def _with_certificate(configuration: Configuration, folder: str) -> Configuratio
 
 
 def write_warning(prepared: Prepared) -> None:
-    """Print the warning of a server's options, if there is one."""
+    """Print the warning about a server's options, if there is one."""
     if prepared.warning:
         sys.stdout.write(f"WARNING: {prepared.warning}\n")
 

@@ -1,7 +1,7 @@
 """A server: the composition root of a node's client API, the listeners of its protocols, and the HTTP service.
 
-Only this module and `embedded_console` name protocols. While a server runs, the folder says where it is served
-(`server_file`). The rules for the address that it may listen on, and for login and TLS there, are in `security`.
+Only this module and `embedded_console` refer to protocols. While a server runs, a file in the folder has its addresses
+(`server_file`). The rules for addresses to listen on, and for login and TLS, are in `security`.
 """
 
 from __future__ import annotations
@@ -40,33 +40,34 @@ from saros_wire.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 
-#: How long running calls may go on after the server was told to stop.
+#: Time for running calls to finish after the server was told to stop.
 _GRACE_SECONDS = 5.0
-#: How long a thread that computes in Python may keep others waiting. A write goes through ten threads on three nodes,
-#: and a flush would add Python's 5 ms to each.
+#: Python's switch interval: how long a computing thread may keep others waiting. A write passes through ten threads on
+#: three nodes, and with Python's default of 5 ms a flush would delay each of them.
 _SWITCH_SECONDS = 0.0005
-#: A server that is this old warms up: one that was started for a moment only does not.
+#: Warm-up begins at this age, so that short-lived servers skip it.
 _COLD_SECONDS = 3.0
-#: Who joins a cluster has nobody to serve yet, and much to do once it is in: it serves when it is warm, or so late.
+#: A node that joins a cluster has no clients yet, and much work once it has joined. It begins to serve when it is warm,
+#: but at the latest after this time.
 _JOINING_SECONDS, _POLL_SECONDS = 10.0, 0.05
-#: A signal that another thread was given does not wake the main one: it looks so often whether there was one.
+#: Polling interval for signals: a signal that the system delivers to another thread does not wake the main thread.
 _LOOK_SECONDS = 0.5
 
 
 class Listener(Protocol):
-    """A port at which clients speak one protocol. It is bound when it is made."""
+    """A listening port. Its constructor binds the port."""
 
     @property
     def address(self) -> str:
-        """The host:port that clients connect to."""
+        """The address for clients, as host:port."""
         ...
 
     def start(self) -> None:
-        """Accept clients."""
+        """Begin to accept clients."""
         ...
 
     def stop(self, grace_s: float) -> None:
-        """Refuse new calls, end running ones after `grace_s`, and return when all have ended that can be ended."""
+        """Refuse new calls, cancel running ones after `grace_s`, and wait for all that can be cancelled."""
         ...
 
 
@@ -78,7 +79,7 @@ def http_routes(observation: list[Route]) -> list[Route]:
 
 
 class Server:
-    """A node that listens: `start`, then `run_until_signalled` or `stop`."""
+    """A node with its listeners. After construction, call `run_until_signalled`, or `start` and `stop`."""
 
     def __init__(
         self,
@@ -94,9 +95,10 @@ class Server:
     ) -> None:
         """Open the database and bind the ports. Raises ConfigurationError, StorageError.
 
-        A node of a cluster listens where its `cluster.json` says.
-        `http_port`: None: there is no HTTP service; 0: any free port. `http_required`: whether the port being taken is
-        an error; otherwise `http_problem` says so.
+        host, port     ignored for a node of a cluster, which listens on the address in its `cluster.json`
+        http_port      None: no HTTP service; 0: any free port
+        http_required  raise if the HTTP port is taken; otherwise serve without HTTP, and set `http_problem`
+        metrics_port   a port for metrics without TLS, on this machine only; None: no such port
         """
         cluster = load_cluster_file(folder, LocalDisk())
         if cluster is not None:
@@ -108,7 +110,7 @@ class Server:
         check_folder(folder)
         self._folder = folder
         self._warning = warning(host, security, authenticated=authenticated, clustered=cluster is not None)
-        #: The operations that clients may ask for.
+        #: The operations for clients.
         self.api = ClientApi(folder, clock or SystemClock(), authentication=authenticated)
         self._listeners: list[Listener] = []
         try:
@@ -124,14 +126,14 @@ class Server:
             self._stop_listening(0.0)
             self.api.close()
             raise
-        #: Whether clients must log in.
+        #: True if clients must log in.
         self.authenticated = authenticated
-        #: host:port that drivers connect to, and the same without TLS, on this machine only.
+        #: The address for drivers as host:port, and an address without TLS that is reachable on this machine only.
         self.address, self._local = client_port.address, client_port.local_address
         self._stopped = threading.Event()
 
     def _certificate(self, security: Security) -> WatchedFiles | None:
-        """Return the certificate of the listeners. Raises ConfigurationError."""
+        """Return the certificate of the listeners, or None without TLS. Raises ConfigurationError."""
         if security.tls is None:
             return None
         files = WatchedFiles((security.tls.certificate, security.tls.key))
@@ -139,13 +141,13 @@ class Server:
         return files
 
     def _observation(self, client_port: PortListener) -> list[Route]:
-        """Return the routes for programs that watch the node."""
+        """Return the routes for monitoring programs."""
         api = self.api
         figures = Figures(lambda: api.sessions, lambda: api.uptime_s, lambda: self._port_figures(client_port))
         return Observation(api.node, NodeCollector(api.node, figures, self._folder)).routes()
 
     def _port_figures(self, client_port: PortListener) -> dict[str, ProtocolCounters]:
-        """Return the figures of clients by protocol."""
+        """Return the counters of client connections, by protocol."""
         http = {} if self.http is None else {"http": self.http.counters()}
         return client_port.counters() | http
 
@@ -165,7 +167,7 @@ class Server:
     def _serve_http(
         self, host: str, port: int | None, required: bool, certificate: WatchedFiles | None, routes: list[Route]
     ) -> HttpService | None:
-        """Serve HTTP. Raises ConfigurationError."""
+        """Serve HTTP, or set `http_problem`. Raises ConfigurationError if the port is required."""
         if port is None:
             return None
         try:
@@ -181,7 +183,7 @@ class Server:
         return made
 
     def start(self) -> None:
-        """Serve, and say so in the folder."""
+        """Begin to serve, and write the addresses to the folder."""
         for listener in self._listeners:
             listener.start()
         url = "" if self.http is None else self.http.url
@@ -195,7 +197,7 @@ class Server:
             logger.warning("a problem", extra={"problem": problem})
 
     def stop(self) -> None:
-        """Let running calls end, close the database. Idempotent."""
+        """Wait for running calls, and close the database. Idempotent."""
         if self._stopped.is_set():
             return
         logger.info("stopping", extra={"sessions": self.api.sessions})
@@ -206,7 +208,7 @@ class Server:
         logger.info("stopped")
 
     def _stop_listening(self, grace_s: float) -> None:
-        """Stop all listeners, at the same time: each may wait for its clients."""
+        """Stop all listeners concurrently, since each may wait for its clients."""
         stops = [threading.Thread(target=listener.stop, args=(grace_s,)) for listener in self._listeners]
         for stop in stops:
             stop.start()
@@ -214,7 +216,7 @@ class Server:
             stop.join()
 
     def run_until_signalled(self) -> None:
-        """Serve until SIGTERM or SIGINT; on the main thread. The process is the server's own from here on."""
+        """Serve until SIGTERM or SIGINT. Must run on the main thread, of a process that does nothing else."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         asked = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

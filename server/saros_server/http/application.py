@@ -1,10 +1,10 @@
-"""The ASGI application of the HTTP service: requests to functions of routes, and responses back.
+"""The ASGI application of the HTTP service: passes requests to the functions of routes, and sends their responses.
 
     head --origin, route, policy, session--> body, limited --> function on a thread --> response
                  +-- refused: the body is not read
 
-The event loop only moves bytes: functions, the chunks of their responses, logins and cancellations run on threads.
-When a client goes away, the call of its request is cancelled. Used on the event loop only.
+The event loop only moves bytes: functions, the chunks of their responses, logins, and cancellations run on threads.
+If a client disconnects, the call of its request is cancelled. For the event loop only.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Responses of these statuses have no body, and no length of one.
+#: Responses with these statuses have neither a body nor a Content-Length.
 _WITHOUT_BODY = (204, 304)
 
 _Result = TypeVar("_Result")
 
 
 class ClientGone(Exception):
-    """The client has closed the connection; nobody waits for a response."""
+    """The client has closed the connection, so no response is sent."""
 
 
 class HttpApplication:
-    """See the module."""
+    """The ASGI application: admission, sessions, bodies, and responses of all requests."""
 
     def __init__(
         self,
@@ -65,7 +65,11 @@ class HttpApplication:
         local: bool,
         cookies: CookieSessions | None = None,
     ) -> None:
-        """`local`: the service is on a loopback address. `cookies`: the sessions of browsers, if it has any."""
+        """Create the application.
+
+        local    true if the service listens on a loopback address
+        cookies  the sessions of browsers; None if the service has no console
+        """
         self._counters = counters
         self._api = api
         self._routes = routes
@@ -75,7 +79,7 @@ class HttpApplication:
         self._cookies = cookies
         self._is_sealed = cookies is not None and cookies.is_sealed
         self.sessions = SessionCache(api, threads.logins, limits)
-        #: Requests that run on a thread or wait for one, and the bytes of their bodies.
+        #: Number of requests that run on a thread or wait for one, and the total size of their bodies.
         self._requests = 0
         self._body_bytes = 0
 
@@ -140,7 +144,7 @@ class HttpApplication:
 
     @asynccontextmanager
     async def _session(self, exchange: _Exchange, route: Route) -> AsyncIterator[HttpSession]:
-        """Hold the session of a request. Raises HttpError 401, and the errors of a login."""
+        """Provide the session of a request. Raises HttpError 401, and the errors of a login."""
         peer = exchange.peer
         is_free = route.policy is Policy.LOCAL_OR_AUTHENTICATED and peer.is_local and not self._is_sealed
         if is_free or route.policy is Policy.PUBLIC:
@@ -157,7 +161,7 @@ class HttpApplication:
             self.sessions.release(cached)
 
     def _credentials(self, exchange: _Exchange, route: Route) -> Credentials:
-        """Return the credentials of a request; ignored where no login is needed. Raises HttpError 401."""
+        """Return the credentials of a request; anonymous if no login is required. Raises HttpError 401."""
         if not self._api.requires_login:
             return ANONYMOUS
         query = exchange.query if route.query_credentials else {}
@@ -167,7 +171,7 @@ class HttpApplication:
         return credentials
 
     def _of_browser(self, exchange: _Exchange) -> HttpSession | None:
-        """Return the session of a request's cookie. Raises HttpError (401, 403)."""
+        """Return the session of a request's cookie, or None. Raises HttpError (401, 403)."""
         if self._cookies is None or ("authorization" in exchange.headers and not self._is_sealed):
             return None
         found = self._cookies.admit(exchange.scope["method"], exchange.headers, exchange.peer)
@@ -177,7 +181,7 @@ class HttpApplication:
 
     @asynccontextmanager
     async def _admitted(self) -> AsyncIterator[None]:
-        """Hold a place for a request. Raises HttpError 503."""
+        """Count a request against the limit on concurrent requests. Raises HttpError 503."""
         if self._requests >= 2 * self._limits.workers:
             raise HttpError(503, "too many requests are in progress: try again", BUSY)
         self._requests += 1
@@ -188,7 +192,10 @@ class HttpApplication:
 
     @asynccontextmanager
     async def _body(self, exchange: _Exchange) -> AsyncIterator[bytes]:
-        """Read and hold the body of a request. Raises HttpError (408, 413, 503), ClientGone."""
+        """Read the body of a request, and count it against the limit on memory.
+
+        Raises HttpError (408, 413, 503), ClientGone.
+        """
         limits, loop = self._limits, asyncio.get_running_loop()
         deadline, parts, size = loop.time() + limits.body_s, list[bytes](), 0
         if int(exchange.headers.get("content-length", "0")) > limits.body_bytes:
@@ -211,7 +218,7 @@ class HttpApplication:
 
     @asynccontextmanager
     async def _watched(self, exchange: _Exchange, session: HttpSession) -> AsyncIterator[None]:
-        """Cancel the session's call if the client goes away, or the request is ended from elsewhere."""
+        """Cancel the session's call if the client disconnects, or if the request itself is cancelled."""
 
         async def watch() -> None:
             await exchange.disconnected()
@@ -221,7 +228,7 @@ class HttpApplication:
         try:
             yield
         except BaseException as error:
-            self._threads.call_soon(session.cancel.cancel)  # a cancelled request leaves its function on the thread
+            self._threads.call_soon(session.cancel.cancel)  # the function of a cancelled request still runs
             if exchange.is_gone and isinstance(error, Exception):
                 raise ClientGone from error
             raise
@@ -230,7 +237,7 @@ class HttpApplication:
 
 
 class _Exchange:
-    """A request and its response on the way."""
+    """A request, and the state of its response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, counters: ProtocolCounters) -> None:
         self.scope = scope
@@ -238,23 +245,23 @@ class _Exchange:
         self.headers = Headers(scope=scope)
         self.query = QueryParams(scope["query_string"].decode("latin-1"))
         self._receive, self._send = receive, send
-        #: The status was sent.
+        #: True once the status was sent.
         self.is_started = False
-        #: The client has closed the connection.
+        #: True once the client has closed the connection.
         self.is_gone = False
-        #: The body was read to its end.
+        #: True once the body was read to its end.
         self._is_read = False
 
     @property
     def peer(self) -> Peer:
-        """The client's machine."""
+        """The client's machine. Raises ClientGone."""
         client = self.scope["client"]
-        if client is None:  # it has gone
+        if client is None:  # the client has disconnected
             raise ClientGone
         return Peer.at(client[0])
 
     async def receive_part(self, timeout_s: float) -> tuple[bytes, bool]:
-        """Return the next part of the body, and whether there is more. Raises HttpError 408, ClientGone."""
+        """Return the next part of the body, and whether more parts follow. Raises HttpError 408, ClientGone."""
         try:
             async with asyncio.timeout(max(timeout_s, 0)):
                 message = await self._receive()
@@ -266,7 +273,7 @@ class _Exchange:
         return message.get("body", b""), not self._is_read
 
     async def disconnected(self) -> None:
-        """Wait until the client has gone; the body was read."""
+        """Wait until the client disconnects. Call this after the body was read."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.is_gone = True
@@ -279,19 +286,19 @@ class _Exchange:
         await self._send({"type": "http.response.body", "body": response.body})
 
     async def start(self, response: Response, size: int | None) -> None:
-        """Send status and headers; `size`: bytes of the body, if known."""
+        """Send status and headers; `size` is the length of the body in bytes, or None if it is not known."""
         headers = {"content-type": response.content_type, "x-content-type-options": "nosniff"}
         headers |= {"cache-control": "no-store"} | {name.lower(): value for name, value in response.headers.items()}
         if size is not None and response.status not in _WITHOUT_BODY:
             headers["content-length"] = str(size)
         if not self._is_read:
-            headers["connection"] = "close"  # the rest of the body is not wanted
+            headers["connection"] = "close"  # the rest of the body is not read
         raw = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
         self.is_started = True
         await self._send({"type": "http.response.start", "status": response.status, "headers": raw})
 
     async def send_chunk(self, chunk: Chunk) -> None:
-        """Send a part of the body; waits while the client does not take what it was sent. Raises ClientGone."""
+        """Send a part of the body; wait while the client's receive window is full. Raises ClientGone."""
         if self.is_gone:
             raise ClientGone
         buffers = buffers_of(chunk)
@@ -301,17 +308,17 @@ class _Exchange:
             await self.scope["state"][WRITE]((b"%x\r\n" % size, *buffers, b"\r\n"))
 
     async def end(self) -> None:
-        """End a body of chunks."""
+        """End a chunked body."""
         await self._send({"type": "http.response.body", "body": b""})
 
     def abort(self) -> None:
-        """End the connection without the rest of the response."""
+        """Abort the connection, so that the client sees that the response is incomplete."""
         self.scope["state"][ABORT]()
 
 
 def _refusal(error: Exception, route: Route | None, headers: Headers) -> Response:
     failure = failure_of(error)
-    if failure.status == 401 and CSRF_HEADER in headers:  # the console asks for the password itself
+    if failure.status == 401 and CSRF_HEADER in headers:  # the console has its own login form
         failure = replace(failure, headers={"WWW-Authenticate": 'Cookie realm="saros"'})
     if route is not None and route.failure is not None:
         made = route.failure(failure.status, failure.code, failure.message)

@@ -1,9 +1,9 @@
-"""A connection of the HTTP service: uvicorn's, with limits that uvicorn does not have.
+"""A connection of the HTTP service: uvicorn's connection, with additional limits.
 
     opened, or response sent --header_s--> headers complete --> response --write_s without progress--> aborted
                               +-- too slow, or too large: closed
 
-Used on the event loop only.
+For the event loop only.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from saros_server.http.limits import HttpLimits
 from saros_server.http.response import Buffer
 from saros_server.port.counters import ProtocolCounters
 
-#: Keys of functions in the state of an ASGI scope: to end the connection without sending what is buffered, and to write
-#: buffers as they are, after what ASGI has sent.
+#: Keys of functions in the state of an ASGI scope: to abort the connection without sending buffered data, and to write
+#: buffers without copies, after the data sent through ASGI.
 ABORT, WRITE = "abort", "write"
-#: Bytes that are written at a time: the transport copies those that the socket does not take at once.
+#: Size of one write. The transport copies the bytes that the socket does not accept immediately.
 _PIECE_BYTES = 1 << 18
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\nconnection: close\r\n"
@@ -30,14 +30,14 @@ _TOO_LARGE = (
 
 
 class LimitedConnection(HttpToolsProtocol):
-    """A connection whose client may neither be slow nor send headers without end."""
+    """A connection with limits on slow clients and on the size of headers."""
 
     limits = HttpLimits()
     counters = ProtocolCounters()
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        #: Bytes that came since the last request was complete; None: within a body.
+        #: Bytes received since the last request was complete; None while a body is received.
         self._header_bytes: int | None = 0
         self._header_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -51,14 +51,14 @@ class LimitedConnection(HttpToolsProtocol):
         self._header_timer = self.loop.call_later(self.limits.header_s, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a client."""
+        """Cancel the timers of the connection."""
         self.counters.connections -= 1
         _cancel(self._header_timer)
         _cancel(self._write_timer)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes of the client; those of headers are counted."""
+        """Parse bytes of the client, and check the size of headers."""
         self.counters.bytes_in += len(data)
         if self._header_bytes is not None:
             self._header_bytes += len(data)
@@ -67,7 +67,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._refuse_headers()
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin to receive a request."""
         super().on_message_begin()
         self.counters.requests += 1
         self.scope["state"] |= {ABORT: self.transport.abort, WRITE: self._write}
@@ -75,30 +75,30 @@ class LimitedConnection(HttpToolsProtocol):
             self._header_timer = self.loop.call_later(self.limits.header_s, self.transport.abort)
 
     def on_headers_complete(self) -> None:
-        """Start to answer a request."""
+        """Begin to answer a request, whose body may follow."""
         _cancel(self._header_timer)
         self._header_timer = None
         self._header_bytes = None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """End the body of a request."""
+        """Note the end of a request's body."""
         super().on_message_complete()
         self._header_bytes = 0
 
     def pause_writing(self) -> None:
-        """Note that the client does not take what it is sent."""
+        """Start the timeout of a client that does not read its response."""
         super().pause_writing()
         _cancel(self._write_timer)
         self._write_timer = self.loop.call_later(self.limits.write_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Note that the client has taken what it was sent."""
+        """Stop the timeout of a client that reads its response again."""
         _cancel(self._write_timer)
         super().resume_writing()
 
     async def _write(self, buffers: Iterable[Buffer]) -> None:
-        """Write buffers; waits while the client does not take what it was sent."""
+        """Write buffers; wait while the client's receive window is full."""
         for piece in _pieces(buffers):
             await self.flow.drain()
             if self.transport.is_closing():
@@ -106,7 +106,7 @@ class LimitedConnection(HttpToolsProtocol):
             self.transport.write(piece)
 
     def _refuse_headers(self) -> None:
-        """Refuse headers that are too large, unless a response is on its way."""
+        """Close a connection whose headers are too large, with a response unless another one is being sent."""
         if not self.transport.is_closing():
             if self.cycle is None or self.cycle.response_complete:
                 self.transport.write(_TOO_LARGE)
@@ -114,7 +114,7 @@ class LimitedConnection(HttpToolsProtocol):
 
 
 def _pieces(buffers: Iterable[Buffer]) -> Iterator[Buffer]:
-    """Yield the bytes of buffers, at most `_PIECE_BYTES` at a time: small buffers together, views of large ones."""
+    """Yield the bytes of buffers in pieces of at most `_PIECE_BYTES`: small buffers joined, large ones as views."""
     small, size = list[Buffer](), 0
     for buffer in buffers:
         if size + len(buffer) > _PIECE_BYTES:
@@ -134,5 +134,5 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 
 
 def connection_class(limits: HttpLimits, counters: ProtocolCounters) -> type[LimitedConnection]:
-    """Return the class of the connections of a service."""
+    """Return the connection class of a service with these limits and counters."""
     return type("LimitedConnection", (LimitedConnection,), {"limits": limits, "counters": counters})

@@ -2,9 +2,9 @@
 
     Authorization: Basic base64(user:password)
     Authorization: Bearer TOKEN
-    Authorization: Token TOKEN                    as clients of InfluxDB 2 send them
-    Authorization: Token user:password            as clients of InfluxDB 1 send them
-    ?u=user&p=password                            only where a route says so
+    Authorization: Token TOKEN                    sent by clients of InfluxDB 2
+    Authorization: Token user:password            sent by clients of InfluxDB 1
+    ?u=user&p=password                            only for routes with `query_credentials`
 
 Pure: any thread.
 """
@@ -19,19 +19,19 @@ from dataclasses import dataclass, field
 
 from saros_server.http.errors import HttpError
 
-#: Longer credentials are refused without a look at them.
+#: Longer credentials are refused without decoding them.
 _CHARACTERS_MAX = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user and a password, a token in place of the password (with its user's name or without), or nobody."""
+    """A user with a password, or a token in place of the password, with or without the user; empty for anonymous."""
 
     user: str = ""
     password: str = field(default="", repr=False)
 
     def digest(self, key: bytes, *context: str) -> bytes:
-        """Return a keyed hash of the credentials, with the context in which they were given."""
+        """Return a keyed hash of the credentials and of their context, such as the client's address."""
         parts = [part.encode("utf-8", "surrogatepass") for part in (self.user, self.password, *context)]
         return hmac.digest(key, b"".join(len(part).to_bytes(8, "big") + part for part in parts), "sha256")
 
@@ -40,7 +40,7 @@ ANONYMOUS = Credentials()
 
 
 def credentials_of(authorization: str | None, query: Mapping[str, str]) -> Credentials:
-    """Return the credentials of a request; `query`: parameters that may have them. Raises HttpError 401."""
+    """Return the credentials of a request; `query` has the parameters that may contain them. Raises HttpError 401."""
     if authorization is None:
         return Credentials(query["u"], query.get("p", "")) if "u" in query else ANONYMOUS
     scheme, _, value = authorization.strip().partition(" ")

@@ -1,8 +1,8 @@
-"""Errors of HTTP requests: status codes of HTTP by Saros' error codes, and the one JSON form of errors.
+"""Errors of HTTP requests: HTTP status codes by Saros's error codes, and the JSON form of all errors.
 
     {"code": 700, "message": "..."}
 
-`code` is that of docs/errors.md. Pure: any thread.
+`code` is the code in docs/errors.md. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BAD_REQUEST = 2003
 NOT_LOGGED_IN = 803
 BUSY = 2034
 
-#: HTTP status by error code; errors that are not here are the client's: 400.
+#: HTTP statuses by error code. Other codes are mistakes of the client, with status 400.
 _STATUSES = {
     500: 404,
     504: 404,
@@ -45,7 +45,7 @@ _STATUSES = {
     2042: 404,
 }
 _BAD_STATUS = 400
-#: Headers by HTTP status: how to log in, and when to try again.
+#: Headers by HTTP status: the way to log in, and the time to retry.
 _HEADERS: dict[int, dict[str, str]] = {
     401: {"WWW-Authenticate": 'Basic realm="saros", charset="UTF-8"'},
     503: {"Retry-After": "1"},
@@ -53,10 +53,10 @@ _HEADERS: dict[int, dict[str, str]] = {
 
 
 class HttpError(Exception):
-    """A request that is refused for a reason of HTTP."""
+    """The refusal of a request, with its HTTP status."""
 
     def __init__(self, status: int, message: str, code: int = BAD_REQUEST, **headers: str) -> None:
-        """`headers`: of the response, with `_` for `-`."""
+        """Create the error; `headers` are those of the response, with `_` for `-`."""
         super().__init__(message)
         self.status = status
         self.code = code
@@ -65,7 +65,7 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed request as it is answered."""
+    """The answer to a failed request."""
 
     status: int
     code: int
@@ -74,7 +74,7 @@ class Failure:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the answer to a request that an exception ended; one that is a bug is logged."""
+    """Return the answer to a request that an exception has ended. Exceptions that are bugs are logged."""
     if isinstance(error, HttpError):
         return Failure(error.status, error.code, str(error), _HEADERS.get(error.status, {}) | error.headers)
     code, message = refusal_of(error)

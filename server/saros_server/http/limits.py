@@ -7,28 +7,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """The defaults are generous: they protect the node, not a share of it."""
+    """The limits of the service. The generous defaults protect the node; they are not shares for clients."""
 
-    #: Open connections; more are answered with 503.
+    #: Open connections; further ones are answered with 503.
     connections: int = 1_000
-    #: Functions of routes that run at a time, each on a thread; as many again may wait for one.
+    #: Threads for the functions of routes; as many further requests may wait for a thread.
     workers: int = 64
-    #: Logins in progress: the gate takes no more (`saros_server.auth.authentication`).
+    #: Concurrent logins; the authentication gate accepts no more (`saros_server.auth.authentication`).
     logins: int = 16
-    #: Sessions that are kept for the next request with the same credentials.
+    #: Sessions that are cached for further requests with the same credentials.
     sessions: int = 256
-    #: Bytes of the request line and the headers.
+    #: Size of the request line and the headers.
     header_bytes: int = 32 << 10
-    #: Bytes of a body as sent and after decompression, and of the bodies of all requests in progress.
+    #: Sizes: of a body as sent, of a body after decompression, and of the bodies of all requests in progress.
     body_bytes: int = 32 << 20
     plain_body_bytes: int = 64 << 20
     bodies_bytes: int = 256 << 20
-    #: Time for the TLS handshake, for the headers of a request, and for each piece of a body.
+    #: Timeouts: of the TLS handshake and of the headers of a request, and of each piece of a body.
     header_s: float = 10.0
     body_s: float = 30.0
-    #: A body that comes more slowly than this, in bytes per second, is refused.
+    #: The lowest rate at which a client may send a body, in bytes per second.
     body_rate: int = 1 << 10
-    #: A client that takes nothing of its response for this long is disconnected.
+    #: A client that reads nothing of its response for this time is disconnected.
     write_s: float = 60.0
-    #: A connection without a request is closed.
+    #: A connection without a request is closed after this time.
     idle_s: float = 75.0

@@ -1,7 +1,7 @@
-"""Metrics of a node for Prometheus.
+"""Metrics of a node for Prometheus. Thread-safe.
 
-Every metric is in `METRICS`, with what it counts; a test holds the documentation to that table. Read at scrape time,
-nothing is counted twice. Thread-safe.
+`METRICS` describes every metric; a test compares the documentation with that table. The values are read from the node
+at each scrape, so no figure is counted in two places.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from saros_server.cluster.node import ClusterNode
     from saros_server.cluster.status import LocalGroup
 
-#: name -> (is it a counter, what it says). Counters get `_total` behind their name.
+#: Metrics by name: whether the metric is a counter, and its description. The names of counters get the suffix `_total`.
 METRICS: dict[str, tuple[bool, str]] = {
     "saros_uptime_seconds": (False, "Time since the server started."),
     "saros_sessions": (False, "Open sessions."),
@@ -152,16 +152,16 @@ _NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a server that its node does not have."""
+    """The figures of a server that are not figures of its node."""
 
     sessions: Callable[[], int]
     uptime_s: Callable[[], float]
-    #: Of the port for clients, by protocol.
+    #: Counters of the port for clients, by protocol.
     port: Callable[[], Mapping[str, ProtocolCounters]]
 
 
 class NodeCollector:
-    """Reads the figures of the node in `folder`, and of its server, when it is scraped."""
+    """A collector that reads the figures of the node in `folder`, and of its server, at each scrape."""
 
     def __init__(self, node: Node, figures: Figures, folder: str) -> None:
         self._node = node
@@ -169,7 +169,7 @@ class NodeCollector:
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics of the table."""
+        """Yield all metrics of the table."""
         store, scheduler = self._node.store.status(), self._node.scheduler.metrics()
         engine, compaction = self._node.engine.counters(), self._node.store.compaction
         latest = self._node.store.latest
@@ -237,7 +237,7 @@ def _single(values: dict[str, float]) -> Iterator[Metric]:
 
 
 def _of_sync(node: Node) -> Iterator[Metric]:
-    """What the sync tool does: of a cluster, who has sent to any node, and what is on its way to this one."""
+    """Yield the metrics of the sync tool: senders of the whole cluster, and incoming rounds of this node."""
     senders = node.sync.senders()
     yield from _single(
         {
@@ -255,7 +255,7 @@ def _of_sync(node: Node) -> Iterator[Metric]:
 
 
 def _of_cluster(cluster: ClusterNode) -> Iterator[Metric]:
-    """What the node knows of its cluster, of the groups that it is a member of, and of the lines to other nodes."""
+    """Yield the metrics of the cluster, of the groups that this node is a member of, and of traffic to other nodes."""
     status = cluster.status
     yield from _single(
         {

@@ -1,10 +1,8 @@
-"""Routes for programs that watch the node.
+"""Routes for monitoring programs. Thread-safe.
 
-    GET /metrics    Prometheus' text format; from other machines, a node with users asks for a login
-    GET /health     200: the process answers
-    GET /ready      200: it takes writes; 503 with the reason, for clients on this machine: it does not
-
-Thread-safe.
+GET /metrics    Prometheus's text format; clients on other machines must log in if the node has users
+GET /health     200 while the process answers
+GET /ready      200 while the node accepts writes, otherwise 503, with the reason for clients on this machine
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ _TAG = "monitoring"
 
 
 class Observation:
-    """The functions of the routes."""
+    """The routes and their functions."""
 
     def __init__(self, node: Node, collector: NodeCollector) -> None:
         self._node = node
@@ -56,7 +54,7 @@ class Observation:
 
 
 def _health(request: HttpRequest, _: HttpSession) -> Response:
-    """Return a text, or for clients of InfluxDB, which ask for JSON, their form of it."""
+    """Return a text, or InfluxDB's health document for clients of InfluxDB, which ask for JSON."""
     if JSON in request.headers.get("accept", ""):
         return json_response({"name": "saros", "message": "ready", "status": "pass", "checks": [], "version": RELEASE})
     return Response(b"ok\n")

@@ -1,9 +1,8 @@
-"""Protection of a node from web pages that a browser on the same machine shows.
+"""Protection of a node from web pages in browsers on the same machine. Pure: any thread.
 
-A page of any site can make its browser send requests to this service. Browsers say so in headers (Sec-Fetch-Site,
-Origin); such requests are refused. A node without users trusts everyone on its machine, so there the name by which it
-is called is checked too: a site whose name resolves to a loopback address (DNS rebinding) would otherwise pass.
-Pure: any thread.
+A page of any site can make its browser send requests to this service. Browsers mark such requests with headers
+(Sec-Fetch-Site, Origin), and the service refuses them. A node without users trusts everyone on its machine, so it also
+checks the host name of requests; otherwise a site whose name resolves to a loopback address (DNS rebinding) would pass.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _FOREIGN_SITES = ("cross-site", "same-site")
 
 
 def check_origin(headers: Headers) -> None:
-    """Raise HttpError 403 for a request that a page of another origin has made."""
+    """Check that a request was not sent by a page of another origin. Raises HttpError 403."""
     origin = headers.get("origin")
     foreign = origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower()
     if foreign or headers.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
@@ -26,7 +25,7 @@ def check_origin(headers: Headers) -> None:
 
 
 def check_local_name(headers: Headers) -> None:
-    """Raise HttpError 403 for a request to another name than that of this machine for itself, or an address."""
+    """Check that the host of a request is localhost or an IP address. Raises HttpError 403."""
     host = headers.get("host", "")
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
     if name and not _is_local_name(name.lower()):

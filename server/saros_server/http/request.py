@@ -1,4 +1,4 @@
-"""A request as functions of routes see it. One thread at a time."""
+"""Requests, as passed to the functions of routes. For one thread at a time."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from saros_server.api.calls import Peer
 from saros_server.http.errors import HttpError
 from saros_server.http.limits import HttpLimits
 
-#: zlib reads the header of gzip.
+#: The window bits that make zlib read the gzip format.
 _GZIP = 31
-#: A block of Snappy is at most this many times larger when decompressed: its best copies turn 3 bytes into 64.
+#: The largest possible ratio of a Snappy block after and before decompression: a copy of 3 bytes produces 64.
 _SNAPPY_RATIO_MAX = 22
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A complete request."""
+    """A request with its complete body."""
 
     method: str
     path: str
     peer: Peer
     headers: Headers
     query: QueryParams
-    #: As it was sent.
+    #: The body as it was sent.
     raw_body: bytes
     limits: HttpLimits
 
@@ -48,14 +48,14 @@ class HttpRequest:
                 raise HttpError(415, f"content encoding {encoding[:20]!r} is unknown: {known}")
 
     def json(self) -> Any:
-        """Return the body, which is JSON. Raises HttpError."""
+        """Return the body, parsed as JSON. Raises HttpError."""
         try:
             return orjson.loads(self.body())
         except orjson.JSONDecodeError as error:
             raise HttpError(400, f"the body is not JSON: {error}") from error
 
     def object(self) -> dict[str, Any]:
-        """Return the body, which is an object of JSON. Raises HttpError."""
+        """Return the body, parsed as a JSON object. Raises HttpError."""
         found = self.json()
         if not isinstance(found, dict):
             raise HttpError(400, f"the body is JSON, but {type(found).__name__} instead of an object")
@@ -63,7 +63,7 @@ class HttpRequest:
 
 
 def _gunzip(data: bytes, bytes_max: int) -> bytes:
-    """Return the plain bytes of one or more members of gzip."""
+    """Decompress one or more gzip members. Raises HttpError."""
     parts, left = list[bytes](), bytes_max
     while data:
         reader = zlib.decompressobj(_GZIP)
@@ -81,7 +81,7 @@ def _gunzip(data: bytes, bytes_max: int) -> bytes:
 
 
 def _unsnappy(data: bytes, bytes_max: int) -> bytes:
-    """Return the plain bytes of a block of Snappy; its length is checked before there is memory for it."""
+    """Decompress a Snappy block, after checking its declared length. Raises HttpError."""
     try:
         size = cramjam.snappy.decompress_raw_len(data)
         if size > bytes_max:

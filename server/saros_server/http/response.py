@@ -1,4 +1,4 @@
-"""Responses of routes: complete, or streamed in chunks that are produced while the client reads. Pure: any thread."""
+"""Responses of routes: complete, or in chunks that are produced while the client reads. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import orjson
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
 Buffer: TypeAlias = bytes | memoryview
-#: A part of a body: a buffer, or several that follow each other. They are not copied on their way to the client.
+#: A part of a body: one buffer, or several to send one after the other. Buffers are not copied.
 Chunk: TypeAlias = Buffer | Sequence[Buffer]
 
 
 def buffers_of(chunk: Chunk) -> Sequence[Buffer]:
-    """Return the buffers of a chunk; items of one byte."""
+    """Return the buffers of a chunk. Their items are single bytes."""
     return (chunk,) if isinstance(chunk, bytes | memoryview) else chunk
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """A body that is produced while the client takes it."""
+    """A body that is produced while the client reads it."""
 
     chunks: Iterator[Chunk]
-    #: Releases what the chunks are made of; called in any case, also before the first one.
+    #: Releases the source of the chunks. Always called, possibly before the first chunk.
     close: Callable[[], object]
 
 
@@ -33,8 +33,8 @@ class Chunks:
 class Response:
     """A status, headers and a body.
 
-    Chunks are produced on a thread of the service, each when the one before it was taken. An error of the first chunk
-    becomes the response; a later one ends the connection, so that the client sees that the body is not complete.
+    Chunks are produced on a thread of the service, each after the previous one was sent. An error in the first chunk
+    becomes the response; a later error aborts the connection, so that the client sees that the body is incomplete.
     """
 
     body: bytes | Chunks = b""
@@ -44,10 +44,10 @@ class Response:
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response of JSON; arrays of NumPy are written as lists, NaN as null."""
+    """Return a JSON response; NumPy arrays are written as lists, and NaN as null."""
     return Response(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY), status, JSON, headers or {})
 
 
 def error_response(status: int, code: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the response of an error."""
+    """Return the JSON response for an error."""
     return json_response({"code": code, "message": message}, status, headers)

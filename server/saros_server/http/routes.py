@@ -1,6 +1,6 @@
 """Routes: a method and a path, the clients that may use them, and the function that answers.
 
-A route without a policy cannot be made, as an operation of the client API cannot. Immutable: any thread.
+Every route must have a policy, like the operations of the client API. Immutable: any thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from saros_server.http.request import HttpRequest
 from saros_server.http.response import Response
 from saros_server.http.session import HttpSession
 
-#: Answers a request; runs on a thread of the service. The session has no token where the policy is PUBLIC.
+#: A function that answers a request, on a thread of the service. If the policy is PUBLIC, the session has no token.
 RouteFunction = Callable[[HttpRequest, HttpSession], Response]
 
 
@@ -23,7 +23,7 @@ class Policy(Enum):
     """The clients that may use a route."""
 
     PUBLIC = "anyone who can reach the port"
-    #: A node without users takes everyone.
+    #: On a node without users, everyone.
     AUTHENTICATED = "users who log in"
     LOCAL_OR_AUTHENTICATED = "anyone on this machine, and users who log in"
 
@@ -33,27 +33,27 @@ class Description:
     """The description of a route for the OpenAPI document."""
 
     summary: str = ""
-    #: Groups routes.
+    #: The group of routes in the document.
     tag: str = ""
-    #: Name and meaning of parameters of the query.
+    #: Descriptions of query parameters, by name.
     parameters: Mapping[str, str] = field(default_factory=dict)
-    #: The body of requests and that of responses, by content type: their JSON schema.
+    #: JSON schemas of the bodies of requests and responses, by content type.
     request: Mapping[str, Any] = field(default_factory=dict)
     response: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route."""
+    """A route of the HTTP service."""
 
     method: str
     path: str
     policy: Policy
     function: RouteFunction
     description: Description = field(default_factory=Description)
-    #: Parameters `u` and `p` of the query are credentials.
+    #: True if the query parameters `u` and `p` are credentials.
     query_credentials: bool = False
-    #: The form of errors, if it is not that of `saros_server.http.errors`: of HTTP status, error code and message.
+    #: Returns the response for an error, from HTTP status, error code and message; None: `http.errors` does.
     failure: Callable[[int, int, str], Response] | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class RouteTable:
     """Routes by path and method."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        """Raise ValueError if two routes have the same method and path."""
+        """Create the table. Raises ValueError if two routes have the same method and path."""
         self._routes: dict[str, dict[str, Route]] = {}
         for route in routes:
             methods = self._routes.setdefault(route.path, {})
@@ -79,7 +79,7 @@ class RouteTable:
         return (route for methods in self._routes.values() for route in methods.values())
 
     def find(self, method: str, path: str) -> Route:
-        """Return the route of a request; that of GET answers HEAD too. Raises HttpError 404, 405."""
+        """Return the route of a request; the route of GET also answers HEAD. Raises HttpError 404, 405."""
         methods = self._routes.get(path)
         if methods is None:
             raise HttpError(404, f"there is no {path[:200]} here: /openapi.json lists the paths")

@@ -1,8 +1,8 @@
-"""The HTTP service: a listener with its own event loop, on a thread. Implements `Listener` (`saros_server.server`).
+"""The HTTP service: a listener with an event loop on its own thread. Implements `Listener` (`saros_server.server`).
 
     bound --start--> serving --stop(grace)--> draining: no new connections --> stopped
 
-uvicorn speaks HTTP; `connection` adds limits to it, `application` answers. With a certificate, clients speak TLS.
+uvicorn implements HTTP, `connection` adds limits, and `application` answers. With a certificate, clients must use TLS.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from saros_wire.port_check import check_address
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 1_024
-#: A call that was cancelled ends within this, unless it waits for other nodes of a cluster.
+#: Time in which a cancelled call ends, unless it waits for other nodes of a cluster.
 _ABORT_SECONDS = 5.0
-#: uvicorn looks this often whether it is to stop, and again whether all connections are closed.
+#: uvicorn's polling interval for the request to stop, and for the end of all connections.
 _TICK_SECONDS = 1.0
 
 
 class HttpService:
-    """A bound port, from the constructor on."""
+    """A port that serves HTTP. The constructor binds it."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class HttpService:
         limits = limits or HttpLimits()
         self._tls = None if certificate is None else ServerTls(certificate, ["http/1.1"])
         self._socket = _bind(host, port)
-        #: The port that it listens on.
+        #: The bound port.
         self.port = int(self._socket.getsockname()[1])
         self._host = host
         self._threads = HttpThreads(limits)
         table = RouteTable(routes)
-        #: Written by the event loop.
+        #: Updated by the event loop.
         self._counters = ProtocolCounters()
         local = is_loopback(host)
         self._cookies = cookies
@@ -86,7 +86,7 @@ class HttpService:
         return f"{'http' if self._tls is None else 'https'}://{self.address}"
 
     def counters(self) -> ProtocolCounters:
-        """Return the figures of the service."""
+        """Return a copy of the counters of the service."""
         return replace(self._counters)
 
     def start(self) -> None:
@@ -103,7 +103,7 @@ class HttpService:
             self._server.should_exit = True
             self._thread.join(grace_s + _ABORT_SECONDS + 2 * _TICK_SECONDS)
             if self._thread.is_alive():
-                logger.warning("HTTP requests go on")  # they end with the node, for which they wait
+                logger.warning("HTTP requests go on")  # they wait for the node, and end when it closes
         self._socket.close()
         self._threads.close()
 
@@ -142,14 +142,14 @@ class HttpService:
 
 
 class _EventLoop(asyncio.SelectorEventLoop):
-    """An event loop whose servers end connections that do not complete the TLS handshake; uvicorn does not say when."""
+    """An event loop with a timeout for TLS handshakes, which uvicorn does not set."""
 
     def __init__(self, handshake_s: float) -> None:
         super().__init__()
         self._handshake_s = handshake_s
 
     async def create_server(self, *arguments: Any, **named: Any) -> asyncio.Server:
-        """Listen."""
+        """Create a server with the handshake timeout."""
         if named.get("ssl") is not None:
             named["ssl_handshake_timeout"] = self._handshake_s
         return await super().create_server(*arguments, **named)
@@ -165,13 +165,14 @@ def _bind(host: str, port: int) -> socket.socket:
         made = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
     except (OSError, RuntimeError) as error:
         raise ConfigurationError(f"cannot listen on {host}:{port} for HTTP: {error}") from error
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it: status and body are two writes
+    # Accepted connections inherit the option, which they need because status and body are separate writes.
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setblocking(False)
     return made
 
 
 def _reloading(tls: ServerTls) -> ssl.SSLContext:
-    """Return a context that takes the current certificate for each connection."""
+    """Return a TLS context that uses the current certificate for each new connection."""
 
     def use_current(connection: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext) -> None:
         connection.context = tls.context

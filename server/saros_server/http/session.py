@@ -1,4 +1,4 @@
-"""The session of a request: calls of the client API on behalf of its user. One thread at a time, `cancel` from any."""
+"""The session of a request: calls the client API on behalf of its user. For one thread; any thread may `cancel`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_server.api.calls import Operation, Peer
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_api import ApiConnection, ClientApi
 
-#: Pages of the console send it with every request: the CSRF token of their session.
+#: The header in which pages of the console send the CSRF token of their session.
 CSRF_HEADER = "X-Saros-Csrf"
 
 _Request = TypeVar("_Request")
@@ -18,20 +18,20 @@ _Answer = TypeVar("_Answer")
 
 
 class HttpSession:
-    """A session of the client API, which other requests with the same credentials share."""
+    """A session of the client API, shared by requests with the same credentials."""
 
     def __init__(self, api: ClientApi, peer: Peer, connection: ApiConnection, token: bytes) -> None:
-        """`token`: empty where no login is needed; only operations for anyone can then be called."""
+        """Create the session; without a token, it can call only operations that require no login."""
         self.api = api
         self.peer = peer
         self._connection = connection
         self._token = token
-        #: Cancelled when the client goes away.
+        #: Cancelled when the client disconnects.
         self.cancel = CancelToken()
 
     @property
     def time_unit(self) -> str:
-        """The unit of times in the database: ms, us or ns."""
+        """The time precision of the database: ms, us or ns."""
         return self.api.node.configuration.time_unit
 
     def call(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:
@@ -40,15 +40,15 @@ class HttpSession:
 
 
 class CookieSessions(Protocol):
-    """Sessions of browsers, known by cookies. Thread-safe."""
+    """The sessions of browsers, identified by cookies. Thread-safe."""
 
     @property
     def is_sealed(self) -> bool:
-        """Only requests with a session are let in, though the node has no users."""
+        """True if only requests with a session are admitted, although the node has no users."""
         ...
 
     def admit(self, method: str, headers: Headers, peer: Peer) -> HttpSession | None:
-        """Return the session of a request's cookie; None: it has none. Raises HttpError 403 without CSRF token."""
+        """Return the session of a request's cookie, or None. Raises HttpError 403 without CSRF token."""
         ...
 
     def close(self) -> None:

@@ -1,12 +1,13 @@
-"""Sessions that are kept for the next request with the same credentials, so that not each one hashes a password.
+"""A cache of sessions for requests with the same credentials, so that not every request hashes a password.
 
-    credentials, peer --keyed hash--> session --valid?--> used by requests --> kept, least recently used first out
-                                        └ none, or ended: one login for all requests that wait for it
+    credentials, peer --keyed hash--> session --valid?--> used by requests --> cached, least recently used evicted first
+                                        └ missing or ended: one login for all requests that wait for it
 
-Every login passes the gate of the client API, with its lock-out and audit trail. A session that has ended (its user's
-password was changed, say) is not used again; rights are those of now at every call, as for other sessions.
+Every login passes the authentication gate of the client API, with its lockout and audit trail. A session that has ended
+(for example, because the user's password was changed) is not used again. Every call checks the current privileges, as
+in other sessions.
 
-Used on the event loop only.
+For the event loop only.
 """
 
 from __future__ import annotations
@@ -29,32 +30,32 @@ from saros_server.http.limits import HttpLimits
 
 @dataclass(slots=True, eq=False)
 class CachedSession:
-    """A session and its users."""
+    """A session, and the number of requests that use it."""
 
     token: bytes
-    #: Holds the session; requests come on any connection of HTTP.
+    #: The connection to the client API that owns the session; its requests may arrive on any HTTP connection.
     connection: ApiConnection
-    #: Requests that use it.
+    #: Number of requests that use the session.
     requests: int = 0
-    #: It is closed when no request uses it.
+    #: True if the session was evicted; it is closed once no request uses it.
     is_dropped: bool = False
 
 
 class SessionCache:
-    """See the module."""
+    """The cached sessions, and the logins in progress."""
 
     def __init__(self, api: ClientApi, logins: Executor, limits: HttpLimits) -> None:
-        """`logins`: runs logins, which take long."""
+        """Create an empty cache; `logins` executes logins, which take long."""
         self._api = api
         self._logins = logins
         self._limits = limits
         self._key = secrets.token_bytes(32)
-        #: The least recently used one first.
+        #: Sessions by hash of their credentials, the least recently used first.
         self._sessions: OrderedDict[bytes, CachedSession] = OrderedDict()
         self._pending: dict[bytes, asyncio.Future[CachedSession]] = {}
 
     async def acquire(self, credentials: Credentials, peer: Peer) -> CachedSession:
-        """Return a session, which the caller releases. Raises LoginFailed, TooManyLogins and the like."""
+        """Return a session, which the caller must release. Raises the errors of a login, such as LoginFailed."""
         digest = credentials.digest(self._key, peer.host)
         session = self._find(digest)
         if session is None:
@@ -68,7 +69,7 @@ class SessionCache:
         self._close_if_unused(session)
 
     def close(self) -> None:
-        """Close all sessions that no request uses."""
+        """Close all sessions; those in use are closed when they are released."""
         while self._sessions:
             self._drop(next(iter(self._sessions)))
 
@@ -85,7 +86,7 @@ class SessionCache:
         return session
 
     async def _login_once(self, digest: bytes, credentials: Credentials, peer: Peer) -> CachedSession:
-        """Log in, or wait for the login that is in progress."""
+        """Log in, or wait for the login with the same credentials that is in progress."""
         pending = self._pending.get(digest)
         if pending is None:
             if len(self._pending) >= self._limits.logins:
@@ -118,7 +119,7 @@ class SessionCache:
 
 @dataclass(frozen=True, slots=True)
 class _LoginCall:
-    """A login; runs on a thread."""
+    """A login, to be called on a thread."""
 
     api: ClientApi
     credentials: Credentials

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 from saros_server.http.limits import HttpLimits
 
-#: Cancellations take a moment: each closes a query.
+#: Cancellations are short: each closes a query.
 _CANCELLERS = 2
 
 
 class HttpThreads:
-    """Pools of threads, apart from each other: none waits for the work of another."""
+    """Separate thread pools, so that no kind of work waits for another."""
 
     def __init__(self, limits: HttpLimits) -> None:
         self.workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="saros-http")
@@ -21,11 +21,11 @@ class HttpThreads:
         self._cancellers = ThreadPoolExecutor(_CANCELLERS, thread_name_prefix="saros-http-cancel")
 
     def call_soon(self, function: Callable[[], object]) -> None:
-        """Call a function that cancels or closes something. Does not wait."""
-        with suppress(RuntimeError):  # the pool was closed: all calls end with the node
+        """Schedule a function that cancels or closes something, without waiting for it."""
+        with suppress(RuntimeError):  # the pool is closed: all calls end with the node
             self._cancellers.submit(function)
 
     def close(self) -> None:
-        """End the threads when their work is done. Does not wait for it."""
+        """Let the threads end once their work is done, without waiting for them."""
         for pool in (self.workers, self.logins, self._cancellers):
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,1 +1,1 @@
-"""Statements and inserts over HTTP: IoTDB's REST, results in several formats by URL, Grafana, the OpenAPI document."""
+"""Statements and inserts over HTTP: IoTDB's REST interface, results in several formats, Grafana, OpenAPI."""

@@ -1,4 +1,4 @@
-"""Fields of JSON bodies, checked. Pure: any thread."""
+"""Access to the fields of JSON bodies, with checks of their types. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KINDS: dict[type, str] = {str: "a text", int: "a whole number", bool: "true or 
 
 
 def text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """Return a text; without `default`, it must be there. Raises HttpError 400."""
+    """Return a text; it is required unless `default` is given. Raises HttpError 400."""
     value = body.get(name)
     if value is None and default is not None:
         return default
@@ -21,7 +21,7 @@ def text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
 
 
 def integer(body: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    """Return a whole number; without `default`, it must be there. Raises HttpError 400."""
+    """Return an integer; it is required unless `default` is given. Raises HttpError 400."""
     value = body.get(name)
     if value is None and default is not None:
         return default
@@ -29,7 +29,7 @@ def integer(body: Mapping[str, Any], name: str, default: int | None = None) -> i
 
 
 def flag(body: Mapping[str, Any], name: str) -> bool | None:
-    """Return a truth value, or None if it is not given. Raises HttpError 400."""
+    """Return a boolean, or None if it is not given. Raises HttpError 400."""
     value = body.get(name)
     return None if value is None else _checked(name, value, bool)
 
@@ -40,7 +40,7 @@ def array(body: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def array_of(body: Mapping[str, Any], name: str, kind: type, length: int | None = None) -> list[Any]:
-    """Return an array whose elements are of one kind, and whose length is given. Raises HttpError 400."""
+    """Return an array with elements of one type, and of a certain length if one is given. Raises HttpError 400."""
     values = array(body, name)
     if length is not None and len(values) != length:
         raise HttpError(400, f"{name} has {len(values)} elements; {length} are needed")

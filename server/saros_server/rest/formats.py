@@ -1,10 +1,10 @@
-"""Formats of results: chunks of Arrow IPC, CSV, JSON lines and Parquet, made from the engine's batches as they come.
+"""Formats of results: Arrow IPC, CSV, JSON lines and Parquet, encoded in chunks as the engine produces batches.
 
 | format | content type | times | missing values |
 |---|---|---|---|
 | arrow | application/vnd.apache.arrow.stream | timestamp | null |
 | csv | text/csv | ISO 8601 | empty |
-| json | application/x-ndjson | ISO 8601 | null, as NaN is |
+| json | application/x-ndjson | ISO 8601 | null, also for NaN |
 | parquet | application/vnd.apache.parquet | timestamp | null |
 
 Pure: any thread.
@@ -26,11 +26,11 @@ from saros_server.http.errors import HttpError
 from saros_server.http.response import Chunk
 from saros_server.rest.results import Result, iso_times, json_column
 
-#: The end of a stream of Arrow IPC: a continuation mark and a length of 0.
+#: The end of an Arrow IPC stream: a continuation marker and a length of 0.
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-#: A row group of Parquet is written when its batches have this many bytes.
+#: A Parquet row group is written once its batches reach this size.
 _ROW_GROUP_BYTES = 16 << 20
-#: Rows whose JSON is made at a time.
+#: Number of rows that are encoded as JSON at a time.
 _JSON_ROWS = 10_000
 
 EncodedResult = Iterator[Chunk]
@@ -46,7 +46,7 @@ class Format:
 
 
 def _arrow(result: Result) -> EncodedResult:
-    """Yield the engine's messages as they are."""
+    """Yield the engine's messages unchanged."""
     yield result.head.schema
     yield from (message.buffers for message in result.messages)
     yield _END_OF_STREAM
@@ -66,7 +66,7 @@ def _csv_header(names: list[str]) -> bytes:
 
 
 def _as_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose times and bytes are texts."""
+    """Return a batch with times and blobs converted to texts."""
     arrays = [
         iso_times(column)
         if pa.types.is_timestamp(column.type)
@@ -110,7 +110,7 @@ def _parquet(result: Result) -> EncodedResult:
 
 
 class _Drained(io.RawIOBase):
-    """A file that is written and taken away piece by piece."""
+    """A file whose content is removed in pieces while it is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,13 +126,13 @@ class _Drained(io.RawIOBase):
         return len(self._parts[-1])
 
     def drain(self) -> bytes:
-        """Return the bytes that were written since the last call."""
+        """Return the bytes written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Return names of which no two are the same: `s`, `s (2)`."""
+    """Return the names made unique by numbers: `s`, `s (2)`."""
     found: dict[str, None] = {}
     for name in names:
         number, candidate = 1, name
@@ -152,7 +152,7 @@ FORMATS = {
         Format("parquet", "application/vnd.apache.parquet", _parquet),
     )
 }
-#: By media type in an Accept header; the first is the default.
+#: Formats by media type in an Accept header.
 _BY_MEDIA_TYPE = {
     "text/csv": "csv",
     "text/*": "csv",

@@ -1,12 +1,12 @@
-"""The interface that Grafana's data source for IoTDB calls, versions 1 and 2.
+"""The interface for Grafana's data source for IoTDB, versions 1 and 2.
 
-    GET  /grafana/v1/login              user and password are right
+    GET  /grafana/v1/login              check user and password
     POST /grafana/v1/query/expression   SELECT expression FROM prefixPath WHERE time ... AND (condition) control
-    POST /grafana/v1/variable           a statement; the values of its first column, as texts
-    POST /grafana/v1/node               the names of the nodes below a path
+    POST /grafana/v1/variable           execute a statement; return the values of its first column as texts
+    POST /grafana/v1/node               return the names of the nodes below a path
 
-Version 2 has other names (`prefix_path`). Times are milliseconds. The parts of a SELECT come from whoever edits the
-dashboard, and run with the rights of the data source's user; they can only read.
+Version 2 has different field names (`prefix_path`). Times are in milliseconds. Editors of dashboards write the parts of
+a SELECT, which runs with the privileges of the data source's user, and can only read.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from saros_server.rest.iotdb_rest import SUCCESS, collect, failure
 from saros_server.rest.results import execute, json_column
 from saros_storage.base.types import TIME_UNITS, TimeUnit
 
-#: Rows of a panel: more than it has pixels, many times over.
+#: Limit on the rows of a panel, far more than it has pixels.
 _ROWS_MAX = 1_000_000
-#: Names in the list of a variable, or of the nodes of a path.
+#: Limit on the values of a variable, and on the child nodes of a path.
 _NAMES_MAX = 10_000
 _TAG = "Grafana"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of fields in a version."""
+    """The names of the fields in a version of the interface."""
 
     prefix_path: str
     start_time: str
@@ -122,7 +122,7 @@ def _select(names: Names, body: Mapping[str, Any], unit: TimeUnit) -> str:
 
 
 def _panel_column(column: pa.ChunkedArray) -> Any:
-    """Return the values of a column; the plugin takes no null among texts."""
+    """Return the values of a column. Null texts become empty, as the plugin does not accept them."""
     found = json_column(column)
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         return ["" if value is None else value for value in found]
@@ -150,7 +150,7 @@ def _node(request: HttpRequest, session: HttpSession) -> Response:
 
 def _rows(session: HttpSession, text: str, rows_max: int) -> tuple[pa.Table, bool]:
     _, result = execute(session, Statement(text, read_only=True))
-    assert result is not None, text  # statements that only read have rows
+    assert result is not None, text  # every statement that only reads returns rows
     return collect(result, rows_max), result.is_timed
 
 

@@ -1,13 +1,13 @@
-"""Imports of CSV, JSON lines and Parquet files over HTTP, read as `saros import` reads them.
+"""Imports of CSV, JSON lines and Parquet files over HTTP, with the same readers as `saros import`.
 
-    POST /import/chunk?job=J&offset=N    a piece of the file, into the data folder; answers how much is there
-    POST /import/preview                 the first rows as they would be written
-    POST /import/run                     writes the rows; JSON lines tell the progress, and how it ended
-    POST /import/discard                 removes the file
+    POST /import/chunk?job=J&offset=N    append a piece of the file, in the data folder; return the size received
+    POST /import/preview                 return the first rows as they would be written
+    POST /import/run                     write the rows; return the progress and the outcome as JSON lines
+    POST /import/discard                 remove the file
 
-The job is a random name. The client sends a piece when the one before is there, and `run` reads the next batch when the
-client has taken the line before. If the client goes away, the import ends; what is written stays. `run` removes the
-file in any case, and a file that is left is removed after an hour, or when the server starts.
+The job is a random name. The client sends one piece after the other, and `run` reads the next batch once the client has
+received the line of the previous one. If the client disconnects, the import ends, and written rows are kept. `run`
+removes the file unless it fails; abandoned files are removed after an hour, or when the server starts.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from saros_storage.base.paths import quote_node
 
 _NDJSON = "application/x-ndjson"
 _TAG = "import"
-#: Rows that are converted and written at a time.
+#: Number of rows that are converted and written at a time.
 _BATCH_ROWS = 20_000
 PREVIEW_ROWS = 20
 SKIP_LINES_MAX = 1_000_000
-#: Bad rows that are listed; all are counted.
+#: Limit on the listed bad rows; all are counted.
 BAD_ROWS_MAX = 100
 _NOTES_MAX = 20
 _FORMATS = ("csv", "json", "parquet")
-#: Processes that read Parquet files at a time, each with the memory of an import, and how long a request waits for one.
+#: Limit on the processes that read Parquet files, each with the memory of an import, and a request's wait for one.
 WORKERS_MAX, _WORKER_SECONDS = 2, 20.0
 _WORKERS = threading.BoundedSemaphore(WORKERS_MAX)
 _JOB = {"job": "The random name of the import.", "offset": "The place of the piece in the file, in bytes."}
@@ -131,7 +131,7 @@ def _discard(request: HttpRequest, session: HttpSession) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class _SessionStatements:
-    """Implements `Statements` over the session of a request."""
+    """An implementation of `Statements` on the session of a request."""
 
     session: HttpSession
 
@@ -148,12 +148,12 @@ class _SessionStatements:
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """A file that was sent, with the series that its columns go to."""
+    """An uploaded file, with the options of its import."""
 
     job: str
     name: str
     path: Path
-    #: None: by the content.
+    #: None: the content decides.
     format: str | None
     options: SourceOptions
     destination: Destination
@@ -174,7 +174,7 @@ class _Import:
 
     @contextmanager
     def _worker(self) -> Iterator[ParquetWorker]:
-        """Start a process that reads Parquet, until the request is cancelled. Raises HttpError 503."""
+        """Provide a process that reads Parquet; cancelling the request ends it. Raises HttpError 503."""
         if not _WORKERS.acquire(timeout=_WORKER_SECONDS):
             raise HttpError(503, f"{WORKERS_MAX} Parquet files are read at the moment: try again later", BUSY)
         try:
@@ -187,7 +187,7 @@ class _Import:
 
 
 def _import(request: HttpRequest, session: HttpSession) -> _Import:
-    """Return the import that the body of a request describes. Raises HttpError, UploadRefused."""
+    """Return the import described by the body of a request. Raises HttpError, UploadRefused."""
     body = request.object()
     name, format_ = fields.text(body, "name"), fields.text(body, "format", "") or None
     if format_ not in (None, *_FORMATS):
@@ -205,7 +205,7 @@ def _import(request: HttpRequest, session: HttpSession) -> _Import:
 
 
 def _options(body: Mapping[str, Any], unit: str) -> SourceOptions:
-    """Return the options of reading. Raises HttpError."""
+    """Return the options for reading the file. Raises HttpError."""
     return SourceOptions(
         time_columns=tuple(_texts(body, "time_columns")),
         time_format=fields.text(body, "time_format", "") or None,
@@ -311,7 +311,7 @@ def _as_json(array: pa.Array) -> list[Any]:
 
 
 def _texts_of(times: pa.Array, unit: str) -> list[Any]:
-    """Return times as texts, in UTC."""
+    """Return times as ISO 8601 texts in UTC."""
     return _as_json(times.cast(pa.timestamp(unit, "UTC"), safe=False))
 
 
@@ -328,15 +328,15 @@ class _Progress:
 
     rows: int = 0
     points: int = 0
-    #: Bytes of the file that were read.
+    #: Bytes read from the file.
     position: int = 0
     bad_rows: int = 0
-    #: Series, by their type.
+    #: Types, by the name of the series.
     types: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def line(self, **more: object) -> bytes:
-        """Return a line of JSON."""
+        """Return the progress as a line of JSON."""
         counts = {"rows": self.rows, "points": self.points, "bytes": self.position, "bad_rows": self.bad_rows}
         return orjson.dumps(counts | more) + b"\n"
 
@@ -355,7 +355,7 @@ def _run(request: HttpRequest, session: HttpSession) -> Response:
 
 
 def _lines(found: _Import, session: HttpSession, progress: _Progress, is_failed: threading.Event) -> Iterator[bytes]:
-    """Write the rows, and yield a line for each batch. After an error, the file is kept for another attempt."""
+    """Write the rows, and yield a line of progress for each batch. After an error, the file is kept for a retry."""
     try:
         with closing(found.batches()) as batches:
             for batch in batches:

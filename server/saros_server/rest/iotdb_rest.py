@@ -1,11 +1,11 @@
 """IoTDB's REST interface, versions 1 and 2.
 
-    GET  /ping                                  the node answers
-    POST /rest/v2/query, nonQuery               a statement with rows, one without
-    POST /rest/v2/insertTablet, insertRecords   rows of a device by column, rows of devices by row
+    GET  /ping                                  check that the node answers
+    POST /rest/v2/query, nonQuery               execute a statement with rows, or without rows
+    POST /rest/v2/insertTablet, insertRecords   insert rows of one device by column, or rows of several devices by row
 
-Version 1 differs in names only (`rowLimit`, `deviceId`). Errors are answered with HTTP status 200 and IoTDB's code,
-except of what HTTP itself refuses. Times are integers in the unit of the database.
+Version 1 differs only in field names (`rowLimit`, `deviceId`). Errors have HTTP status 200 and IoTDB's code in the
+body, except for refusals by HTTP itself. Times are integers in the database's time precision.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from saros_server.rest.results import Result, execute, json_column
 
 SUCCESS = {"code": 200, "message": "SUCCESS_STATUS"}
 _NO_QUERY, _TOO_MANY_ROWS, _TOO_LARGE = 301, 411, 709
-#: Rows of a result if the client does not say, as in IoTDB; and at most.
+#: Default limit on the rows of a result, as in IoTDB, and the largest limit that a client may set.
 _ROWS, _ROWS_MAX = 10_000, 1_000_000
-#: HTTP statuses that are sent as such; all other errors are answered with 200, as IoTDB does.
+#: HTTP statuses that are sent unchanged; all other errors have status 200, as in IoTDB.
 _HTTP_STATUSES = frozenset({401, 405, 408, 413, 415})
 _STATEMENTS_CACHED = 256
-#: A result is in memory as a whole, several times over: as Arrow, as values and as JSON.
+#: Limit on the size of a result, which is completely in memory in several forms: Arrow, values, and JSON.
 _RESULT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of fields in a version."""
+    """The names of the fields in a version of the interface."""
 
     row_limit: str
     column_names: str
@@ -138,19 +138,19 @@ class IoTDBRest:
         self._statements = StatementCache(_STATEMENTS_CACHED)
 
     def query(self, names: Names, request: HttpRequest, session: HttpSession) -> Response:
-        """Run a statement with rows."""
+        """Execute a statement with rows."""
         body = request.object()
         text = fields.text(body, "sql")
         limit = fields.integer(body, names.row_limit, _ROWS)
         if not 0 < limit <= _ROWS_MAX:
             raise HttpError(400, f"{names.row_limit} is {limit}: expected a number from 1 to {_ROWS_MAX}")
         _, result = execute(session, Statement(text, read_only=True))
-        assert result is not None, text  # statements that only read have rows
+        assert result is not None, text  # every statement that only reads returns rows
         table = collect(result, limit)
         return json_response(self._result(names, text, result, table))
 
     def non_query(self, _names: Names, request: HttpRequest, session: HttpSession) -> Response:
-        """Run a statement without rows."""
+        """Execute a statement without rows."""
         text = fields.text(request.object(), "sql")
         _, result = execute(session, Statement(text))
         if result is not None:
@@ -189,7 +189,7 @@ class IoTDBRest:
         return json_response(SUCCESS)
 
     def _result(self, names: Names, text: str, result: Result, table: pa.Table) -> dict[str, Any]:
-        """Return a result as IoTDB shows it: expressions of a SELECT, columns of other statements."""
+        """Return a result in IoTDB's form: expressions for a SELECT, column names for other statements."""
         statement = self._statements.get(text).statement
         is_selected = isinstance(statement, ast.Select) and not statement.last
         first = 1 if result.is_timed else 0
@@ -215,7 +215,7 @@ def _shape(place: int, measurements: list[Any], types: list[Any], row: list[Any]
 
 
 def collect(result: Result, limit: int) -> pa.Table:
-    """Return all rows of a result. Raises HttpError: 411 for more rows than `limit`, 709 for too many bytes."""
+    """Return all rows of a result. Raises HttpError, code 411 for more rows than `limit`, or 709 for too many bytes."""
     batches, rows, size = list[pa.RecordBatch](), 0, 0
     for batch in result.batches():
         batches.append(batch)

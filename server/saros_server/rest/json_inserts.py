@@ -1,7 +1,4 @@
-"""Inserts of IoTDB's REST: rows of JSON, by column (insertTablet) or by row (insertRecords), as columns.
-
-Pure: any thread.
-"""
+"""Conversion of JSON inserts, by column (insertTablet) or by row (insertRecords), to columns. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Int64Array, TimeUnit
 
-#: Arrow's errors for values that do not have the type.
+#: Arrow's errors for values of a wrong type.
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
@@ -54,7 +51,7 @@ def tablet(device: str, aligned: bool | None, shape: Shape, times: list[int], co
 def records(
     devices: list[str], aligned: bool | None, shapes: list[Shape], times: list[int], rows: list[list[Any]]
 ) -> list[list[InsertRequest]]:
-    """Return the inserts of rows, in rounds: no two of a round are of one device, and each device keeps its order.
+    """Return the inserts of rows, in rounds. The inserts of a round are of different devices, which keep their order.
 
     Raises HttpError 400, UserMistake.
     """
@@ -73,7 +70,7 @@ def records(
 def _grouped(
     devices: list[str], shapes: list[Shape], times: list[int], rows: list[list[Any]]
 ) -> list[tuple[str, Shape, _Rows]]:
-    """Return the rows of each device, those of one shape in succession together."""
+    """Group consecutive rows of a device that have the same shape."""
     groups: list[tuple[str, Shape, _Rows]] = []
     last: dict[str, int] = {}
     for device, shape, time, row in zip(devices, shapes, times, rows, strict=True):
@@ -106,21 +103,21 @@ def _column(name: str, type_name: str, values: Any, rows: int) -> Column:
         array = _array(type_, values)
     except _UNFIT as error:
         raise UserMistake(f"{name}: a value does not fit {type_.name}: {error}", code=2008) from error
-    column = column_from_arrow(array, TimeUnit.MILLISECOND, name)  # times are integers here, of whatever unit
+    column = column_from_arrow(array, TimeUnit.MILLISECOND, name)  # times are integers, so the unit has no effect
     return Column(type_, column.values, column.valid)
 
 
 def _array(type_: DataType, values: list[Any]) -> pa.Array:
-    """Return values of a type other than DATE. Raises one of `_UNFIT`."""
+    """Convert values to a type other than DATE. Raises one of `_UNFIT`."""
     if type_ is DataType.BLOB:
         return _bytes(values)
     if type_ is DataType.BOOLEAN or type_.is_text:
         return pa.array(values, arrow_type(type_, pa.int64()))
-    return _numbers(pa.array(values), arrow_type(type_, pa.int64()))  # with a type given, Arrow would cut off digits
+    return _numbers(pa.array(values), arrow_type(type_, pa.int64()))  # with a given type, Arrow would truncate digits
 
 
 def _numbers(found: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return numbers as `wanted`: integers exactly, floating numbers rounded, none out of range."""
+    """Cast numbers: exactly to integers, rounded to floating point. Raises an error for numbers out of range."""
     if not (pa.types.is_integer(found.type) or pa.types.is_floating(found.type) or pa.types.is_null(found.type)):
         raise ValueError(f"{found.type} instead of numbers")
     if pa.types.is_integer(wanted):
@@ -132,7 +129,7 @@ def _numbers(found: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _days(name: str, values: list[Any]) -> Column:
-    """Return days, which are texts (yyyy-MM-dd) or numbers (yyyymmdd)."""
+    """Convert dates, which are texts (yyyy-MM-dd) or numbers (yyyymmdd)."""
     if any(isinstance(value, str) for value in values):
         return column_from_arrow(pa.array(values, pa.string()).cast(pa.date32()), TimeUnit.MILLISECOND, name)
     found = column_from_arrow(pa.array(values, pa.int32()), TimeUnit.MILLISECOND, name)
@@ -142,7 +139,7 @@ def _days(name: str, values: list[Any]) -> Column:
 
 
 def _bytes(values: list[Any]) -> pa.Array:
-    """Return bytes, which are texts of hex digits after 0x."""
+    """Convert blobs, which are texts of hex digits, with or without 0x."""
     return pa.array([None if value is None else _from_hex(value) for value in values], pa.binary())
 
 

@@ -1,7 +1,7 @@
-"""Routes for people who watch a node: its slow statements, and the end of its audit trail.
+"""Routes for operators of a node: its slow statements, and the end of its audit trail.
 
-GET /statements/slow                 the last ones of this node, newest first: a user's own, or with MAINTAIN all
-GET /audit?user=U&event=E&limit=N    the newest lines of this node's trail, newest first: for administrators
+GET /statements/slow                 this node's last slow statements, newest first: the user's, or with MAINTAIN all
+GET /audit?user=U&event=E&limit=N    the newest lines of this node's audit trail, newest first: for administrators
 """
 
 from __future__ import annotations

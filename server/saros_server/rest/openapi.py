@@ -1,4 +1,4 @@
-"""The OpenAPI document of the service, made from its routes: `GET /openapi.json`."""
+"""The OpenAPI document of the service, generated from its routes: `GET /openapi.json`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _operation(described: Route) -> dict[str, Any]:
 
 
 def _success(about: Description) -> dict[str, Any]:
-    """Return the response of a request that succeeds: 204 if there is nothing to say."""
+    """Return the responses of a successful request: 204 if the route has no response body."""
     if not about.response:
         return {"204": {"description": "Done."}}
     return {"200": {"description": "The result.", "content": _content(about.response)}}

@@ -1,10 +1,10 @@
-"""A statement by its URL: `GET /query?sql=...`, `POST /query`, with the result in the format that is asked for.
+"""Statements over HTTP: `GET /query?sql=...` and `POST /query`, with the result in a format of the client's choice.
 
-    /query           as the Accept header says; CSV if it says nothing
+    /query           the format that the Accept header prefers; CSV by default
     /query.arrow     and .csv, .json, .parquet
 
-GET only reads. POST takes the statement as a parameter, as text, as a form, or as JSON with values for its `?`. Results
-are streamed: no more is read from the engine than the client takes.
+GET can only read. POST accepts the statement as a parameter, as text, as a form, or as JSON with values for its `?`.
+Results are streamed: batches are read from the engine only as the client reads the response.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _routes(path: str, choose: Callable[[HttpRequest], Format], formats: list[Fo
 
 
 def _run(request: HttpRequest, session: HttpSession, format_: Format) -> Response:
-    if request.method == "HEAD":  # the length of the result is not known, so none is sent: 0 would be wrong
+    if request.method == "HEAD":  # the length of the result is unknown; without chunks, a length of 0 would be sent
         return Response(Chunks(iter(()), lambda: None), content_type=format_.content_type)
     try:
         head, result = execute(session, statement_of(request))
@@ -109,7 +109,7 @@ def statement_of(request: HttpRequest) -> Statement:
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
-    """Return what the body of a POST says."""
+    """Return the fields in the body of a POST."""
     body = request.body()
     if not body:
         return {}
@@ -121,7 +121,7 @@ def _body(request: HttpRequest) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise HttpError(400, f"the body is not UTF-8: {error}") from error
     if content_type == "application/x-www-form-urlencoded":
-        is_form = text.partition("=")[0] in _PARAMETERS  # curl says that all it sends is one
+        is_form = text.partition("=")[0] in _PARAMETERS  # curl sends this content type by default
         return cast("dict[str, Any]", dict(QueryParams(text))) if is_form else {"sql": text}
     return {"sql": text}
 

@@ -1,4 +1,4 @@
-"""Results of statements that arrive over HTTP: Arrow messages, batches, and columns of JSON. One thread at a time."""
+"""Results of statements, as Arrow messages, batches, and JSON columns. For one thread at a time."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from saros_server.api.executions import ResultHead, ResultStream, Statement
 from saros_server.http.session import HttpSession
 
 _SCHEMAS_CACHED = 256
-#: Times of years with four digits, in seconds since 1970; calendars of other programs have no others.
+#: The years 1 to 9999 in seconds since 1970; other programs often do not support other years.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The rows of a statement; they are read once."""
+    """The rows of a statement, which can be read once."""
 
     head: ResultHead
     schema: pa.Schema
     messages: Iterator[Message]
-    #: Produces the rows that were not there at once; None: all were.
+    #: The source of rows that were not in the first answer; None if all rows were.
     stream: ResultStream | None
 
     @property
     def is_timed(self) -> bool:
-        """There is a Time column, which comes first."""
+        """True if the first column is Time."""
         return bool(len(self.schema)) and self.schema.field(0).name == "Time" and not self.schema.field(0).nullable
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -42,13 +42,13 @@ class Result:
         return (message.batch(self.schema) for message in self.messages)
 
     def close(self) -> None:
-        """End the query if it still runs. Idempotent."""
+        """Cancel the query if it is still running. Idempotent."""
         if self.stream is not None:
             self.stream.close()
 
 
 def execute(session: HttpSession, statement: Statement) -> tuple[ResultHead, Result | None]:
-    """Execute a statement; its result is None if it has no rows. Raises its errors."""
+    """Execute a statement; the result is None if it has no rows. Raises the errors of the statement."""
     answer = session.call(operations.EXECUTE, statement)
     if not answer.head.schema:
         return answer.head, None
@@ -63,7 +63,7 @@ def _schema(encoded: bytes) -> pa.Schema:
 
 
 def json_column(array: pa.Array | pa.ChunkedArray) -> Any:
-    """Return a column as `json_response` takes it: times as integers, days as ISO 8601, bytes as 0x and hex digits."""
+    """Return a column for `json_response`: times as integers, dates as ISO 8601, blobs as 0x and hex digits."""
     type_ = array.type
     if pa.types.is_timestamp(type_):
         array = array.cast(pa.int64())
@@ -77,7 +77,7 @@ def json_column(array: pa.Array | pa.ChunkedArray) -> Any:
 
 
 def iso_times(array: pa.Array) -> pa.Array:
-    """Return timestamps as ISO 8601 texts in UTC, or as integers if a year among them has not four digits."""
+    """Return timestamps as ISO 8601 texts in UTC, or as integers if any is outside the years 1 to 9999."""
     unit = array.type.unit
     ticks = array.cast(pa.int64())
     bounds = pc.min_max(ticks).as_py()

@@ -1,4 +1,4 @@
-"""JSON schemas of bodies, for the OpenAPI document. Pure data: any thread."""
+"""JSON schemas of request and response bodies, for the OpenAPI document. Pure data: any thread."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def record(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> 
     return {"type": "object", "properties": dict(properties)} | ({"required": list(required)} if required else {})
 
 
-#: IoTDB answers so where there is no result: after writes, and after errors, which have HTTP status 200 too.
+#: IoTDB's answer without a result: to writes, and to errors, which also have HTTP status 200.
 STATUS: Schema = record({"code": INTEGER, "message": {"type": ["string", "null"]}})
 
 
 def result(column_names: str, data_types: str) -> Schema:
-    """Return the schema of a result by columns, or of an error; `column_names` and so on: fields of the version."""
+    """Return the schema of a columnar result or an error, with the field names of a version."""
     texts = nullable_array(TEXT)
     columns = {"expressions": texts, column_names: texts, data_types: texts, "timestamps": nullable_array(INTEGER)}
     return record({**STATUS["properties"], **columns, "values": array(array(ANYTHING))})

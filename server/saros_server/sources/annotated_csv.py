@@ -1,4 +1,4 @@
-"""InfluxDB's annotated CSV: tables one after the other, each with rows that describe its columns.
+"""InfluxDB's annotated CSV: a sequence of tables, each with rows that describe its columns. Not thread-safe.
 
     #datatype,string,long,dateTime:RFC3339,double,string,string
     #group,false,false,false,false,true,true
@@ -6,9 +6,8 @@
     ,result,table,_time,_value,_field,host
     ,,0,2024-01-01T00:00:00Z,1.5,temperature,pump1
 
-The time is `_time`. Values of `_value` go to the series that `_field` names; other columns are fields of their own, as
-after pivot(). Columns of the group, `result`, `table`, `_start` and `_stop` are no values unless an option names them.
-Not thread-safe.
+The time is in `_time`. Values in `_value` go to the series that `_field` names; other columns are fields of their own,
+as after pivot(). Group columns, `result`, `table`, `_start` and `_stop` are ignored unless an option names them.
 """
 
 from __future__ import annotations
@@ -38,28 +37,28 @@ _TYPES = {
     "double": DataType.DOUBLE,
     "string": DataType.TEXT,
 }
-#: Tables of a file, and words of their annotations.
+#: Limits on the tables of a file, and on the cells of their annotations.
 _TABLES_MAX, _WORDS_MAX = 10_000, 1 << 20
 _TIME, _FIELD, _VALUE = "_time", "_field", "_value"
-#: Columns about a table.
+#: Columns with information about a table.
 _ABOUT = frozenset({"", "result", "table", "_start", "_stop", "_measurement", _FIELD})
 
 
 @dataclass(slots=True)
 class _Table:
-    """Tables of the same columns: where they begin and end in the file, and the annotations."""
+    """Tables with the same columns: their position in the file, and their annotations."""
 
     start: int
-    #: Lines in front of it.
+    #: Number of lines before the table.
     first_line: int
     stop: int | None = None
-    #: Lines of annotations and blank ones, in front of the header.
+    #: Number of annotations and blank lines before the header.
     preamble: int = 0
     annotations: dict[str, list[str]] = field(default_factory=dict)
 
 
 def is_annotated(file: InputFile, options: SourceOptions) -> bool:
-    """Whether the first line that is not skipped is an annotation."""
+    """Return whether the first line that is not skipped is an annotation."""
     with file.lines(options.encoding, errors="replace") as stream:
         return next(islice(stream, options.skip_lines, None), "").startswith(_ANNOTATIONS)
 
@@ -111,7 +110,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 class _Converter:
-    """From the texts of a table to batches: one, or one for each name in `_field`."""
+    """A converter of the texts of a table to batches: a single one, or one for each name in `_field`."""
 
     def __init__(
         self,
@@ -135,7 +134,7 @@ class _Converter:
         self._options = replace(options, time_columns=times)
         self._series = series
         self._file = file
-        #: By field.
+        #: Layouts by field.
         self._layouts: dict[str | None, Layout] = {}
 
     def convert(self, batch: pa.RecordBatch, row: int, position: int) -> list[SourceBatch]:
@@ -162,7 +161,7 @@ class _Converter:
         return column if default is None else pc.fill_null(column, default)
 
     def _names(self, field: str | None) -> list[str]:
-        """The names of the columns; `field` for that of its values."""
+        """Return the names of the columns, with `field` in place of `_value`."""
         names = [self._header[place] for place in self._kept]
         return names if field is None else [field if name == _VALUE else name for name in names]
 
@@ -176,7 +175,7 @@ class _Converter:
         names, options = self._names(field), self._options
         words = {(field if name == _VALUE and field else name): word for name, word in self._words.items()}
         stated = {name: _data_type(words[name]) for name in names if name in words}
-        own = replace(  # what is said of columns of other tables says nothing here
+        own = replace(  # without the options for columns of other tables
             options,
             only=options.only and tuple(name for name in options.only if name in names),
             names={name: new for name, new in options.names.items() if name in names},

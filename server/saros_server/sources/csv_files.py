@@ -1,7 +1,7 @@
-"""CSV: a header line, and rows of texts, which `source_layout` makes times and typed values of.
+"""CSV: a header line, and rows of texts, which `source_layout` converts to times and typed values. Not thread-safe.
 
-An empty field is no value; a quoted one is an empty text where its column is one of texts, as in PostgreSQL's COPY.
-Blank lines are no rows. A first line `sep=;`, as Excel writes it, gives the delimiter. Not thread-safe.
+An empty field is null; an empty field in quotes is an empty text in a column of texts, as in PostgreSQL's COPY. Blank
+lines are ignored. A first line `sep=;`, as written by Excel, sets the delimiter.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from saros_server.sources.source_types import NUMBER
 from saros_server.sources.time_column import named_time_column
 from saros_storage.base.types import DataType
 
-#: A column's name, and its type after it, as IoTDB's tools write it: root.a.b.c(FLOAT).
+#: A column's name with an optional type, as written by IoTDB's tools: root.a.b.c(FLOAT).
 _TITLE = re.compile(rf"(?P<name>.+?)(?:\((?P<type>{'|'.join(DataType.__members__)})\))?", re.DOTALL)
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-#: Bytes of CSV that are parsed at once.
+#: Size of the blocks in which CSV is parsed.
 _BLOCK_BYTES = 4 << 20
-#: No field is longer than what is parsed at once.
+#: Limit on a field, which must fit into a block.
 _FIELD_CHARACTERS_MAX = _BLOCK_BYTES
-#: Of a header, which may have several lines.
+#: Limit on a header, which may have several lines.
 _HEADER_CHARACTERS_MAX = 2 * LINE_CHARACTERS_MAX
 
-#: From the texts of some rows, the number of rows before them and the position in the file, to typed batches.
+#: Converts texts of rows to typed batches; the other arguments are the number of rows before, and the file position.
 Convert = Callable[[pa.RecordBatch, int, int], Sequence[SourceBatch]]
 
 
@@ -49,14 +49,14 @@ def read_csv(file: InputFile, options: SourceOptions, series: Series) -> Iterato
 
 
 def names_and_types(header: Sequence[str]) -> tuple[list[str], dict[str, DataType]]:
-    """The names of columns, and the types that stand after some of them."""
+    """Return the names of columns, and the types that follow some of them."""
     titles = [_TITLE.fullmatch(name.strip()) for name in header]
     names = [title["name"] if title else f"column {place}" for place, title in enumerate(titles, 1)]
     return names, {title["name"]: DataType[title["type"]] for title in titles if title and title["type"]}
 
 
 class CsvRows:
-    """The header and the rows of a CSV. Raises SourceError for a file without a header."""
+    """The header and the rows of a CSV file. The constructor raises SourceError for a file without a header."""
 
     def __init__(self, file: InputFile, options: SourceOptions) -> None:
         self._file = file
@@ -65,7 +65,7 @@ class CsvRows:
         self.header = _header(file, self._delimiter, self._options)
 
     def converted(self, names: Sequence[str], convert: Convert) -> Iterator[SourceBatch]:
-        """Yield batches, with the lines of bad rows. `names`: of the columns."""
+        """Yield batches, with the line numbers of bad rows; `names` are the names of the columns."""
         options = self._options
         ragged = _Ragged(options.skip_lines, self._delimiter)
         with (
@@ -84,7 +84,7 @@ class CsvRows:
                         bad = [*ragged.taken(), *map(ragged.among_all, found.bad)]
                         yield replace(found, bad=lines.with_line_numbers(bad), notes=[*found.notes, *ragged.notes])
                     lines.forget(ragged.forget(row))
-            if left := ragged.taken():  # after the last good row
+            if left := ragged.taken():  # bad rows after the last good row
                 bad = lines.with_line_numbers(left)
                 none = pa.array([], pa.timestamp("us", "UTC"))
                 yield SourceBatch(none, (), None, bad, row, self._file.size, list(ragged.notes))
@@ -110,19 +110,19 @@ class CsvRows:
 
 @dataclass(slots=True)
 class _Ragged:
-    """Rows with another number of fields than the header, which Arrow's reader leaves out."""
+    """Rows with more or fewer fields than the header, which Arrow's reader skips."""
 
     skipped: int
     delimiter: str
     notes: list[str] = field(default_factory=list)
-    #: Those since the last batch, with numbers of rows, as those of `Layout.convert`.
+    #: Skipped rows since the last batch, numbered like the rows of `Layout.convert`.
     _rows: list[BadRow] = field(default_factory=list)
-    #: Of each that was not forgotten, how many rows before it were none.
+    #: For each skipped row that was not forgotten: the number of good rows before it.
     _before: list[int] = field(default_factory=list)
     _forgotten: int = 0
 
     def left_out(self, row: pa_csv.InvalidRow) -> str:
-        """Report the row, for Arrow's reader."""
+        """Record a row that Arrow's reader skips; called by the reader."""
         number = (row.number or 2) - 1 - self.skipped
         self._before.append(number - 1 - len(self._before) - self._forgotten)
         if not row.text.strip():  # a blank line
@@ -135,16 +135,16 @@ class _Ragged:
         return "skip"
 
     def taken(self) -> list[BadRow]:
-        """Those since the last call."""
+        """Return the skipped rows since the last call."""
         taken, self._rows = self._rows, []
         return taken
 
     def among_all(self, bad: BadRow) -> BadRow:
-        """A bad row with its number among all rows."""
+        """Return a bad row with its number among all rows, including skipped ones."""
         return replace(bad, number=bad.number + self._forgotten + bisect_right(self._before, bad.number - 1))
 
     def forget(self, row: int) -> int:
-        """Forget the rows before `row`, of which none is asked for again; return the number of `row` among all."""
+        """Forget the rows before `row`, which are not needed again; return the number of `row` among all rows."""
         count = bisect_right(self._before, row)
         del self._before[:count]
         self._forgotten += count
@@ -152,34 +152,34 @@ class _Ragged:
 
 
 def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
-    """The texts with null for those that mean no value, in quotes or not."""
+    """Return the texts with null in place of those that mean no value, whether quoted or not."""
     if not nulls:
         return column
     return pc.if_else(pc.is_in(column, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), column)
 
 
 class _Lines:
-    """Which line of a CSV a row begins in: empty lines are no rows, and quoted values may have several lines.
+    """The line numbers of rows: they differ by blank lines, and by line breaks in quoted values.
 
-    The file is read once more, as far as there are bad rows.
+    The file is read a second time, up to the last bad row.
     """
 
     def __init__(self, stream: Iterator[str], delimiter: str, skipped: int) -> None:
         csv.field_size_limit(_FIELD_CHARACTERS_MAX)
         self._reader = csv.reader(islice(stream, skipped, None), delimiter=delimiter)
         self._skipped = skipped
-        #: The last one that was read; 0 is the header.
+        #: The last row that was read; 0 is the header.
         self._row = -1
-        #: From which rows on the line is by how much more than the row, in this order.
+        #: The rows, in ascending order, from which on the line number exceeds the row number by `_more`.
         self._rows: list[int] = []
         self._more: list[int] = []
 
     def with_line_numbers(self, bad: Sequence[BadRow]) -> list[BadRow]:
-        """Bad rows with numbers of lines."""
+        """Return bad rows with line numbers."""
         return [replace(one, number=self._of(one.number), unit="line") for one in bad]
 
     def forget(self, row: int) -> None:
-        """Forget what says nothing of `row` and those after it: no other is asked for again."""
+        """Forget entries for the rows before `row`, which are not needed again."""
         count = max(bisect_right(self._rows, row) - 1, 0)
         del self._rows[:count], self._more[:count]
 
@@ -199,7 +199,7 @@ class _Lines:
 
 
 def _past_preamble(file: InputFile, options: SourceOptions) -> SourceOptions:
-    """Return the options for the part from the header on, after blank lines and Excel's line with the delimiter."""
+    """Return the options for the file from the header on, after blank lines and Excel's line with the delimiter."""
     with file.lines(options.encoding, errors="replace") as stream:
         for line in islice(stream, options.skip_lines, None):
             separator = _SEPARATOR.fullmatch(line.rstrip("\r\n"))
@@ -218,7 +218,10 @@ def _guess_delimiter(file: InputFile, options: SourceOptions) -> str:
 
 
 def _header(file: InputFile, delimiter: str, options: SourceOptions) -> list[str]:
-    """The names in the first line. Raises SourceError if it is a row, which would be lost: it begins with a time."""
+    """Return the names in the first line.
+
+    Raises SourceError if the line begins with a time: it is then a row, which would be lost.
+    """
     with file.lines(options.encoding) as stream:
         lines = _bounded(islice(stream, options.skip_lines, None), file.name)
         names = next(csv.reader(lines, delimiter=delimiter), None)
@@ -233,7 +236,7 @@ def _header(file: InputFile, delimiter: str, options: SourceOptions) -> list[str
 
 
 def _bounded(lines: Iterator[str], name: str) -> Iterator[str]:
-    """Yield the lines of a header; quoted names may have several. Raises SourceError if it does not end."""
+    """Yield the lines of a header, in which quoted names may have line breaks. Raises SourceError if it is too long."""
     size = 0
     for line in lines:
         size += len(line)

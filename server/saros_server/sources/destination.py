@@ -1,12 +1,10 @@
-"""The devices and series that the columns of a file go to.
+"""The devices and series for the columns of a file. Not thread-safe.
 
-    a device                         root.a.b
-    a template and the file's name   root.a.{file}
-    a template and a column          root.a.{device}, with the values of the column
-    no template                      the column has paths of devices; without one, the device that the file names, or
-                                     columns are called by their paths
-
-Not thread-safe.
+a device                         root.a.b
+a template and the file's name   root.a.{file}
+a template and a column          root.a.{device}, with the values of the device column
+no template                      the device column has paths of devices; without one, the device stated in the file,
+                                 or full paths as column names
 """
 
 from __future__ import annotations
@@ -27,21 +25,21 @@ from saros_storage.base.paths import join_nodes, quote_node, split_path, split_s
 
 
 class Destination:
-    """Where the columns of a file go.
+    """The destination of the columns of a file.
 
-    A template with its fields filled in, quoted as needed, is the device; without a template, the column of devices
-    holds whole paths, or `stated` is the device, or columns are called by their paths.
+    The device is the template with its fields replaced, and quoted as necessary. Without a template, the device column
+    has full paths, or `stated` is the device, or the column names are full paths.
     """
 
     def __init__(self, template: str | None, file: Path, stated: str | None = None) -> None:
         self._template = template
         self._file = file
         self._stated = stated
-        #: Devices by the value of the column of devices.
+        #: Devices by the value of the device column.
         self._devices: dict[str | None, str] = {}
 
     def device(self, value: str | None) -> str:
-        """The path of the device for a value of the column of devices. Raises SourceError."""
+        """Return the path of the device for a value of the device column. Raises SourceError."""
         path = self._devices.get(value)
         if path is None:
             path = self._devices[value] = self._path(value)
@@ -59,7 +57,7 @@ class Destination:
             raise SourceError(f"{self._file}: {error}") from error
 
     def series(self, name: str, value: str | None) -> tuple[str, str]:
-        """The device's path, and what the series is called in it. Raises SourceError."""
+        """Return the path of the device, and the name of the series in it, for a column. Raises SourceError."""
         if self._template is not None:
             return self.device(value), name
         if value is not None:
@@ -79,7 +77,7 @@ class Destination:
 
 
 def _stem(file: Path) -> str:
-    """The name without the format's suffix, nor that of a compression after it."""
+    """Return the name without the suffixes of the format and the compression."""
     return file.with_suffix("").stem if file.suffix.lower() in COMPRESSED_SUFFIXES else file.stem
 
 
@@ -92,7 +90,7 @@ class Part:
 
 
 def by_device(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str, Part]]:
-    """Split a batch by device; columns are named by what their series are called there. Raises SourceError."""
+    """Split a batch by device; the columns of a part have the names of their series. Raises SourceError."""
     if batch.devices is None:
         yield from _by_name(batch, destination)
         return
@@ -103,7 +101,7 @@ def by_device(batch: SourceBatch, destination: Destination) -> Iterator[tuple[st
         columns = [
             replace(column, name=destination.series(column.name, value)[1], values=values)
             for column, values in filtered
-            if values.null_count < len(values)  # others have these series, not this one
+            if values.null_count < len(values)  # otherwise only other devices have this series
         ]
         if columns:
             yield destination.device(value), Part(batch.times.filter(mask), columns)
@@ -119,7 +117,7 @@ def _by_name(batch: SourceBatch, destination: Destination) -> Iterator[tuple[str
 
 
 def check_device(template: str | None, column: str | None) -> None:
-    """Raise SourceError if nothing says what stands for a field of the device's path."""
+    """Check that all fields of a device template have values. Raises SourceError."""
     if template is None:
         return
     if not template.startswith("root."):

@@ -1,12 +1,12 @@
-"""Read the files that are imported, batch by batch, in Arrow: CSV, JSON lines, Parquet.
+"""The reader of files to import, batch by batch, in Arrow: CSV, JSON lines, Parquet. Not thread-safe.
 
-    opened_file      the format, by the content; and its bytes, unpacked
-    csv_files        CSV; annotated_csv: InfluxDB's, with several tables
+    opened_file      the format of a file, by its content, and its decompressed bytes
+    csv_files        CSV; annotated_csv: InfluxDB's format, with several tables
     json_lines       JSON lines
     parquet_files    Parquet; parquet_worker: the process that reads it
     source_layout    the columns of a batch as times and typed values
 
-No database here. Not thread-safe.
+This module does not access a database.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from saros_server.sources.parquet_worker.process import ParquetRefused, ParquetW
 from saros_server.sources.source_layout import NewSeries, Series, SourceBatch
 from saros_server.sources.source_options import SourceError, SourceOptions
 
-#: What Arrow says of bytes that are none of the encoding's.
+#: Arrow's message for bytes that do not conform to the encoding.
 _NOT_TEXT = "invalid UTF8"
-#: What UTF-16 mostly begins with.
+#: Byte order marks, with which files in UTF-16 usually begin.
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -41,10 +41,11 @@ def read_source(
     name: str | None = None,
     worker: Callable[[], AbstractContextManager[ParquetWorker]] = ParquetWorker,
 ) -> Iterator[SourceBatch]:
-    """Yield the file's batches, for these series. Raises SourceError.
+    """Yield the batches of a file, for these series. Raises SourceError.
 
-    name      of the file in messages
-    worker    makes what reads Parquet
+    format_   the format; None: the content decides
+    name      the name of the file in messages
+    worker    returns the process that reads Parquet
     """
     name, series = name or str(file), series or NewSeries()
     try:

@@ -1,12 +1,10 @@
-"""Texts of ISO 8601 as the one form of it that Arrow reads.
+"""Conversion of ISO 8601 texts to the form that Arrow parses. Pure: any thread.
 
-    2024-10-27T02:30:00.5Z    as it is; a blank for the T; seconds, and minutes of the time and of the offset may lack
-    20241027T023000Z          the basic format
-    02:30:00,5                a comma before the fraction
-    02:30:00 +01, 02:30 UTC   a blank before the offset; UTC and GMT for Z
-    24:00:00, 23:59:60        the end of the day; a leap second: 00:00:00 of the next day
-
-Pure: any thread.
+2024-10-27T02:30:00.5Z    unchanged; with a space for T, and without seconds, or minutes of time and offset, as well
+20241027T023000Z          the basic format
+02:30:00,5                a comma before the fraction
+02:30:00 +01, 02:30 UTC   a space before the offset; UTC and GMT for Z
+24:00:00, 23:59:60        the end of the day; a leap second: both are 00:00:00 of the next day
 """
 
 from __future__ import annotations
@@ -17,13 +15,13 @@ import pyarrow.compute as pc
 from saros_server.sources.source_types import cast_fitting, matches, matching
 
 _OFFSET = r"Z|[+-]\d\d(:?\d\d)?"
-#: A time that says how far it is from UTC.
+#: A time with an offset from UTC.
 WITH_OFFSET = rf"[T ]\d\d.*({_OFFSET}|UTC|GMT)$"
-#: A time that has more digits of a second than a microsecond.
+#: A time with more digits than microseconds have.
 NANOSECONDS = r"[.,]\d{7}"
-#: What Arrow reads.
+#: The form that Arrow parses.
 ISO = rf"^\d{{4}}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{{1,9}})?)?)?({_OFFSET})?)?$"
-#: Other forms, and what they become, one after the other.
+#: Replacements for other forms, applied one after the other.
 _FORMS = (
     (r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)", r"\1-\2-\3T\4:\5:\6"),
     (r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)", r"\1-\2-\3T\4:\5"),
@@ -31,7 +29,7 @@ _FORMS = (
     (r"(\d) ?(?:UTC|GMT)$", r"\1Z"),
     (rf"([T ]\d\d[\d:.]*) ({_OFFSET})$", r"\1\2"),
 )
-#: Times of day that Arrow has no form for, those that they follow, and by how many seconds.
+#: Times of day that Arrow cannot parse, their replacements, and the seconds to add to the result.
 _LATER = (
     (r"([T ])24:00((:00)?(\.0+)?([Z+-].*)?)$", r"\100:00\2", 86_400),
     (r"(\d\d:\d\d):60", r"\1:59", 1),
@@ -39,7 +37,7 @@ _LATER = (
 
 
 def cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The texts as timestamps; null where one is no time."""
+    """Return the texts as timestamps; null for texts that are not times."""
     plain = plain_iso(text)
     later = pa.scalar(0, pa.int64())
     for pattern, before, seconds in _LATER:
@@ -52,12 +50,12 @@ def cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def plain_iso(text: pa.Array) -> pa.Array:
-    """The texts in the form of `ISO`, as far as they are times."""
+    """Return the texts with times converted to the form `ISO`."""
     for pattern, form in _FORMS:
         text = pc.replace_substring_regex(text, pattern, form)
     return text
 
 
 def iso_count(text: pa.Array) -> int:
-    """How many of the texts are times."""
+    """Return the number of texts that are times."""
     return matches(plain_iso(text), ISO)

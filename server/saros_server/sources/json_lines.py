@@ -1,16 +1,16 @@
-"""JSON lines: one object per line, whose members are the columns.
+"""JSON lines: one object per line, whose members are the columns. Not thread-safe.
 
-The file is read twice: first for the members, and the kinds of their values, then for the rows. The types of new series
-follow from all values of a member in the file:
+The file is read twice: first for the members and the kinds of their values, then for the rows. The type of a new series
+depends on all values of the member in the file:
 
     texts                                TEXT
     true, false                          BOOLEAN
-    numbers                              as in a CSV: whole numbers keep all their digits
-    numbers and texts of numbers         the same; such texts are NaN and infinities, which JSON lacks
-     or marks of no value
+    numbers                              as in CSV: integers keep all their digits
+    numbers, and texts that are numbers  the same; JSON has texts for NaN and infinity
+     or mean no value
     any other mixture                    TEXT, with a note
 
-A member may have its type after its name, as a column of a CSV. Not thread-safe.
+The name of a member may be followed by its type, like a column of a CSV.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from saros_server.sources.source_types import first_mark_and_word, inferred_type
 from saros_storage.base.types import DataType
 
 _NO_OBJECT = "is no JSON object"
-#: Characters of the lines, and cells of the columns, that are read at a time: objects take twenty times as much memory.
+#: Limits on the characters of lines, and the cells of columns, read at a time: objects take twenty times this memory.
 _BATCH_CHARACTERS_MAX = 8 << 20
 _CELLS_MAX = 4 << 20
 
 
 @dataclass(slots=True)
 class _Rows:
-    """Some objects of a file, their lines, and the lines that are none; `stop`: objects up to here."""
+    """Some objects of a file with their lines, and bad lines; `stop` is the number of objects up to their end."""
 
     objects: list[dict[str, object]]
     lines: list[int]
@@ -47,18 +47,18 @@ class _Rows:
 
 @dataclass(slots=True)
 class _Member:
-    """The values of a member in the whole file, nulls apart."""
+    """A summary of a member's values in the whole file, without nulls."""
 
     kinds: set[type] = field(default_factory=set)
-    #: The least and the largest whole number.
+    #: The smallest and the largest integer.
     least: int = 0
     largest: int = 0
-    #: The first text that is a mark of no value, and the first that is neither that nor a number.
+    #: The first text that means no value, and the first other text that is not a number.
     mark: str | None = None
     word: str | None = None
 
     def add(self, values: list[object], options: SourceOptions) -> None:
-        """Take note of some values."""
+        """Add values to the summary."""
         self.kinds.update(map(type, values))
         whole = [value for value in values if type(value) is int]
         self.least, self.largest = min([self.least, *whole]), max([self.largest, *whole])
@@ -68,7 +68,7 @@ class _Member:
             self.mark = mark if self.mark is None else self.mark
 
     def inferred_type(self, header: str, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
-        """Return the type of new series, None without a value; and a note. Raises SourceError as for a CSV."""
+        """Return the type of a new series, or None without values, and a note. Raises SourceError as for a CSV."""
         if self.kinds <= {str}:
             return (DataType.TEXT, "") if self.kinds else (None, "")
         if bool in self.kinds:
@@ -100,7 +100,7 @@ def read_json_lines(file: InputFile, options: SourceOptions, series: Series) -> 
 
 
 def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, _Member], int]:
-    """The members of the file's objects, and the number of objects."""
+    """Return the members of the file's objects, and the number of objects. Raises SourceError."""
     members: dict[str, _Member] = {}
     total = 0
     with file.lines(options.encoding) as stream:
@@ -123,7 +123,7 @@ def _members(file: InputFile, options: SourceOptions) -> tuple[dict[str, _Member
 
 
 def _rows(stream: Iterator[str], options: SourceOptions) -> Iterator[_Rows]:
-    """Yield the objects of the lines after those that are skipped; blank lines are none."""
+    """Yield the objects after the skipped lines. Blank lines are ignored."""
     numbered = enumerate(stream, 1)
     rows, size = _Rows([], [], [], 0), 0
     for number, line in islice(numbered, options.skip_lines, None):
@@ -148,7 +148,7 @@ def _rows(stream: Iterator[str], options: SourceOptions) -> Iterator[_Rows]:
 
 
 def _column(values: list[object], kinds: set[type]) -> pa.Array:
-    """The values as texts."""
+    """Return the values as texts."""
     if kinds <= {str}:
         return pa.array(values, pa.string())
     if kinds == {float}:

@@ -1,14 +1,12 @@
-"""A file to import: what it holds, told by its content and not by its name, and its bytes, unpacked.
+"""A file to import: its format, detected from the content and not from the name, and its decompressed bytes.
 
-    gzip, zstd, bzip2, lz4    unpacked while they are read
-    Parquet, TsFile           by their first bytes
-    { in front                JSON lines
+    gzip, zstd, bzip2, lz4    decompressed while reading
+    Parquet, TsFile           detected by their first bytes
+    text that begins with {   JSON lines
     other text                CSV
-    anything else             refused by what it is
+    anything else             refused, with the name of the format if it is known
 
-A compressed file may hold a thousand times its size, so nothing here is read as a whole: lines have a limit.
-
-Pure but for reading the file. Not thread-safe.
+A compressed file may expand a thousandfold, so no file is read as a whole, and lines have a limit. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ import pyarrow as pa
 from saros_server.sources.source_options import SourceError
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
-#: The compressions that are unpacked, as Arrow calls them, by what files of them begin with.
+#: Arrow's names of the supported compressions, by the first bytes of files.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
-#: Endings of names of such files.
+#: Suffixes of the names of such files.
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".bz2", ".lz4")
 PARQUET_MAGIC = b"PAR1"
 _TSFILE = b"TsFile"
 _TYPED = {PARQUET_MAGIC: "parquet", _TSFILE: "tsfile"}
-#: Files that are refused.
+#: Descriptions of unsupported formats, by the first bytes of files.
 _REFUSED = {
     b"PK\x03\x04": "a zip archive, as spreadsheets are: unpack it, or save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "a spreadsheet or document of Microsoft Office: save the sheet as CSV",
@@ -48,43 +46,43 @@ _REFUSED = {
     b"%PDF": "a PDF document",
 }
 _HEAD_BYTES = 4_096
-#: Characters of a line; Arrow parses a CSV in pieces of as many bytes.
+#: Limit on the length of a line; Arrow parses CSV in blocks of the same number of bytes.
 LINE_CHARACTERS_MAX = 4 << 20
-#: Columns of a file; each takes some kilobytes.
+#: Limit on the columns of a file; each column takes several kilobytes of memory.
 COLUMNS_MAX = 100_000
-#: Bytes in front of a part that are read at once.
+#: Size of the reads that skip the bytes before a part.
 _SKIPPED_BYTES = 1 << 20
-#: Bytes that no text of one byte or more per character has.
+#: Bytes that do not occur in texts of single-byte encodings or UTF-8.
 _NO_TEXT = frozenset(range(0x09)) | frozenset(range(0x0E, 0x1B))
-#: A text may have control characters if it decodes. In UTF-16 taken for UTF-8 every second byte is zero; fewer than one
-#: in four are allowed.
+#: A text may have control characters if it decodes, but fewer than one zero in this number of bytes: in UTF-16 that is
+#: mistaken for UTF-8, about every second byte is zero.
 _NULS_MIN = 4
-#: How a text of two or four bytes per character may begin.
+#: Byte order marks of encodings with two or four bytes per character.
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file of one format, or a part of its unpacked bytes."""
+    """A file of a known format, or a part of its decompressed bytes."""
 
     path: Path
     #: The name in messages.
     name: str
     format: str
-    #: Arrow's name of it.
+    #: Arrow's name of the compression, or None.
     compression: str | None
-    #: The part that is read; None: to the end.
+    #: The part to read, in decompressed bytes; `stop` None: to the end.
     start: int = 0
     stop: int | None = None
 
     @property
     def size(self) -> int:
-        """Bytes of the file as it is."""
+        """The size of the file on disk, in bytes."""
         return self.path.stat().st_size
 
     @contextmanager
     def opened(self) -> Iterator[OpenedFile]:
-        """Open the bytes, unpacked."""
+        """Open the file for reading decompressed bytes."""
         with pa.OSFile(str(self.path)) as raw:
             stream = raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
             if self.start or self.stop is not None:
@@ -93,35 +91,38 @@ class InputFile:
 
     @contextmanager
     def lines(self, encoding: str, errors: str = "strict") -> Iterator[Iterator[str]]:
-        """Open the lines with their ends, without a byte order mark. They raise SourceError if one is too long."""
+        """Open the file for reading lines, with line ends but without a byte order mark.
+
+        The iterator raises SourceError for a line that is too long.
+        """
         marked = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
         with self.opened() as file:
             stream = io.TextIOWrapper(file.stream, encoding=marked, errors=errors, newline="")
             yield self.checked(iter(partial(stream.readline, LINE_CHARACTERS_MAX + 1), ""))
 
     def checked(self, lines: Iterator[AnyStr]) -> Iterator[AnyStr]:
-        """Yield the lines. Raises SourceError for one that is too long."""
+        """Yield the lines. Raises SourceError for a line that is too long."""
         for number, line in enumerate(lines, 1):
             if len(line) > LINE_CHARACTERS_MAX:
                 raise SourceError(f"{self.name}, line {number}, has more than {LINE_CHARACTERS_MAX} characters")
             yield line
 
     def check_columns(self, count: int) -> None:
-        """Raise SourceError if these are too many columns."""
+        """Check the number of columns. Raises SourceError."""
         if count > COLUMNS_MAX:
             raise SourceError(f"{self.name} has more than {COLUMNS_MAX} columns: import it in parts")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """The bytes of a file, and how many of the file as it is were read."""
+    """An open file: the stream of decompressed bytes, and the underlying file."""
 
     stream: BinaryIO
     raw: BinaryIO
 
     @property
     def position(self) -> int:
-        """Bytes of the file that were read."""
+        """The number of bytes read from the file on disk."""
         return self.raw.tell()
 
 
@@ -150,13 +151,16 @@ class _Part(io.RawIOBase):
 
 
 def is_tsfile(path: Path) -> bool:
-    """Whether the file begins as a TsFile does. Raises OSError."""
+    """Return whether the file begins like a TsFile. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(len(_TSFILE)) == _TSFILE
 
 
 def input_file(path: Path, name: str, format_: str | None, encoding: str) -> InputFile:
-    """Look at the file; `format_`: what it is said to be. Raises SourceError for what cannot be imported, OSError."""
+    """Detect the format and compression of a file; `format_` is the format that an option states, or None.
+
+    Raises SourceError if the file cannot be imported, OSError.
+    """
     with path.open("rb") as stream:
         packed = stream.read(_HEAD_BYTES)
     compression = next((way for mark, way in _COMPRESSIONS.items() if packed.startswith(mark)), None)
@@ -192,7 +196,7 @@ def _format_of(head: bytes, name: str, encoding: str, *, said: str | None) -> st
 
 
 def _is_text(head: bytes, encoding: str) -> bool:
-    """Return whether a file with these first bytes can be a text."""
+    """Return whether a file with these first bytes may be a text."""
     wide = encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")) or head.startswith(_WIDE_MARKS)
     if wide or _NO_TEXT.isdisjoint(head):
         return True

@@ -1,10 +1,10 @@
-"""Parquet: typed columns; and the device and types that `saros export` writes into a file's metadata.
+"""Parquet: typed columns, and the device and types that `saros export` writes to a file's metadata.
 
-A process of its own reads the files, since it takes few bytes to declare much (`parquet_worker`).
+A separate process reads the files, because a small file can declare huge contents (`parquet_worker`).
 
-of the schema    saros.device    path of the device whose series the columns are
-                 saros.aligned   true or false
-of a column      saros.type      the type of the series; Arrow has one type for TEXT and STRING
+schema    saros.device    path of the device of the columns
+          saros.aligned   true or false
+column    saros.type      the type of the series; Arrow has only one type for TEXT and STRING
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ _DEVICE, _ALIGNED, _TYPE = b"saros.device", b"saros.aligned", b"saros.type"
 
 @dataclass(frozen=True, slots=True)
 class StatedDevice:
-    """The device that a file names as that of its columns."""
+    """The device that a file's metadata names for its columns."""
 
     path: str
     aligned: bool
 
 
 def with_metadata(schema: pa.Schema, types: Sequence[str], device: StatedDevice | None) -> pa.Schema:
-    """Return the schema of a file with these types of its columns, the time among them."""
+    """Return a file's schema with metadata; `types` are the types of all columns, including the time."""
     fields = [field.with_metadata({_TYPE: type_}) for field, type_ in zip(schema, types, strict=True)]
     about = {_DEVICE: device.path, _ALIGNED: str(device.aligned).lower()} if device else None
     return pa.schema(fields, about)
 
 
 def stated_device(file: Path, worker: ParquetWorker) -> StatedDevice | None:
-    """The device that the file names, if it is Parquet and names one."""
+    """Return the device that a Parquet file's metadata names, or None."""
     with file.open("rb") as stream:
         if stream.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
             return None
     try:
         about = worker.head(file, str(file)).schema.metadata or {}
-    except (ParquetRefused, pa.ArrowException):  # damaged, as reading it tells
+    except (ParquetRefused, pa.ArrowException):  # damaged: reading the file reports it
         return None
     path = about.get(_DEVICE)
     return None if path is None else StatedDevice(path.decode(), about.get(_ALIGNED) == b"true")
@@ -69,7 +69,7 @@ def read_parquet(
 
 
 def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch as the file has it; columns that no series can hold were not read, and are null."""
+    """Return a batch with all columns of the file. Columns of unsupported types were not read, and are null."""
     read = {name: batch.column(name) for name in batch.schema.names}
     columns = [
         pa.nulls(batch.num_rows, field.type) if data_type_of(field.type) is None else read[field.name]
@@ -80,7 +80,7 @@ def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
 
 
 def _stated_type(field: pa.Field) -> DataType | None:
-    """The type in the metadata, unless the column was given another one since; else that of Arrow's type."""
+    """Return the type in the metadata if it agrees with the type of the column; otherwise the type of the column."""
     found = data_type_of(field.type)
     said = (field.metadata or {}).get(_TYPE, b"").decode()
     return DataType[said] if found in STRING_TYPES and said in (t.name for t in STRING_TYPES) else found

@@ -1,4 +1,4 @@
-"""Numbers of things in sentences. Pure: any thread."""
+"""Numbers with nouns in messages. Pure: any thread."""
 
 
 def counted(number: int, what: str) -> str:

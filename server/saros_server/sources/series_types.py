@@ -1,9 +1,9 @@
-"""The types of the series that an import writes to: existing ones, those of device templates, and those it makes.
+"""The types of the series of an import: existing series, series of device templates, and series that it creates.
 
     file, column, device column --`Destination`--> device and measurement --`SeriesTypes`--> type
 
-A device's series are looked up once, with SHOW TIMESERIES; those that the user may not see count as new. Memory grows
-with the number of devices of an import. Not thread-safe.
+The series of a device are looked up once, with SHOW TIMESERIES; series that the user may not see count as new. Memory
+grows with the number of devices of an import. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ class Statements(Protocol):
 
 
 class SeriesTypes:
-    """Types by device and measurement (or alias), as the database and this import have made them."""
+    """The types of series by device and measurement or alias, in the database and in this import."""
 
     def __init__(self, database: Statements) -> None:
         self._database = database
         self._devices: dict[str, dict[str, DataType]] = {}
 
     def type_of(self, device: str, measurement: str) -> DataType | None:
-        """The type of the series; None if it does not exist."""
+        """Return the type of a series, or None if it does not exist."""
         known = self._devices.get(device)
         if known is None:
             known = self._devices[device] = self._found(device)
         return known.get(measurement)
 
     def has(self, device: str) -> bool:
-        """Whether the device has series."""
+        """Return whether the device has series."""
         self.type_of(device, "")
         return bool(self._devices[device])
 
     def write(self, device: str, types: Mapping[str, DataType], *, aligned: bool) -> None:
-        """Note that the import writes columns of these types, which makes the series.
+        """Record that the import writes columns of these types, which creates the series.
 
-        Texts make a series of TEXT: one of STRING is created here.
+        Writing texts would create a series of type TEXT, so series of type STRING are created here.
         """
         known = self._devices.setdefault(device, {})
         if known.keys() >= types.keys():
@@ -59,7 +59,7 @@ class SeriesTypes:
         known.update({name: type_ for name, type_ in types.items() if name not in known})
 
     def forget(self, device: str) -> None:
-        """Look the types of a device, and the templates, up again when they are next needed."""
+        """Forget the types of a device, and the templates, so that they are looked up again when needed."""
         self._devices.pop(device, None)
         self.__dict__.pop("_templates", None)
 
@@ -73,13 +73,13 @@ class SeriesTypes:
         return types
 
     def _of_template(self, device: str) -> dict[str, DataType]:
-        """The series that the first write to the device makes of its template."""
+        """Return the series that the first write to the device creates from its template."""
         at_or_above = [types for path, types in self._templates if f"{device}.".startswith(f"{path}.")]
         return dict(at_or_above[0]) if at_or_above else {}
 
     @cached_property
     def _templates(self) -> list[tuple[str, dict[str, DataType]]]:
-        """The paths that templates are set on, with the types of their series."""
+        """The paths with device templates, and the types of the templates' series."""
         found = []
         for (name,) in self._database.execute("show device templates"):
             quoted = quote_node(str(name))
@@ -103,16 +103,16 @@ class SeriesTypes:
 
 @dataclass(frozen=True, slots=True)
 class FileSeries:
-    """The series that the columns of one file go to."""
+    """The series for the columns of one file. Implements `source_layout.Series`."""
 
     destination: Destination
     types: SeriesTypes
 
     def type_of(self, name: str, device: str | None) -> DataType | None:
-        """The type of the series, if it exists."""
+        """Return the type of the series, or None if it does not exist."""
         return self.types.type_of(*self.destination.series(name, device))
 
     def path_of(self, name: str, device: str | None) -> str:
-        """The path of the series."""
+        """Return the path of the series."""
         path, measurement = self.destination.series(name, device)
         return f"{path}.{quote_node(measurement)}"

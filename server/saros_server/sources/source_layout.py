@@ -1,15 +1,15 @@
-"""From a batch of a file's rows to times and typed columns: which column is what, and of which type.
+"""Conversion of a batch of a file's rows to times and typed columns: the roles of columns, and their types.
 
-The type of a column's values is decided in `Layout._type`, for each series they go to:
+`Layout._type` decides the type of a column's values, separately for each of its series:
 
-    1. a series that exists      its type; `--type` may not contradict
+    1. an existing series        its type; `--type` must not contradict it
     2. `--type`
-    3. the source's statement    a typed file's, or IoTDB's title root.a.b.c(FLOAT)
-    4. inference                 of texts only: from all values where the reader has seen them (JSON lines), otherwise
+    3. the file                  the type of a typed column, or in IoTDB's title root.a.b.c(FLOAT)
+    4. inference                 for texts only: from all values if the reader has seen them (JSON lines), otherwise
                                  from the first batch with values in rows with a time
 
-A value that does not fit spoils its row and not the file: such rows are taken out and reported with line, reason and
-values. No database here: `Series` says what is known of it. Not thread-safe.
+A value that does not fit affects its row only, and not the file: such rows are removed, and reported with line, reason
+and values. This module does not access a database: `Series` has the known types. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -43,24 +43,27 @@ from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, TIME_UNITS, Da
 
 
 class Series(Protocol):
-    """The series that a file's columns go to; `device` is the value of the column of devices, if there is one."""
+    """The series for a file's columns; `device` is the value of the device column, if there is one."""
 
     def type_of(self, name: str, device: str | None) -> DataType | None:
-        """The type of the series, if it exists."""
+        """Return the type of the series, or None if it does not exist."""
 
     def path_of(self, name: str, device: str | None) -> str:
-        """The path of the series."""
+        """Return the path of the series."""
 
 
 class Inferred(Protocol):
-    """Knowledge of all values of a column in the file."""
+    """A summary of all values of a column in the file."""
 
     def inferred_type(self, header: str, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
-        """Return the type of new series, None without a value; and a note, if it may surprise. Raises SourceError."""
+        """Return the type of a new series, or None without values, and a note if the type may be unexpected.
+
+        Raises SourceError.
+        """
 
 
 class NewSeries:
-    """Series that do not exist yet."""
+    """An implementation of `Series` for series that do not exist yet."""
 
     def type_of(self, name: str, device: str | None) -> DataType | None:
         """Return None."""
@@ -75,7 +78,7 @@ class NewSeries:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that was left out; `number`, from 1, counts lines of a CSV, header and all, and rows of other files."""
+    """A row that was not imported; `number` is a line number, or the number of a row in Parquet files, from 1 on."""
 
     number: int
     reason: str
@@ -85,24 +88,24 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """Values for the series called `name`; a row without one, or of a device with another type, is null."""
+    """Values for the series `name`; null in rows without a value, and of devices whose series has another type."""
 
     name: str
     type: DataType
     values: pa.Array
-    #: The name of the file's column.
+    #: The name of the column in the file.
     header: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """Whole numbers of a column that its DOUBLE values do not hold."""
+    """Integers of a column that become other numbers as DOUBLE."""
 
     name: str
     header: str
     count: int
     first: str
-    #: The type was there before the import.
+    #: True if the series existed before the import.
     exists: bool
 
     def __str__(self) -> str:
@@ -119,7 +122,7 @@ class Rounded:
 
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
-    """Good rows of a run of the file, ending before row `stop_row`; `position`: bytes of the file read so far."""
+    """The good rows of a part of the file that ends before row `stop_row`; `position` is the number of bytes read."""
 
     times: pa.Array
     columns: Sequence[SourceColumn]
@@ -129,43 +132,43 @@ class SourceBatch:
     position: int
     notes: list[str] = field(default_factory=list)
     rounded: Sequence[Rounded] = ()
-    #: The names of all columns of the file, and of those that hold the times.
+    #: The names of all columns of the file, and of the columns with times.
     headers: Sequence[str] = ()
     time_columns: Sequence[str] = ()
 
     @property
     def times_count(self) -> int:
-        """Number of good rows."""
+        """The number of good rows."""
         return len(self.times)
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """The rows of a batch that go to series of one type."""
+    """The rows of a batch whose series have the same type."""
 
-    #: None: the series do not exist.
+    #: The type; None if the series do not exist.
     known: DataType | None
-    #: The value of the column of devices in one of the rows.
+    #: The value of the device column in one of the rows.
     device: str | None
-    #: None: all rows.
+    #: The rows; None for all rows.
     mask: pa.Array | None
 
 
 @dataclass(slots=True)
 class _Findings:
-    """Everything that a batch's conversion has to report."""
+    """The findings during the conversion of a batch."""
 
-    #: Why rows are bad, by their place in the batch.
+    #: Reasons of bad rows, by their index in the batch.
     reasons: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     rounded: list[Rounded] = field(default_factory=list)
 
 
 class Layout:
-    """Which column is what, and how each is converted.
+    """The roles and types of a file's columns, and the conversion of batches.
 
-    stated      the types that the file states, by header
-    whole       all values of columns, by header, if the file's reader has seen them
+    stated      types that the file states, by header
+    whole       summaries of all values, by header, if the file's reader has seen them
     """
 
     def __init__(
@@ -210,7 +213,7 @@ class Layout:
         )
 
     def convert(self, batch: pa.RecordBatch, first_row: int, position: int) -> SourceBatch:
-        """Typed columns of the good rows. Raises SourceError."""
+        """Convert the good rows of a batch to times and typed columns. Raises SourceError."""
         found = _Findings()
         if not self._time:
             self._begin(batch, found.notes)
@@ -245,7 +248,7 @@ class Layout:
         )
 
     def _begin(self, batch: pa.RecordBatch, notes: list[str]) -> None:
-        """Find the column of times, and those of values."""
+        """Determine the columns with times and with values. Raises SourceError."""
         options = self._options
         self._time = options.time_columns or (
             find_time_column(batch, options.device_column, self._reader, self._file, notes),
@@ -273,7 +276,7 @@ class Layout:
         return self._options.only is None or name in self._options.only
 
     def _check_times(self, schema: pa.Schema) -> None:
-        """Raise SourceError for a column of a type that holds no times."""
+        """Check that the time columns have types that can be times. Raises SourceError."""
         for name in self._time:
             type_ = schema.field(name).type
             if not self._reader.reads(type_):
@@ -310,7 +313,7 @@ class Layout:
         return devices.dictionary_encode()
 
     def _shares(self, header: str, devices: pa.DictionaryArray | None) -> list[_Share]:
-        """The rows by the type of the series that they go to."""
+        """Divide the rows by the type of their series."""
         name = self._options.names.get(header, header)
         if devices is None:
             return [_Share(self._series.type_of(name, None), None, None)]
@@ -332,7 +335,7 @@ class Layout:
     def _column(
         self, header: str, values: pa.Array, share: _Share, times: pa.Array, found: _Findings
     ) -> list[SourceColumn]:
-        """The share's values of a column, if there are any."""
+        """Convert the values of a column in a share of the rows; empty if there are none."""
         if share.mask is not None:
             values = pc.if_else(share.mask, values, pa.scalar(None, values.type))
         if values.null_count == len(values):
@@ -351,7 +354,7 @@ class Layout:
         return [SourceColumn(name, type_, converted, header)] if converted.null_count < len(converted) else []
 
     def _type(self, header: str, values: pa.Array, share: _Share, times: pa.Array, notes: list[str]) -> DataType | None:
-        """The type that values are read as; None: they are all empty. Raises SourceError for a contradiction."""
+        """Return the type of values; None if they are all empty. Raises SourceError for a contradiction."""
         asked, stated = self._asked.get(header), self._stated.get(header)
         if share.known is not None and asked not in (None, share.known):
             path = self._path(header, share)
@@ -360,7 +363,7 @@ class Layout:
                 f"or DROP TIMESERIES {path}, which removes its points, too"
             )
         said = (share.known, asked, stated, self._inferred.get(header))
-        type_ = next((one for one in said if one is not None), None)  # not by `or`: BOOLEAN is 0
+        type_ = next((one for one in said if one is not None), None)  # not with `or`, because BOOLEAN is 0
         if type_ is None:
             return self._infer(header, values.filter(times.is_valid()), notes)
         if stated not in (None, type_):
@@ -381,7 +384,7 @@ class Layout:
     def _check_stated(
         self, header: str, arrow: pa.DataType, stated: DataType, type_: DataType, share: _Share, notes: list[str]
     ) -> None:
-        """Raise SourceError if a column of a typed file cannot be of the type; a note says if texts are parsed."""
+        """Check that a column of a typed file can have the type; add a note if texts are parsed. Raises SourceError."""
         asked = header in self._asked
         if is_text(arrow):
             if stated in STRING_TYPES and type_ not in STRING_TYPES and not asked:

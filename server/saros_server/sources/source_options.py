@@ -1,4 +1,4 @@
-"""How an import reads a file, and the error that says why it cannot. Pure: any thread."""
+"""The options for reading a file to import, and the error of a file that cannot be imported. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Blanks between thousands that do not break a line; `--thousands " "` means them, too.
+#: Non-breaking spaces between thousands, which `--thousands " "` includes.
 WIDE_BLANKS = "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}"
 
 
 class SourceError(Exception):
-    """A file or an option cannot be used; the message says why and what to do."""
+    """A file or an option cannot be used; the message has the reason and the next step."""
 
     code = 2003
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """How files are read; see `saros import --help`."""
+    """The options for reading files, described in `saros import --help`."""
 
-    #: Several are joined by a blank: a date, and a time of day.
+    #: Several columns, such as a date and a time of day, are joined with a space.
     time_columns: tuple[str, ...] = ()
     time_format: str | None = None
     zone: str = "UTC"
-    #: Of whole numbers that are TIMESTAMP, and the finest unit that is stored.
+    #: The unit of integers that are times, and the precision of the database.
     unit: str = "ms"
     delimiter: str | None = None
-    #: Texts that mean no value, beside an empty field without quotes.
+    #: Texts that mean no value, in addition to empty fields without quotes.
     nulls: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     names: Mapping[str, str] = field(default_factory=dict)
@@ -39,11 +39,11 @@ class SourceOptions:
     encoding: str = "utf-8"
     decimal: str = "."
     thousands: str | None = None
-    #: Lines before the header.
+    #: Number of lines before the header.
     skip_lines: int = 0
 
     def plain_numbers(self, text: pa.Array) -> pa.Array:
-        """Numbers with a point as decimal mark; with another mark, a text with a point is no number."""
+        """Return numbers with a decimal point. If another decimal mark is set, texts with a point are not numbers."""
         if self.thousands == " ":
             text = pc.replace_substring_regex(text, f"[ {WIDE_BLANKS}]", "")
         elif self.thousands:

@@ -1,6 +1,7 @@
-"""Times of a file: ISO 8601, a pattern of `strptime`, or whole numbers; times without a zone are in the option's zone.
+"""The times of a file: ISO 8601, a `strptime` pattern, or integers. Pure: any thread.
 
-Notes say if the clocks of the zone, or the database's unit, have changed a time. Pure: any thread.
+Times without a zone are in the zone of the options. Notes report times that were changed by a clock change of the zone,
+or by the precision of the database.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ _FRACTION = r"(:\d\d)[.,](?P<fraction>\d{1,9})"
 _EPOCH_UNITS = {"epoch:s": "s", "epoch:ms": "ms", "epoch:us": "us", "epoch:ns": "ns"}
 #: Nanoseconds in a unit.
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-#: A number of seconds since 1970, or of milliseconds, with a fraction.
+#: A number of time units since 1970, with an optional fraction.
 _DECIMAL = r"^[+-]?\d{1,18}(\.\d{1,9})?$"
-#: Of time, from coarse to fine.
+#: Units of time, from coarse to fine.
 _UNITS = ("s", "ms", "us", "ns")
-#: Why a row is bad whose time is written in another way.
+#: Reasons of rows whose time has another form.
 NO_TIME = "is no ISO 8601 time"
 NO_TICKS = "is no whole number as a time"
-#: For `cut_to`, of the times of rows.
+#: The note of `cut_to` for the times of rows.
 CUT_NOTE = "times are cut to {unit}, the database's unit: of rows that come to one time the last counts"
 
 
 class TimeReader:
-    """Reads columns of times as the options say."""
+    """A reader of columns with times, according to the options."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._format = options.time_format
@@ -49,7 +50,10 @@ class TimeReader:
         self._unit = options.unit
 
     def times(self, column: pa.Array, notes: list[str]) -> tuple[pa.Array, str]:
-        """The times of rows, int64 (in the database's unit) or timestamps; null where there is none, and why."""
+        """Return the times of rows, and the reason why others are null.
+
+        The times are int64 in the database's precision, or timestamps.
+        """
         if not is_text(column.type):
             return self._typed(column, notes), NO_TIME
         text = without_blank(pc.utf8_trim_whitespace(column))
@@ -63,12 +67,12 @@ class TimeReader:
         return parsed if parsed.type.tz else self._zoned(parsed, notes), f"does not fit {self._format}"
 
     def reads(self, type_: pa.DataType) -> bool:
-        """Whether a column of the type may hold times."""
+        """Return whether a column of this type can be read as times."""
         of_times = pa.types.is_timestamp(type_) or pa.types.is_integer(type_) or pa.types.is_date(type_)
         return of_times or is_text(type_) or (pa.types.is_floating(type_) and self._format in _EPOCH_UNITS)
 
     def are_times(self, text: pa.Array) -> bool:
-        """Whether most of the texts of a column are times, and no whole numbers."""
+        """Return whether most texts of a column are times other than integers."""
         text = without_blank(pc.utf8_trim_whitespace(text)).drop_null()
         if self._format is None:
             count = iso_count(text)
@@ -80,7 +84,7 @@ class TimeReader:
         return 2 * count > len(text)
 
     def timestamps(self, column: pa.Array, notes: list[str]) -> pa.Array:
-        """Values of TIMESTAMP: timestamps, or texts in ISO 8601 or whole numbers; null where a text is neither."""
+        """Return values of type TIMESTAMP, from timestamps, or texts in ISO 8601 or integers; null for other texts."""
         if not is_text(column.type):
             return self._in_unit(self._typed(column, notes), notes)
         text = without_blank(pc.utf8_trim_whitespace(column))
@@ -115,7 +119,7 @@ class TimeReader:
         return pc.coalesce(given, assumed.cast(aware))
 
     def _typed(self, column: pa.Array, notes: list[str]) -> pa.Array:
-        """Times that are no texts: in the zone, if they name none."""
+        """Return times from a column that is not of texts; naive times are in the zone of the options."""
         if pa.types.is_integer(column.type):
             return self._ticks(cast_fitting(column, pa.int64()))
         if pa.types.is_floating(column.type):
@@ -125,9 +129,10 @@ class TimeReader:
         return self._zoned(column, notes) if column.type.tz is None else column
 
     def _zoned(self, naive: pa.Array, notes: list[str]) -> pa.Array:
-        """In the zone; of an hour that its clocks showed twice the first one.
+        """Interpret naive times in the zone of the options, and add notes about clock changes.
 
-        An hour that they left out goes on as the one before it, as in SQL: 02:30 is 03:30 then.
+        Times in an hour that occurred twice are in the first one. Times in an hour that was skipped continue the hour
+        before it, as in SQL: 02:30 becomes 03:30.
         """
         zone = self._zone
         times = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
@@ -153,7 +158,10 @@ class TimeReader:
 
 
 def cut_to(times: pa.Array, unit: str, note: str, notes: list[str]) -> pa.Array:
-    """Timestamps in the unit, if theirs is finer; the note, with the unit for `{unit}`, is added if a value changes."""
+    """Return timestamps truncated to a unit if theirs is finer.
+
+    If a value changes, add the note, with the unit in place of `{unit}`.
+    """
     if not pa.types.is_timestamp(times.type) or _UNITS.index(times.type.unit) <= _UNITS.index(unit):
         return times
     cut = times.cast(pa.timestamp(unit, times.type.tz), safe=False)
@@ -164,13 +172,13 @@ def cut_to(times: pa.Array, unit: str, note: str, notes: list[str]) -> pa.Array:
 
 
 def _first_of(naive: pa.Array, which: pa.Array) -> str:
-    """How many rows these are, and where they begin."""
+    """Return a text with the number of these rows, and the time of the first one."""
     first = naive.filter(which)[0].cast(pa.timestamp("us"), safe=False).as_py().isoformat(" ")
     return f"{counted(pc.sum(which).as_py(), 'row')} from {first} on"
 
 
 def _since_1970(text: pa.Array, unit: str) -> pa.Array:
-    """Timestamps of numbers of the unit, which may have a fraction; null where a text is no number."""
+    """Return timestamps from numbers of units since 1970, which may have fractions; null for other texts."""
     whole = whole_numbers(text, pa.int64())
     if whole.null_count == text.null_count:
         return whole.cast(pa.timestamp(unit, "UTC"))
@@ -182,7 +190,7 @@ def _since_1970(text: pa.Array, unit: str) -> pa.Array:
 
 
 def _of_floats(numbers: pa.Array, unit: str) -> pa.Array:
-    """Timestamps, to the microsecond: finer than that a float of today's seconds is not."""
+    """Return timestamps from floats, in microseconds: floats of current times in seconds are not more precise."""
     found = "ns" if unit == "ns" else "us"
     ticks = pc.round(pc.multiply(numbers.cast(pa.float64()), _NANOSECONDS[unit] / _NANOSECONDS[found]))
     return cast_fitting(ticks, pa.int64()).cast(pa.timestamp(found, "UTC"))
@@ -196,7 +204,7 @@ def _cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _parsed(text: pa.Array, pattern: str) -> pa.Array:
-    """Times of a pattern of `strptime`, which knows no fractions of seconds (`%f`); null where it does not fit."""
+    """Parse times with a `strptime` pattern, including `%f`, which Arrow does not support; null for other texts."""
     whole = text if "%f" not in pattern else pc.replace_substring_regex(text, _FRACTION, r"\1")
     parsed = pc.strptime(whole, format=re.sub(r"[.,]?%f", "", pattern), unit="us", error_is_null=True)
     if "%f" not in pattern:

@@ -1,17 +1,17 @@
-"""Columns of a file as values of a series' type, and the type of a column of texts that states none.
+"""Conversion of a file's columns to the types of series, and inference of types from texts. Pure: any thread.
 
-    text  -> BOOLEAN     true, false in any case, 1, 0
-          -> INT32 INT64 digits with a sign; also 5.0, as pandas writes whole numbers beside gaps
-          -> FLOAT DOUBLE decimal or scientific; NaN, inf, Infinity; a minus of U+2212, too
+    text  -> BOOLEAN     true and false in upper or lower case, 1, 0
+          -> INT32 INT64 digits with an optional sign; also 5.0, as pandas writes integers in columns with gaps
+          -> FLOAT DOUBLE decimal or scientific; NaN, inf, Infinity; the minus sign may be U+2212
           -> DATE        2024-02-29
-          -> BLOB        0x and two hexadecimal digits per byte
-          -> TEXT STRING the text as it is
+          -> BLOB        0x and two hexadecimal digits for each byte
+          -> TEXT STRING the text unchanged
     typed -> the same type, or one of `_CASTS`
 
-Marks of no value (`NA_MARKS`) are null in any type but TEXT and STRING.
+Texts that mean no value (`NA_MARKS`) are null in all types except TEXT and STRING.
 
-A value that does not fit becomes null; the caller compares with the source to find it. TIMESTAMP: `source_times.py`.
-Pure: any thread.
+A value that does not fit becomes null; the caller finds it by comparison with the source. `source_times.py` converts
+to TIMESTAMP.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from saros_wire.client_values import arrow_array
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([nN][aA][nN]|[iI]nf(inity)?|INF(INITY)?)$"
 INTEGER = r"^[+-]?\d+$"
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
-#: A sign that Arrow does not read, and decimals that are none.
+#: A sign that Arrow does not accept, and zero decimals of integers.
 _NEEDLESS = r"^\+|\.0*$"
 _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
 _BYTES = r"^0[xX]([0-9a-fA-F]{2})*$"
-#: What loggers, spreadsheets and pandas write for no value.
+#: Texts that loggers, spreadsheets and pandas write for a missing value.
 NA_MARKS = pa.array(
     [
         *("NA", "N/A", "n/a", "na", "#N/A", "#NA", "<NA>", "NULL", "Null", "null", "None", "none", "nil"),
@@ -43,19 +43,19 @@ NA_MARKS = pa.array(
     pa.string(),
 )
 _MINUS = "\N{MINUS SIGN}"
-#: A number with a decimal comma, and maybe marks between its thousands.
+#: A number with a decimal comma, and optional separators of thousands.
 _COMMA_NUMBER = rf"^[+-]?\d+([. '{WIDE_BLANKS}]\d{{3}})*,\d+([eE][+-]?\d+)?$"
 _THOUSANDS = rf"^[+-]?\d{{1,3}}([.,' {WIDE_BLANKS}])\d{{3}}"
-#: From here on a DOUBLE does not hold every whole number; numbers from here on have at least so many digits.
+#: Beyond this number, not every integer is a DOUBLE; integers beyond it match `_LONG`.
 _EXACT_MAX = 2.0**53
 _LONG = r"^[+-]?\d{16,}$"
-#: The type of instants in texts.
+#: The type for instants in texts.
 _INSTANT = pa.timestamp("ms", tz="UTC")
-#: Made this way, since `pa.scalar` loads pandas.
+#: A null text. It is created this way because `pa.scalar` loads pandas.
 NO_TEXT = pa.nulls(1, pa.string())[0]
-#: Columns up to this length are cast value by value once a value has failed.
+#: Columns up to this length are cast value by value if a value does not fit.
 _HALVED_ROWS_MIN = 64
-#: Types that values of a type are stored as.
+#: Types of series that can store the values of a type.
 _CASTS: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64}) | FLOATING_TYPES,
     DataType.INT64: frozenset({DataType.INT32, DataType.TIMESTAMP}) | FLOATING_TYPES,
@@ -66,12 +66,12 @@ _CASTS: dict[DataType, frozenset[DataType]] = {
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Whether values of the Arrow type are texts."""
+    """Return whether values of the Arrow type are texts."""
     return data_type_of(type_) in STRING_TYPES
 
 
 def plain(column: pa.Array, header: str) -> pa.Array:
-    """The column without dictionary or views; texts and bytes as Arrow's plain types."""
+    """Return the column without dictionary or views; texts and bytes have Arrow's basic types."""
     values = arrow_array(column, header)
     if pa.types.is_large_string(values.type):
         return values.cast(pa.string())
@@ -79,12 +79,12 @@ def plain(column: pa.Array, header: str) -> pa.Array:
 
 
 def is_stored_as(stated: DataType, type_: DataType) -> bool:
-    """Whether a series of `type_` holds values of the stated type, which are no texts."""
+    """Return whether a series of `type_` can store values of the stated type, which are not texts."""
     return type_ is stated or type_ in _CASTS.get(stated, ())
 
 
 def can_cast(source: pa.DataType, type_: DataType) -> bool:
-    """Whether there is a conversion at all, for an option that asks for it."""
+    """Return whether Arrow has a conversion to the type, for options that require one."""
     if type_ is DataType.TIMESTAMP:
         return bool(pa.types.is_integer(source) or pa.types.is_temporal(source))
     try:
@@ -95,7 +95,7 @@ def can_cast(source: pa.DataType, type_: DataType) -> bool:
 
 
 def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array:
-    """Texts as values of any type but TIMESTAMP; null where a text is none."""
+    """Parse texts to values of any type except TIMESTAMP; null for texts that do not fit."""
     if type_ in STRING_TYPES:
         return column
     text = pc.utf8_trim_whitespace(column)
@@ -109,7 +109,7 @@ def parse(column: pa.Array, type_: DataType, options: SourceOptions) -> pa.Array
 
 
 def is_no_value(text: pa.Array, type_: DataType) -> pa.Array:
-    """Return which of the texts stand for no value where values are of the type."""
+    """Return a mask of the texts that mean no value in a column of the type."""
     if type_ in STRING_TYPES:
         return pc.is_null(text)
     trimmed = pc.utf8_trim_whitespace(text)
@@ -117,24 +117,24 @@ def is_no_value(text: pa.Array, type_: DataType) -> pa.Array:
 
 
 def without_blank(text: pa.Array) -> pa.Array:
-    """The texts with null for empty ones."""
+    """Return the texts with null in place of empty ones."""
     blank = pc.equal(text, "")
     return pc.if_else(blank, NO_TEXT, text) if pc.any(blank).as_py() else text
 
 
 def matches(text: pa.Array, pattern: str) -> int:
-    """How many of the texts fit the pattern."""
+    """Return the number of texts that match the pattern."""
     count: int | None = pc.sum(pc.match_substring_regex(text, pattern)).as_py()
     return count or 0
 
 
 def matching(text: pa.Array, pattern: str) -> pa.Array:
-    """The texts with null for those that do not fit the pattern."""
+    """Return the texts with null in place of those that do not match the pattern."""
     return pc.if_else(pc.match_substring_regex(text, pattern), text, NO_TEXT)
 
 
 def whole_numbers(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Whole numbers; null where a text is none. Arrow would also read 0x10."""
+    """Parse texts to integers; null for other texts, including 0x10, which Arrow would accept."""
     if not pc.any(pc.match_substring(text, "x", ignore_case=True)).as_py():
         try:
             return text.cast(type_)
@@ -153,7 +153,7 @@ def _with_plain_minus(text: pa.Array) -> pa.Array:
 
 
 def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Floats; null where a text is none, or too large: Arrow makes infinity of such a number."""
+    """Parse texts to floats; null for other texts, and for numbers out of range, which Arrow makes infinite."""
     try:
         numbers = text.cast(type_)
     except pa.ArrowInvalid:
@@ -166,7 +166,7 @@ def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _bytes_of(text: pa.Array) -> pa.Array:
-    """Bytes of their hexadecimal digits: those of all values are decoded at once."""
+    """Parse texts of hexadecimal digits to bytes, decoding those of all values at once."""
     digits = pc.utf8_slice_codeunits(matching(text, _BYTES), 2)
     present = digits.drop_null()
     joined = pc.binary_join(pa.ListArray.from_arrays([0, len(present)], present), "")
@@ -178,7 +178,7 @@ def _bytes_of(text: pa.Array) -> pa.Array:
 
 
 def cast_fitting(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast; null where a value does not fit, found by halving."""
+    """Cast an array; null for values that do not fit, which are found by halving."""
     try:
         return array.cast(type_)
     except pa.ArrowInvalid:
@@ -196,7 +196,7 @@ def _cast_one(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
 
 
 def cast(column: pa.Array, type_: DataType, unit: TimeUnit) -> pa.Array:
-    """Values of a typed file as those of any type but TIMESTAMP; null where a value does not fit."""
+    """Convert values of a typed file to any type except TIMESTAMP; null for values that do not fit."""
     target = arrow_type(type_, pa.timestamp(unit.suffix, tz="UTC"))
     if type_ not in FLOATING_TYPES:
         return cast_fitting(column, target)
@@ -208,7 +208,7 @@ def cast(column: pa.Array, type_: DataType, unit: TimeUnit) -> pa.Array:
 
 
 def rounded(column: pa.Array, values: pa.Array, options: SourceOptions) -> list[str]:
-    """The whole numbers of a column, texts or integers, that its DOUBLE values do not hold."""
+    """Return the integers of a column, as texts, whose DOUBLE values are other numbers."""
     bounds = pc.min_max(values)
     if not bounds["min"].is_valid or max(abs(bounds["min"].as_py()), abs(bounds["max"].as_py())) < _EXACT_MAX:
         return []
@@ -223,7 +223,7 @@ def _trimmed_numbers(column: pa.Array, options: SourceOptions) -> pa.Array:
 
 
 def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
-    """The type of a column of texts that states none, None without a value, and a note if it may surprise.
+    """Infer the type of a column of texts. Return it, or None without values, and a note if it may be unexpected.
 
     Raises SourceError for numbers with a decimal comma.
     """
@@ -245,7 +245,7 @@ def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: s
 
 
 def first_mark_and_word(column: pa.Array, options: SourceOptions) -> tuple[str | None, str | None]:
-    """The first text that is a mark of no value, and the first that is neither that nor a number."""
+    """Return the first text that means no value, and the first other text that is not a number."""
     text = without_blank(pc.utf8_trim_whitespace(column)).drop_null()
     is_mark = pc.is_in(text, NA_MARKS)
     numbers = _with_plain_minus(options.plain_numbers(text))
@@ -262,7 +262,10 @@ def _marks(header: str, text: pa.Array, type_: DataType) -> str:
 
 
 def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: SourceOptions, remedy: str) -> None:
-    """Raise SourceError if most texts are numbers, so many with a point, and some with a decimal comma."""
+    """Raise SourceError if most texts are numbers, some of which have a decimal comma.
+
+    `numbers` is the number of texts that are numbers without one.
+    """
     commas = pc.match_substring_regex(text, _COMMA_NUMBER)
     if (
         options.decimal == "."
@@ -274,7 +277,7 @@ def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: Sou
 
 
 def _number_type(header: str, numbers: pa.Array) -> tuple[DataType, str]:
-    """DOUBLE, as in SQL; INT64 where all are whole and a DOUBLE might round one."""
+    """Return DOUBLE, as in SQL, or INT64 if all numbers are integers and a DOUBLE might round one."""
     if not matches(numbers, _LONG) or matches(numbers, INTEGER) != len(numbers):
         return DataType.DOUBLE, ""
     whole = whole_numbers(numbers, pa.int64())

@@ -1,10 +1,11 @@
-"""The column of a file that holds the times of its rows, where no option names it.
+"""Detection of the column with the times of a file's rows, if no option names it. Pure: any thread.
 
-    a column of timestamps      one that is called as times are; else the only one, wherever it stands
+    columns of timestamps       one with a usual name of times; otherwise the only one, at any position
     no timestamps, but names    time, timestamp, datetime, date, ts, in this order
-    neither                     the first column if its texts are times; else the only one whose are; else the first
+    neither                     the first column if its texts are times; otherwise the only column with times; otherwise
+                                the first column
 
-A doubt is an error that names the candidates. Pure: any thread.
+If the choice is ambiguous, an error lists the candidates.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from saros_server.sources.source_times import TimeReader
 from saros_server.sources.source_types import is_text
 
 TIME_NAMES = ("time", "timestamp", "datetime", "date", "ts")
-#: Rows that are looked at.
+#: Number of rows that detection examines.
 _HEAD_ROWS = 1_000
-#: The name that pandas gives an index without one, in a file.
+#: The name that pandas gives an unnamed index in a file.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def named_time_column(names: Collection[str]) -> str | None:
-    """The column that is called as times are."""
+    """Return the column with a usual name of times, or None."""
     lower = {name.strip().lower(): name for name in reversed(list(names))}
     return next((lower[name] for name in TIME_NAMES if name in lower), None)
 
@@ -34,7 +35,7 @@ def named_time_column(names: Collection[str]) -> str | None:
 def find_time_column(
     head: pa.RecordBatch, device_column: str | None, reader: TimeReader, file: str, notes: list[str]
 ) -> str:
-    """The column of times of a file that begins with these rows; a note says if it was guessed. Raises SourceError."""
+    """Return the time column of a file that begins with these rows; add a note if it is a guess. Raises SourceError."""
     types: dict[str, pa.DataType] = {field.name: field.type for field in head.schema if field.name != device_column}
     stamps = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
     named = named_time_column(types)
@@ -67,7 +68,7 @@ def _only(candidates: list[str], file: str) -> str:
 
 
 def unnamed_indexes(schema: pa.Schema) -> list[str]:
-    """Columns of whole numbers that pandas has kept as an index without a name: numbers of rows, no measurements."""
+    """Return the integer columns that are unnamed indexes of pandas: row numbers, and not measurements."""
     kept = (schema.pandas_metadata or {}).get("index_columns", ())
     names = [name for name in kept if isinstance(name, str) and _UNNAMED_INDEX.fullmatch(name)]
     return [name for name in names if pa.types.is_integer(schema.field(name).type)]

@@ -1,5 +1,5 @@
 """A process that reads Parquet files for an import, with a limit on its memory.
 
-process     starts the process, and asks it for schemas and rows
+process     starts the process, and requests schemas and rows
 __main__    the process itself
 """

@@ -1,17 +1,17 @@
 """The process that reads Parquet files: `python -m saros_server.sources.parquet_worker BYTES`.
 
-A file may declare pages, texts and dictionaries of any size in a few bytes; Arrow allocates what it declares. Here that
-fails at the limit of the process (RLIMIT_DATA) instead of taking the memory of the node, and a file that crashes the
-reader ends this process only. It needs nothing of Saros but its own package.
+A file can declare pages, texts and dictionaries of any size in a few bytes, and Arrow allocates the declared size. In
+this process, such an allocation fails at the process's limit (RLIMIT_DATA), instead of exhausting the memory of the
+node, and a file that crashes the reader ends only this process. It imports only its own package of Saros.
 
-    standard input     {"open": PATH}                   opens a file, and answers with its schema
-                       {"columns": [...], "rows": N}    answers with the rows of the open file
+    standard input     {"open": PATH}                   open a file, and answer with its schema
+                       {"columns": [...], "rows": N}    answer with the rows of the open file
     standard output    frames: kind (1 byte), length (8 bytes, big endian), payload
 
     S    rows (8 bytes), schema          B    an Arrow stream with one batch
-    D    the end of the rows             E    an error, as a text        M    more memory was needed than there is
+    D    the end of the rows             E    an error, as a text        M    the memory limit was exceeded
 
-Batches have plain columns: dictionaries and views, of which a few bytes may stand for many, are expanded here.
+Dictionaries and views, in which few bytes may represent many, are expanded here: batches have plain columns.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-#: Cells of a batch, and bytes of the pieces in which it is sent.
+#: Limits on the cells of a batch, and on the size of the pieces in which it is sent.
 _CELLS_MAX = 4 << 20
 _BATCH_BYTES_MAX = 64 << 20
-#: Bytes of each column that are read from the file at a time.
+#: Bytes read from the file at a time, for each column.
 _BUFFER_BYTES = 64 << 10
-#: Row groups that say how large a row is.
+#: Number of row groups from which the size of a row is estimated.
 _SAMPLED_GROUPS = 100
 _HEAD = struct.Struct(">cQ")
 
@@ -41,7 +41,7 @@ _HEAD = struct.Struct(">cQ")
 def main() -> None:
     """Serve the requests on standard input until it ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # a library that prints must not disturb the frames
+    os.dup2(2, 1)  # libraries that print must not corrupt the frames
     pa.set_cpu_count(1)
     _limit_memory(int(sys.argv[1]))
     file: pq.ParquetFile | None = None
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Limit the memory of this process, where the system can."""
+    """Limit the memory of this process, if the system supports it."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -85,14 +85,14 @@ def _stream_of(batch: pa.RecordBatch) -> pa.Buffer:
 
 
 def _batches(file: pq.ParquetFile, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows. Raises ValueError for a row that is too large."""
+    """Yield the rows as plain batches. Raises ValueError for a row that is too large."""
     for batch in file.iter_batches(_rows_at_once(file, rows), columns=columns, use_threads=False):
         plain = [_plain(column) for column in batch.columns]
         yield from _pieces(pa.RecordBatch.from_arrays(plain, batch.schema.names))
 
 
 def _rows_at_once(file: pq.ParquetFile, rows: int) -> int:
-    """Return the number of rows of a batch: fewer than asked for if they are wide or have long texts."""
+    """Return the number of rows of a batch: fewer than requested if rows have many columns or long texts."""
     about = file.metadata
     groups = [about.row_group(place) for place in islice(range(about.num_row_groups), _SAMPLED_GROUPS)]
     row_bytes: int = sum(group.total_byte_size for group in groups) // max(sum(group.num_rows for group in groups), 1)
@@ -109,7 +109,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the batch in pieces that are small enough. Raises ValueError for a row that is too large."""
+    """Yield the batch in pieces within the size limit. Raises ValueError for a row that is too large."""
     if batch.nbytes <= _BATCH_BYTES_MAX:
         yield batch
         return
@@ -121,5 +121,5 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 if __name__ == "__main__":
-    with suppress(BrokenPipeError):  # the import is over
+    with suppress(BrokenPipeError):  # the import has ended
         main()

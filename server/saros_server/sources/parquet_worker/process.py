@@ -1,7 +1,7 @@
-"""Start a process that reads Parquet files, limit its memory, and receive its answers.
+"""The client of the process that reads Parquet files: starts it with a memory limit, and receives its answers.
 
-The process is started for the first file and serves one file at a time; one that is in the middle of a file is ended.
-One thread at a time; `close` from any.
+The process is started for the first file, and reads one file at a time. It is killed if a file is abandoned before its
+end. For one thread at a time; any thread may call `close`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import IO, cast
 
 import pyarrow as pa
 
-#: Memory of a process where nothing else is said.
+#: The default memory limit of a process.
 WORKER_BYTES = 1 << 30
 _HEAD = struct.Struct(">cQ")
 _ROWS = struct.Struct(">q")
 
 
 class ParquetRefused(Exception):
-    """A file that cannot be read, or not with the memory that is allowed; the message says why and what to do."""
+    """A file that is damaged, or needs more memory than allowed; the message has the reason and the next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ParquetHead:
 
 
 class ParquetWorker:
-    """A process that reads Parquet files, with `memory_bytes` at most."""
+    """A process that reads Parquet files with a limit on its memory."""
 
     def __init__(self, memory_bytes: int = WORKER_BYTES) -> None:
         self._memory_bytes = memory_bytes
@@ -56,7 +56,10 @@ class ParquetWorker:
         self.close()
 
     def head(self, path: Path, name: str) -> ParquetHead:
-        """Open a file, called `name` in messages. Raises ParquetRefused, OSError, pa.ArrowInvalid."""
+        """Open a file, and return its schema; `name` is its name in messages.
+
+        Raises ParquetRefused, OSError, pa.ArrowInvalid.
+        """
         _, payload = self._request({"open": str(path.absolute())}, name)
         schema = pa.ipc.read_schema(pa.py_buffer(payload).slice(_ROWS.size))
         return ParquetHead(schema, max(_ROWS.unpack_from(payload)[0], 0))
@@ -75,7 +78,7 @@ class ParquetWorker:
                 self._end()
 
     def close(self) -> None:
-        """End the process. Idempotent."""
+        """Kill the process. Idempotent."""
         self._is_closed = True
         self._end()
 
@@ -85,7 +88,7 @@ class ParquetWorker:
         try:
             stream.write(json.dumps(request).encode() + b"\n")
             stream.flush()
-        except (OSError, ValueError) as error:  # it was closed
+        except (OSError, ValueError) as error:  # the worker was closed
             raise ParquetRefused(f"{name} is no longer read") from error
         return self._received(name)
 
@@ -96,7 +99,7 @@ class ParquetWorker:
         try:
             kind, size = _HEAD.unpack(stream.read(_HEAD.size))
             payload = stream.read(size)
-        except (struct.error, ValueError) as error:  # it has ended, or was closed
+        except (struct.error, ValueError) as error:  # the process has ended, or the worker was closed
             if self._is_closed:
                 raise ParquetRefused(f"{name} is no longer read") from error
             raise self._died(name) from error
@@ -133,7 +136,7 @@ class ParquetWorker:
             process.kill()
             process.wait()
             for stream in (process.stdin, process.stdout):
-                with suppress(OSError):  # a request that is still in the buffer
+                with suppress(OSError):  # closing flushes a request that was not sent
                     cast("IO[bytes]", stream).close()
 
 
@@ -141,7 +144,7 @@ _REMEDY = "allow more (saros import --memory, or the server's option import_memo
 
 
 def _start(memory_bytes: int) -> subprocess.Popen[bytes]:
-    """Start the process in a session of its own, out of reach of the terminal's Ctrl-C. Raises OSError."""
+    """Start the process in its own session, so that Ctrl-C in the terminal does not reach it. Raises OSError."""
     room = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
     path = os.pathsep.join(filter(None, (room, os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(  # noqa: S603 (our own command)
