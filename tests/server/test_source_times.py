@@ -43,6 +43,16 @@ def test_what_only_looks_like_a_time_is_none(text: str) -> None:
     assert [None] == read([text])
 
 
+@pytest.mark.parametrize("zone", ["Z", "+05:30", ""])
+def test_the_first_fractions_of_nanoseconds_are_read(zone: str) -> None:
+    clock = "1677-09-21T05:42:43." if zone == "+05:30" else "1677-09-21T00:12:43."
+    texts = [f"{clock}{digits}{zone}" for digits in ("145224193", "1452242", "145224191", "999999999", "x")]
+    texts += [f"1970-01-01T05:30:00.000000001{zone}"]
+    column, _ = TimeReader(SourceOptions()).times(pa.array(texts), [])
+    ticks = column.cast(pa.int64()).to_pylist()
+    assert [-(2**63) + 1, -(2**63) + 8, None, -9_223_372_036_000_000_001, None] == ticks[:5]
+
+
 def test_the_end_of_a_day_is_that_of_the_zone() -> None:
     assert ["2024-03-30T23:00:00"] == read(["2024-03-30T24:00:00"], zone="Europe/Berlin")
 

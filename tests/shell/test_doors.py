@@ -9,6 +9,7 @@ import pytest
 from driver.targets import WAYS
 from hypothesis import given, settings
 
+import saros
 from saros_shell.transfer import exporter
 
 pytest.importorskip("pandas")
@@ -54,6 +55,15 @@ def test_names_that_are_words_of_sql_and_control_characters_come_back(places: Pl
 def test_a_table_and_a_column_of_sqlalchemy_may_be_called_as_words_of_sql(places: Places) -> None:
     columns = {"time": ("DOUBLE", None), "null": ("INT32", 1), "root": ("INT32", 2)}
     check(places, "sqlalchemy", walk_of("root.words.timestamp", columns, exists=True))
+
+
+@pytest.mark.parametrize("door", sorted(set(DOORS) - {"sqlalchemy"}))  # whose tables have the names of series
+def test_a_name_with_a_zero_byte_is_refused(places: Places, door: str) -> None:
+    place = places.of("first", "ms")
+    frame = walk_of("root.zero.byte", {"a\0b": ("INT64", 1)}).frame
+    with pytest.raises((saros.Error, AssertionError), match="zero byte"):
+        DOORS[door](place, frame)
+    assert [] == place.connection.execute("show timeseries root.zero.**").fetchall()
 
 
 @pytest.mark.parametrize("file", ["a.parquet", "a.csv", "a.json"])

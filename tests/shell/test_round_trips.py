@@ -138,16 +138,17 @@ def test_the_rows_of_a_query_come_back(tmp_path: Path, type_: str, align: str) -
     assert bits(values) == bits(read(folder))
 
 
+@pytest.mark.parametrize("format_", ["csv", "json", "tsfile"])
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
-def test_times_come_back_from_any_zone(tmp_path: Path, zone: str) -> None:
-    folder, file = str(tmp_path / "a"), tmp_path / "pump.csv"
+def test_times_come_back_from_any_zone(tmp_path: Path, zone: str, format_: str) -> None:
+    folder, file = str(tmp_path / "a"), tmp_path / f"pump.{format_}"
     values = fill(folder, "TIMESTAMP")
     with saros.connect(folder) as connection:
         connection.execute("insert into root.plant.pump(time, row, s) values (9, 9, 1729990800000)")  # shown twice
     run_export(folder, file, "--zone", zone)
     with saros.connect(folder) as connection:
         connection.execute("delete from root.plant.pump.*")
-    assert 0 == run_import(tmp_path, folder, "--device", "root.plant.pump", str(file))
+    load(tmp_path, folder, file)
     assert [*bits(values), *bits(pa.array([1_729_990_800_000]).cast(values.type))] == bits(read(folder))
 
 
@@ -213,11 +214,12 @@ def test_a_server_tells_the_types_of_its_series(tmp_path: Path, served: str) -> 
         assert bits(values) == bits(read(served, device))
 
 
-@pytest.mark.parametrize("unit", ["us", "ns"])
-@pytest.mark.parametrize("format_", ["csv", "parquet"])
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("format_", ["csv", "json", "parquet", "tsfile"])
 def test_times_come_back_in_the_unit_of_the_database(tmp_path: Path, unit: str, format_: str) -> None:
     folder, file = str(tmp_path / "a"), tmp_path / f"pump.{format_}"
-    moments = pa.array([0, -1, None, 1_709_164_800_123_456_789 // {"us": 1_000, "ns": 1}[unit]])
+    first = -(2**63) + 1 if unit == "ns" else -62_135_596_800 * {"ms": 1_000, "us": 1_000_000}[unit]
+    moments = pa.array([0, -1, None, 1_709_164_800_123_456_789 // {"ms": 1_000_000, "us": 1_000, "ns": 1}[unit], first])
     with saros.connect(folder, options={"time_unit": unit}) as connection:
         times = moments.fill_null(7).to_numpy()
         connection.insert("root.plant.pump", times, {"s": moments.cast(pa.timestamp(unit, "UTC")), "row": times})
@@ -225,6 +227,6 @@ def test_times_come_back_in_the_unit_of_the_database(tmp_path: Path, unit: str, 
     run_export(folder, file, "--zone", "Asia/Kolkata")
     with saros.connect(folder) as connection:
         connection.execute("delete from root.plant.pump.*")
-    assert 0 == run_import(tmp_path, folder, "--device", "root.plant.pump", str(file))
+    load(tmp_path, folder, file)
     with saros.connect(folder) as connection:
         assert expected.equals(connection.execute("select row, s from root.plant.pump").fetch_arrow())

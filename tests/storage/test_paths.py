@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from itertools import product
 
@@ -42,7 +43,10 @@ def test_only_what_needs_quotes_gets_them(content: str, node: str) -> None:
     assert (node, content) == (quote_node(content), unquote_node(node))
 
 
-@given(st.lists(st.text(min_size=1, max_size=8), max_size=5))
+_CONTENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8)
+
+
+@given(st.lists(_CONTENTS, max_size=5))
 def test_any_contents_make_a_path_that_splits_into_them(contents: list[str]) -> None:
     nodes = ("root", *(quote_node(c) for c in contents))
     assert nodes == split_path(join_nodes(nodes))
@@ -137,3 +141,10 @@ def test_equal_text_means_equal_pattern() -> None:
     assert parse_pattern("root.`a`.*") == parse_pattern("root.a.*")
     assert {parse_pattern("root.**")} == {parse_pattern("root.**")}
     assert (True, False) == (parse_pattern("root.a*").has_wildcard, parse_pattern("root.`*`").has_wildcard)
+
+
+@pytest.mark.parametrize("read", [split_path, parse_pattern])
+def test_a_zero_byte_is_refused(read: Callable[[str], object]) -> None:
+    with pytest.raises(UserMistake, match=re.escape(r"root.`a\0b` is not a legal path: it has a zero byte")) as refused:
+        read("root.`a\0b`")
+    assert 509 == refused.value.code

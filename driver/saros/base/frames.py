@@ -101,6 +101,7 @@ def _columns_of(frame: Any) -> Iterable[tuple[object, object]] | None:
     if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):  # columns of pandas are converted later
         import pyarrow as pa
 
+        _check_whole(frame)
         try:
             reader = pa.RecordBatchReader.from_stream(frame)
         except pa.ArrowInvalid:  # a stream of arrays, not of record batches
@@ -110,6 +111,14 @@ def _columns_of(frame: Any) -> Iterable[tuple[object, object]] | None:
     if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         return ((name, frame[name]) for name in frame.columns)
     return None
+
+
+def _check_whole(frame: Any) -> None:
+    """Raise InterfaceError 509 if a column's name has a zero byte, where Arrow's C interface would end it."""
+    names = getattr(getattr(frame, "schema", None), "names", None)
+    for name in names if isinstance(names, list) else getattr(frame, "columns", ()):
+        if isinstance(name, str) and "\0" in name:
+            raise InterfaceError(f"column {name!r} has a zero byte in its name: rename it", 509)
 
 
 def _time_index(frame: Any) -> object | None:

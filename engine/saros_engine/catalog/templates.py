@@ -23,7 +23,7 @@ from saros_engine.base.database import Database
 from saros_engine.catalog.declared_series import series_of
 from saros_grammar.syntax import ast
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.paths import PathPattern, join_nodes, parse_pattern, split_path, split_series
+from saros_storage.base.paths import PathPattern, check_path, join_nodes, parse_pattern, split_path, split_series
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import (
@@ -193,6 +193,7 @@ def _series(columns: Sequence[ast.SeriesColumn], *, aligned: bool) -> tuple[Seri
         if series.encoding not in LEGAL_ENCODINGS[series.type]:
             message = f"measurement {series.measurement}: encoding {series.encoding.name} does not support"
             raise UserMistake(f"{message} {series.type.name}", code=_CREATING)
+        check_path(series.measurement)
         check_deadband(series.measurement, series, aligned=aligned)
     return found
 

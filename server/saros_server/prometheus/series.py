@@ -72,6 +72,8 @@ def _series(key: bytes) -> Series | Refusal:
     if not labels:
         return Refusal("it has no labels: send at least __name__")
     device = device_of(labels)
+    if "\0" in device:
+        return Refusal(f"series {_shortened(pairs)} has a zero byte in a label: no path may have one")
     if len(device) + len(MEASUREMENT) >= PATH_CHARACTERS_MAX:
         size = f"{len(device)} characters; at most {PATH_CHARACTERS_MAX - len(MEASUREMENT) - 1} are allowed"
         return Refusal(f"series {_shortened(pairs)}: its path has {size}: shorten or drop labels")

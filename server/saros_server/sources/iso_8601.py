@@ -34,6 +34,8 @@ _LATER = (
     (r"([T ])24:00((:00)?(\.0+)?([Z+-].*)?)$", r"\100:00\2", 86_400),
     (r"(\d\d:\d\d):60", r"\1:59", 1),
 )
+#: The second in which the nanoseconds of int64 begin, and its first fraction.
+_FIRST_SECOND, _FIRST_DIGITS = divmod(-(2**63), 1_000_000_000)
 
 
 def cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -45,8 +47,24 @@ def cast_iso(text: pa.Array, type_: pa.DataType) -> pa.Array:
             shifted = pc.match_substring_regex(plain, pattern)
             plain = pc.replace_substring_regex(plain, pattern, before)
             later = pc.add(later, pc.multiply(shifted.cast(pa.int64()), seconds))
-    times = cast_fitting(matching(plain, ISO), type_)
+    times = _timestamps(matching(plain, ISO), type_)
     return pc.add(times, later.cast(pa.duration("s")).cast(pa.duration(type_.unit)))
+
+
+def _timestamps(text: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Cast; null where a text does not fit.
+
+    Arrow adds the fraction to the whole second, which is out of range in the first second of `ns`.
+    """
+    times = cast_fitting(text, type_)
+    if type_.unit != "ns" or times.null_count == text.null_count:
+        return times
+    found = pc.extract_regex(text, r"\.(?P<digits>\d+)")
+    digits = pc.utf8_rpad(pc.struct_field(found, "digits"), 9, "0").cast(pa.int64())
+    seconds = cast_fitting(pc.replace_substring_regex(text, r"\.\d+", ""), pa.timestamp("s", type_.tz))
+    fits = pc.and_(pc.equal(seconds.cast(pa.int64()), _FIRST_SECOND), pc.greater_equal(digits, _FIRST_DIGITS))
+    ticks = pc.add(pc.subtract(digits, 1_000_000_000), (_FIRST_SECOND + 1) * 1_000_000_000)
+    return pc.if_else(pc.fill_null(fits, False), ticks.cast(type_), times)
 
 
 def plain_iso(text: pa.Array) -> pa.Array:

@@ -72,6 +72,13 @@ def split_series(text: str) -> tuple[str, str]:
     return join_nodes(nodes[:-1]), nodes[-1]
 
 
+def check_path(text: str) -> None:
+    """Raise UserMistake 509 if a path is too long, or has a zero byte: other programs end a name there."""
+    check_length(text)
+    if "\0" in text:
+        raise _illegal(text.replace("\0", "\\0"), "it has a zero byte, written \\0 here")
+
+
 def check_length(text: str) -> None:
     """Raise UserMistake 509 if a path is too long."""
     if len(text) > PATH_CHARACTERS_MAX:
@@ -79,7 +86,7 @@ def check_length(text: str) -> None:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    check_length(text)
+    check_path(text)
     nodes: list[str] = []
     position = 0
     while True:

@@ -27,7 +27,7 @@ from saros_storage.base.identity_cache import cached_by_identity
 from saros_storage.base.paths import (
     PATH_CHARACTERS_MAX,
     PathPattern,
-    check_length,
+    check_path,
     join_nodes,
     parse_pattern,
     split_path,
@@ -339,14 +339,14 @@ class SchemaTree:
         taken = dict.fromkeys(_names(device)) if device is not None else {}
         for series in change.series:
             path = f"{change.device}.{series.measurement}"
-            check_length(path)
+            check_path(path)
             if series.measurement in taken:
                 raise UserMistake(f"Path [{path}] already exist", code=503)
             if node is not None and series.measurement in node.children:
                 raise UserMistake(f"Path [{path}] already exist", code=506)
             taken[series.measurement] = None
             if series.alias not in (None, series.measurement):
-                check_length(f"{change.device}.{series.alias}")
+                check_path(f"{change.device}.{series.alias}")
                 if series.alias in taken:
                     raise UserMistake(f"Alias [{series.alias}] for Path [{path}] already exist", code=505)
                 taken[series.alias] = None
@@ -384,7 +384,7 @@ class SchemaTree:
     def _check_alter(self, change: AlterSeries) -> None:
         device, series, path = self._altered(change.device, change.measurement)
         known = (None, series.alias, series.measurement)
-        check_length(f"{change.device}.{change.alias}")
+        check_path(f"{change.device}.{change.alias}")
         if change.alias not in known and change.alias in set(_names(device)):
             raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=505)
         _check_properties(replace(series, tags=change.tags, attributes=change.attributes))
@@ -516,6 +516,8 @@ def _longest_name(series: tuple[SeriesSchema, ...]) -> int | None:
     if len(names) < len(series) or any(s.alias is not None or s.deadband is not None for s in series):
         return None
     if any(s.tags or s.attributes or s.encoding not in LEGAL_ENCODINGS[s.type] for s in series):
+        return None
+    if any("\0" in name for name in names):
         return None
     return max(map(len, names), default=0)
 

@@ -173,7 +173,7 @@ ODD = [
     "**",
     "{}",
     "ü€😀",
-    "\x00\x1f",
+    "\x1f",
     "a=b,c",
     "';",
     "?",
@@ -185,6 +185,14 @@ ODD = [
     "\r\n",
     "\u2028",
 ]
+
+
+def test_a_zero_byte_is_refused_and_the_other_series_are_stored(node: HttpNode) -> None:
+    answer = write(
+        node.client, series({"__name__": "zero", "a": "b\0c"}, [(1, 1)]), series({"__name__": "one"}, [(1, 1)])
+    )
+    assert (400, True) == (answer.status_code, "zero byte" in answer.text)
+    assert ["__name__=one"] == list(read(node.client, ("__name__", "=~", "zero|one")))
 
 
 @pytest.mark.parametrize("name", ["time", "root", "null", "timestamp"])

@@ -10,7 +10,7 @@ from saros_server.prometheus.series import Refusal, Series, device_of, labels_of
 from saros_storage.base.paths import split_path
 from saros_wire.generated.prometheus_pb2 import Label, TimeSeries
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6)
 TRICKY = st.text(st.sampled_from('{}="\\,\n`.*ab'), min_size=1, max_size=6)
 LABELS = st.dictionaries(st.just("__name__") | TEXTS | TRICKY, TEXTS | TRICKY, min_size=1, max_size=4)
 
