@@ -80,7 +80,7 @@ CORES = (
         "tombstones",
         "storage",
         ("read/deletions", "compaction/tombstone_gc"),
-        ("storage/test_deletions.py", "storage/test_garbage_estimate.py"),
+        ("storage/test_deletions.py", "storage/test_tombstone_gc.py", "storage/test_garbage_estimate.py"),
         "answers",
     ),
     Core(

@@ -16,7 +16,7 @@ from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.folder.manifest import Manifest
 from saros_storage.mutation.tablet_codec import FrameHead
 from saros_storage.partition.partition import Partition
-from saros_storage.read.deletions import DeletedTimes, deleted_times, hides, relevant
+from saros_storage.read.deletions import DeletedTimes, deleted_times, hides, reaches, relevant
 from saros_storage.read.series_reader import LocalSeriesReader
 from saros_storage.scan.reading import ScanRequest, TimeRange
 from saros_storage.scan.snapshot import DeviceSpan, Rank, Tombstone
@@ -40,6 +40,8 @@ def test_a_set_of_times_answers_as_a_plain_set_does(
     span = set(range(first, first + length + 1))
     assert bool(span & gone) == deleted.touch(first, first + length)
     assert (span <= gone) == deleted.cover(first, first + length)
+    left = span - gone
+    assert ((min(left), max(left)) if left else None) == deleted.live_span(first, first + length)
     kept = deleted.live_mask(np.array(sorted(times), np.int64))
     assert [t not in gone for t in sorted(times)] == kept.tolist()
 
@@ -68,6 +70,34 @@ def test_of_many_tombstones_exactly_those_that_match_concern_a_scan(
         expected = [t for t in stones if any(hides(t.pattern, device, m) for m in measurements)]
         found = relevant(stones, device, measurements, TimeRange())
         assert sorted(t.pattern for t in expected) == sorted(t.pattern for t in found)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("root.a.s", True),
+        ("root.a.*", True),
+        ("root.a.b.s", True),
+        ("root.**", True),
+        ("root.*.s", True),
+        ("root.b.*", False),
+        ("root.**.b.s", True),
+    ],
+)
+def test_a_pattern_reaches_a_device_if_it_may_match_below_it(pattern: str, expected: bool) -> None:
+    assert expected == reaches(pattern, "root.a")
+
+
+def test_tombstones_of_a_device_with_many_patterns_are_all_found() -> None:
+    stones = tuple(
+        stone(pattern, version=version)
+        for version, pattern in enumerate(["root.a.s", "root.a.*", "root.a.s", "root.*.t", "root.a.*", "root.b.*"])
+    )
+    found = relevant(stones, "root.a", ("s",), TimeRange())
+    assert [0, 1, 2, 4] == sorted(t.rank.version for t in found)
+    assert found == relevant(stones, "root.a", ("s",), TimeRange())
+    assert [0, 1, 2, 3, 4] == sorted(t.rank.version for t in relevant(stones, "root.a", ("s", "t"), TimeRange()))
+    assert () == relevant(stones[:1], "root.a", ("t",), TimeRange())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from storage.crash_disk import CrashDisk
 
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed, UserMistake
 from saros_storage.io.disk import File, LocalDisk
-from saros_storage.log import Durability, LogOptions, SegmentedLog
+from saros_storage.log import Durability, LogOptions, SegmentedLog, record
 from saros_storage.log.record import (
     HEADER_BYTES,
     PAYLOAD_BYTES_MAX,
@@ -33,12 +33,14 @@ class FaultyFile:
     def __init__(self, file: File, disk: FaultyDisk) -> None:
         self._file = file
         self._disk = disk
+        disk.open_files += 1
 
     @property
     def size(self) -> int:
         return self._file.size
 
     def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        self._disk.during_write()
         if self._disk.fail_writes:
             data = b"".join(parts)
             self._file.write([data[: len(data) // 2]])
@@ -46,8 +48,8 @@ class FaultyFile:
         self._file.write(parts)
 
     def reserve(self, count: int) -> None:
-        if self._disk.fail_writes:
-            raise OSError(self._disk.fail_writes, "no room")
+        if failure := self._disk.fail_writes or self._disk.fail_reserves:
+            raise OSError(failure, "no room")
         self._file.reserve(count)
 
     def sync(self) -> None:
@@ -58,11 +60,14 @@ class FaultyFile:
 
     def close(self) -> None:
         self._file.close()
+        self._disk.open_files -= 1
 
 
 class FaultyDisk(LocalDisk):
     def __init__(self) -> None:
-        self.fail_writes = 0
+        self.fail_writes = self.fail_reserves = 0
+        self.open_files = 0
+        self.during_write: Callable[[], object] = lambda: None
         self.fail_syncs = 0
         self.fail_creates = 0
         self.fail_folders = 0
@@ -421,16 +426,16 @@ def test_the_heads_of_records_are_read_without_their_payloads(tail: bytes) -> No
     segment.data += tail
     found = list(heads(segment, 0, 5))
     expected, offset = [], 0
-    for place, (record, payload) in enumerate(zip(records, payloads, strict=True)):
-        synced = record.index - 1 - place % 3
+    for place, (each, payload) in enumerate(zip(records, payloads, strict=True)):
+        synced = each.index - 1 - place % 3
         crc32 = found[place].crc32
-        expected.append(Head(offset, record.index, record.index % 7, len(payload), crc32, synced, payload[:24]))
-        offset += record.size_bytes
+        expected.append(Head(offset, each.index, each.index % 7, len(payload), crc32, synced, payload[:24]))
+        offset += each.size_bytes
         assert offset == found[place].end
     assert expected == found
     assert segment.reads < 6
-    for head, record in zip(found[:6], records, strict=False):
-        assert record == whole_record(segment, head)
+    for head, each in zip(found[:6], records, strict=False):
+        assert each == whole_record(segment, head)
     assert found[3:] == list(heads(segment, found[3].offset, found[3].index))
     assert [] == list(heads(segment, found[3].offset, found[3].index + 1))
 
@@ -492,20 +497,130 @@ def failing(path: str, size: int) -> None:
     raise OSError(errno.EIO, "bad sector")
 
 
-def test_a_full_disk_takes_back_what_is_queued_too(tmp_path: Path) -> None:
+def test_a_full_disk_takes_back_what_was_queued_in_the_meantime_too(tmp_path: Path) -> None:
     disk = FaultyDisk()
     log, _ = SegmentedLog.open(str(tmp_path), disk, OS)
     write(log, b"first")
     disk.fail_writes = errno.ENOSPC
-    tickets = [log.append(0, 0, [payload]) for payload in (b"second", b"third")]
-    for ticket in tickets:
-        with pytest.raises(DiskFull):
-            log.wait(ticket)
-    disk.fail_writes = 0
+    tickets: list[tuple[int, int]] = []
+    disk.during_write = lambda: tickets.append(log.append(3, 7, [b"third"]))
+    tickets.append(log.append(3, 7, [b"second"]))
+    with pytest.raises(DiskFull):
+        log.wait(tickets[0])
+    with pytest.raises(DiskFull):
+        log.wait(tickets[1])
+    assert all(log.is_lost(ticket) for ticket in tickets)
+    disk.fail_writes, disk.during_write = 0, lambda: None
     write(log, b"fourth")
     log.close()
     log.close()
     assert [b"first", b"fourth"] == reopen(tmp_path)[1]
+
+
+def test_a_full_disk_counts_as_such_until_something_was_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    disk = FaultyDisk()
+    log, _ = SegmentedLog.open(str(tmp_path), disk, LogOptions(Durability.INTERVAL))
+    write(log, b"first")
+    assert [] == caplog.messages
+    disk.fail_writes, disk.free = errno.ENOSPC, 9
+    with pytest.raises(DiskFull):
+        write(log, b"ten bytes.")
+    log.sync_due()
+    assert f"no space left for the log in {tmp_path}" == log.blocked_by()
+    disk.free = 10
+    assert log.blocked_by() is None
+    disk.free, disk.fail_writes = 9, 0
+    write(log, b"second")
+    assert log.blocked_by() is None
+    assert ["no space left for the log", "the log has disk space again"] == caplog.messages
+
+
+def test_what_a_full_disk_gave_back_is_not_counted(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = SegmentedLog.open(str(tmp_path), disk, LogOptions())
+    write(log, b"first")
+    disk.fail_writes = errno.ENOSPC
+    with pytest.raises(DiskFull):
+        write(log, bytes(8 << 20))
+    (file,) = tmp_path.iterdir()
+    assert HEADER_BYTES + 8 == file.stat().st_size == log.size_bytes
+    log.close()
+    assert 0 == disk.open_files
+
+
+def test_room_that_cannot_be_reserved_for_another_reason_than_a_full_disk_ends_the_log(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    log, _ = SegmentedLog.open(str(tmp_path), disk, LogOptions())
+    disk.fail_reserves = errno.ENOSPC
+    write(log, b"first")
+    disk.fail_reserves = errno.EIO
+    with pytest.raises(LogFailed):
+        write(log, b"second")
+
+
+def test_a_payload_that_is_too_large_is_refused_and_the_log_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "PAYLOAD_BYTES_MAX", 8)
+    log, _ = SegmentedLog.open(str(tmp_path), LocalDisk(), OS)
+    with pytest.raises(UserMistake, match="a write of 9 bytes is too large: at most 8; split it"):
+        log.append(3, 7, [b"12345", b"6789"])
+    write(log, b"12345678")
+    log.close()
+    assert [b"12345678"] == reopen(tmp_path)[1]
+
+
+@pytest.mark.parametrize("verb", ["sync_due", "close"])
+def test_it_waits_for_the_caller_that_is_writing(tmp_path: Path, verb: str) -> None:
+    disk = FaultyDisk()
+    log, _ = SegmentedLog.open(str(tmp_path), disk, LogOptions())
+    is_writing, may_go_on = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        is_writing.set()
+        assert may_go_on.wait(60)
+
+    disk.during_write = pause
+    writer = threading.Thread(target=write, args=(log, b"first"))
+    writer.start()
+    assert is_writing.wait(60)
+    other = threading.Thread(target=getattr(log, verb))
+    other.start()
+    may_go_on.set()
+    for thread in (writer, other):
+        thread.join(60)
+        assert not thread.is_alive()
+    log.close()
+    assert (1, 1, 0) == (log.written_index, log.synced_index, disk.open_files)
+
+
+def test_segments_that_were_cut_stay_away_after_a_power_cut() -> None:
+    disk = CrashDisk()
+    log, _ = SegmentedLog.open("log", disk, LogOptions(segment_bytes=1))
+    write(log, b"first", b"second", b"third")
+    assert 2 == log.cut(3)
+    _, records = SegmentedLog.open("log", disk.after_power_cut(), OS)
+    assert [b"third"] == [bytes(record.payload) for record in records]
+
+
+def test_a_segment_is_fsynced_before_it_gets_a_successor() -> None:
+    disk = CrashDisk()
+    log, _ = SegmentedLog.open("log", disk, LogOptions(Durability.OS, segment_bytes=1))
+    write(log, b"first", b"second")
+    _, records = SegmentedLog.open("log", disk.after_power_cut(), OS)
+    assert [b"first"] == [bytes(record.payload) for record in records]
+
+
+def test_closing_writes_and_fsyncs_a_record_that_nobody_waits_for() -> None:
+    disk = CrashDisk()
+    log, _ = SegmentedLog.open("log", disk, LogOptions())
+    log.append(0, 0, [b"only"])
+    log.close()
+    _, records = SegmentedLog.open("log", disk.after_power_cut(), OS)
+    assert [b"only"] == [bytes(record.payload) for record in records]
 
 
 def test_closing_writes_and_fsyncs_what_nobody_waits_for() -> None:
@@ -519,13 +634,15 @@ def test_closing_writes_and_fsyncs_what_nobody_waits_for() -> None:
     assert [b"first", b"second", b"third"] == [bytes(record.payload) for record in records]
 
 
-def test_what_is_due_is_not_fsynced_by_a_log_that_failed_or_is_closed(tmp_path: Path) -> None:
+def test_a_log_that_failed_does_not_fsync_again(tmp_path: Path) -> None:
     disk = FaultyDisk()
     log, _ = SegmentedLog.open(str(tmp_path), disk, LogOptions(Durability.INTERVAL))
     write(log, b"first")
     disk.fail_syncs = errno.EIO
     with pytest.raises(LogFailed):
         log.sync_due()
+    disk.fail_syncs, tried = 0, disk.syncs
     with pytest.raises(LogFailed):
         log.sync_due()
     log.close()
+    assert tried == disk.syncs
