@@ -46,6 +46,17 @@ def test_a_set_of_times_answers_as_a_plain_set_does(
     assert [t not in gone for t in sorted(times)] == kept.tolist()
 
 
+def test_ranges_that_meet_are_one_and_an_end_is_not_deleted() -> None:
+    deleted = DeletedTimes([TimeRange(5, 10), TimeRange(0, 5), TimeRange(20, 30), TimeRange(22, 25)])
+    assert deleted.cover(0, 9)
+    assert not deleted.cover(0, 10)
+    assert not deleted.touch(10, 19)
+    assert deleted.cover(24, 29)
+    assert (10, 19) == deleted.live_span(3, 25)
+    assert deleted.live_span(2, 7) is None
+    assert (10, 10) == deleted.live_span(10, 10)
+
+
 def test_a_tombstone_takes_from_its_rank_and_from_lower_ones() -> None:
     stones = [stone("root.a.s", 0, 10, 1), stone("root.a.*", 20, 30, 3)]
     taken = {version: deleted_times(stones, "root.a", "s", Rank(0, version)) for version in (1, 2, 3, 4)}

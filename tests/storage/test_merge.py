@@ -102,3 +102,17 @@ def test_sources_are_left_as_they_are() -> None:
     before = [b.times.tolist() for b in (low, high)], [c.to_list() for b in (low, high) for c in b.columns]
     merge_blocks([low, high])
     assert before == ([b.times.tolist() for b in (low, high)], [c.to_list() for b in (low, high) for c in b.columns])
+
+
+@pytest.mark.parametrize("late", [[0, 3], [1, 4], [0, 1, 2, 3, 4], [2, 3]])
+@pytest.mark.parametrize("type_", [DataType.INT64, DataType.TEXT])
+def test_late_rows_take_their_places_wherever_they_are(late: list[int], type_: DataType) -> None:
+    def block(rows: list[int], sign: int) -> Block:
+        values: list[Scalar] = [b"%d" % (sign * row) if type_.is_text else sign * row for row in rows]
+        return Block.timed(array(rows), [Column.of(type_, values)])
+
+    merged = merge_blocks([block([1, 2], 1), block(late, -1)])
+    expected = {1: 1, 2: 2} | {row: -row for row in late}
+    assert sorted(expected) == merged.times.tolist()
+    found = merged.columns[0].to_list()
+    assert [expected[row] for row in sorted(expected)] == [int(value) for value in found]  # type: ignore[arg-type]
