@@ -107,7 +107,7 @@ CORES = (
         "ownership",
         "cluster",
         ("data/ownership",),
-        ("cluster/test_region_apply.py", "cluster/test_replicas.py"),
+        ("cluster/test_ownership.py", "cluster/test_region_apply.py", "cluster/test_replicas.py"),
     ),
     Core(
         "region apply",
