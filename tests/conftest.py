@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says something about the machine, and nothing about what is tested.
+# The duration of an example depends on the machine, not on the tested code.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 

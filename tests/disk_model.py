@@ -1,15 +1,16 @@
-"""The state of a disk in memory: what processes see, what is durable, and what a power cut may leave.
+"""The state of a disk in memory: the state visible to processes, the durable state, and the states after a power cut.
 
-    folder -> names -> folders and files                what a process sees
-    journal: moves of names that are not durable yet, in order        syncing a folder makes those of it durable
-    file: seen, synced, dirty (offset, bytes) ...       what was written and is not durable yet, in order
+    folder -> names -> folders and files                the visible state
+    journal: moves of names that are not durable yet, in order        syncing a folder makes its moves durable
+    file: seen, synced, dirty (offset, bytes) ...       writes that are not durable yet, in order
 
-A power cut leaves of each file what was synced and some of what was not: all, nothing, the first bytes (`Inode.torn`),
-zeros, or some blocks. Of the journal, some moves come true (`DiskModel.durable`). Truncating is durable at once.
+After a power cut each file has its synced content and some of its unsynced writes: all, none, the first bytes
+(`Inode.torn`), zeros, or some blocks. Some moves of the journal are durable (`DiskModel.durable`). Truncation is
+durable at once.
 
-`DiskModel` has the part of `saros_storage.io.disk.Disk` that changes nothing. Its subclasses decide when an operation
+`DiskModel` implements the read-only part of `saros_storage.io.disk.Disk`. Its subclasses decide when an operation
 fails, how long it takes, and which crashes are tried: `storage.crash_disk` enumerates them, `cluster.world_disk` draws
-one by chance.
+one at random.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Self
 
 @dataclass(slots=True, eq=False)
 class Inode:
-    """A file's bytes as a reader sees them, those that are fsynced, and what was written since: (offset, bytes)."""
+    """A file's visible bytes, its fsynced bytes, and the writes since the last fsync: (offset, bytes)."""
 
     seen: bytes = b""
     synced: bytes = b""
@@ -46,16 +47,16 @@ class Inode:
         self.sync()
         self.seen = self.synced = self.seen[:size]
 
-    # ------------------------------------------------------------------ what a power cut may leave
+    # ------------------------------------------------------------------ states after a power cut
 
     def dirty_bytes(self, *, reserved: bool) -> int:
-        """How many bytes are not fsynced; `reserved`: with those that only reserve space, which are zeros."""
+        """Return the number of bytes that are not fsynced; `reserved` includes zeros that only reserve space."""
         return sum(len(data) for _, data in self.dirty if reserved or any(data))
 
     def torn(self, left: int, *, keeps_reserved: bool) -> bytes:
-        """The first `left` bytes of what is not fsynced had reached the disk.
+        """Return the content if the first `left` unsynced bytes reached the disk.
 
-        `keeps_reserved`: reserved space had anyway, and is not counted; so had the file's size.
+        With `keeps_reserved`, reserved space and the file's size reached it in any case, and are not counted.
         """
         kept = []
         for offset, data in self.dirty:
@@ -67,18 +68,18 @@ class Inode:
         return _overlaid(self.synced, kept)
 
     def zeroed(self) -> bytes:
-        """The file has its new size, but zeros where it grew."""
+        """Return the content if the file has its new size, with zeros where it grew."""
         return self.synced + bytes(max(len(self.seen) - len(self.synced), 0))
 
     def dirty_blocks(self, size: int) -> list[tuple[int, bytes]]:
-        """What each block would have that is not fsynced: (offset, bytes)."""
+        """Return (offset, bytes) of each block with unsynced writes, with its new content."""
         numbers = {
             n for at, data in self.dirty if any(data) for n in range(at // size, (at + len(data) - 1) // size + 1)
         }
         return [(n * size, self.seen[n * size : (n + 1) * size]) for n in sorted(numbers)]
 
     def with_blocks(self, blocks: Sequence[tuple[int, bytes]]) -> bytes:
-        """These blocks had reached the disk, and reserved space."""
+        """Return the content if these blocks, and reserved space, reached the disk."""
         reserved = [(offset, data) for offset, data in self.dirty if not any(data)]
         return _overlaid(_overlaid(self.synced, reserved), blocks)
 
@@ -95,19 +96,19 @@ def _overlaid(base: bytes, writes: Sequence[tuple[int, bytes]]) -> bytes:
 
 @dataclass(slots=True, eq=False)
 class Folder:
-    """Names as they are seen, and those that are durable."""
+    """Visible and durable names."""
 
     names: dict[str, Node] = field(default_factory=dict)
     durable: dict[str, Node] = field(default_factory=dict)
 
 
 Node = Inode | Folder
-#: Names that change together: (folder, name, what it names, or None).
+#: Names that change together: (folder, name, target or None).
 Move = tuple[tuple[Folder, str, Node | None], ...]
 
 
 class _Copies:
-    """Folders and files as they are, each copied once."""
+    """Copies of folders and files, each made once."""
 
     def __init__(self) -> None:
         self._known: dict[Node, Node] = {}
@@ -133,7 +134,7 @@ class _Copies:
 
 
 class DiskModel:
-    """See the module."""
+    """The visible and the durable state of a simulated disk."""
 
     def __init__(self) -> None:
         self._root = Folder()
@@ -143,7 +144,7 @@ class DiskModel:
     # ------------------------------------------------------------------ other disks
 
     def become_copy(self, other: DiskModel) -> Self:
-        """Take over the state of another disk, which stays as it is."""
+        """Copy the state of another disk, which does not change."""
         copies = _Copies()
         self._root = copies.folder(other._root)
         self.journal = [copies.move(move) for move in other.journal]
@@ -161,7 +162,7 @@ class DiskModel:
         return self
 
     def durable(self, moves: Iterable[Move] = ()) -> dict[str, Node]:
-        """The files and folders by path, if only these moves of the journal came true."""
+        """Return files and folders by path, if only these moves of the journal became durable."""
         tables: dict[Folder, dict[str, Node]] = {}
 
         def table(folder: Folder) -> dict[str, Node]:
@@ -176,13 +177,13 @@ class DiskModel:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """All files as they are seen."""
+        """Return the visible content of all files."""
         found = _walk(self._root, lambda folder: folder.names)
         return {path: node.seen for path, node in found if isinstance(node, Inode)}
 
     @property
     def fingerprint(self) -> object:
-        """Equal for equal disks."""
+        """Return a value that is equal for equal disks."""
         durable = self.durable()
         seen = [
             (path, (node.seen, node.synced, node.dirty) if isinstance(node, Inode) else None, durable.get(path) is node)
@@ -195,7 +196,7 @@ class DiskModel:
     # ------------------------------------------------------------------ names
 
     def find(self, path: str) -> Node | None:
-        """What is seen at a path."""
+        """Return the visible file or folder at a path, or None."""
         found: Node | None = self._root
         for name in filter(None, path.split("/")):
             if not isinstance(found, Folder):
@@ -204,21 +205,21 @@ class DiskModel:
         return found
 
     def inode(self, path: str) -> Inode:
-        """The file at a path. Raises FileNotFoundError."""
+        """Return the file at a path. Raises FileNotFoundError."""
         found = self.find(path)
         if not isinstance(found, Inode):
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         return found
 
     def folder(self, path: str) -> Folder:
-        """The folder at a path. Raises FileNotFoundError."""
+        """Return the folder at a path. Raises FileNotFoundError."""
         found = self.find(path)
         if not isinstance(found, Folder):
             raise FileNotFoundError(errno.ENOENT, "no such folder", path)
         return found
 
     def move(self, *changes: tuple[str, Node | None]) -> None:
-        """Give or take names, together: visible at once, durable later."""
+        """Set or remove names together: visible at once, durable later."""
         move = []
         for path, node in changes:
             parent, _, name = path.rstrip("/").rpartition("/")
@@ -228,18 +229,18 @@ class DiskModel:
         self.journal.append(tuple(move))
 
     def rename(self, source: str, target: str) -> None:
-        """Raises FileNotFoundError."""
+        """Rename a file. Raises FileNotFoundError."""
         node = self.find(source)
         if node is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", source)
         self.move((source, None), (target, node))
 
     def moves_of(self, folder: Folder) -> list[Move]:
-        """Those in the journal that a sync of the folder makes durable: it takes all names of a move along."""
+        """Return the moves of the journal that a sync of the folder makes durable, with all their names."""
         return [move for move in self.journal if any(where is folder for where, _, _ in move)]
 
     def make_durable(self, moves: Collection[Move]) -> None:
-        """Take moves out of the journal, if they are still there."""
+        """Make moves of the journal durable, and remove them from it."""
         for move in moves:
             for where, name, node in move:
                 _name(where.durable, name, node)
@@ -276,7 +277,7 @@ def _walk(folder: Folder, names: Callable[[Folder], dict[str, Node]], path: str 
 
 
 def _made(folders: dict[str, Folder], path: str) -> Folder:
-    """The folder at a path, made and durable like those above it; `folders` holds the known ones by path."""
+    """Return the folder at a path, created as durable with those above it; `folders` has the known ones by path."""
     found = folders.get(path)
     if found is None:
         parent, _, name = path.rpartition("/")

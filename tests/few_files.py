@@ -1,4 +1,4 @@
-"""A process that may have only a few more files open than it has."""
+"""A limit on the files that this process may open in addition to its open ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def few_files(more: int) -> Iterator[None]:
-    """Opening more than so many more at a time fails."""
+    """Limit this process to `more` additional open files within the context."""
     known = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd")))
     taken = [os.open(os.devnull, os.O_RDONLY)]

@@ -1,8 +1,8 @@
 """Ports for the servers of tests.
 
-Each process has ports of its own, as long as it lives: what stops and comes back finds its port free, and nobody who
-asks for a node that is down reaches one of another process. It listens on the first of them, so others see that they
-are taken. They are below those that the system gives to outgoing connections.
+Each process reserves ports for its lifetime, so a restarted server finds its port free, and a call to a node that is
+down never reaches a server of another process. The process listens on the first of them to show that they are taken.
+The ports are below those that the system uses for outgoing connections.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections import deque
 HOST = "127.0.0.1"
 _PORTS, _TOGETHER = range(15_000, 31_000), 400
 _claims: list[socket.socket] = []
-#: This process's, those first that were given longest ago: a node that is to be started later listens nowhere yet.
+#: The ports of this process, least recently returned first, since a node may start long after it got its port.
 _own: deque[int] = deque()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on. Raises OSError if there are not so many."""
+    """Return free ports. Raises OSError if there are too few."""
     found: list[int] = []
     looked_at = 0
     while len(found) < count:
@@ -34,12 +34,12 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_addresses(count: int) -> list[str]:
-    """The same, as host:port."""
+    """Return free addresses, as host:port. Raises OSError if there are too few."""
     return [f"{HOST}:{port}" for port in free_ports(count)]
 
 
 def _claim() -> None:
-    """Take more ports, in front of those that were given. Raises OSError if other processes have all."""
+    """Reserve more ports, to be returned first. Raises OSError if other processes have all."""
     for first in random.SystemRandom().sample(_PORTS[::_TOGETHER], len(_PORTS) // _TOGETHER):
         claim = socket.socket()
         try:

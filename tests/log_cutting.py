@@ -1,4 +1,4 @@
-"""A node's log is cut as far as it can be: who lags behind is then sent files."""
+"""Truncates a node's log as far as possible, so that lagging replicas are sent files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from saros_server.cluster.node import ClusterNode
 
 
 def cut_log(node: ClusterNode) -> None:
-    """Put everything into files, and let the log forget what it may."""
+    """Flush everything to files, and truncate the log as far as allowed."""
     replicas = node.database._parts.replicas
     replicas.flush(None)
     for machine in replicas.machines.values():

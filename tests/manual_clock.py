@@ -8,7 +8,7 @@ _SECOND_NS = 1_000_000_000
 
 
 class ManualClock:
-    """Stands until `ns` is set; wall clock and monotonic clock are one."""
+    """A clock that stands still until `ns` is set; wall clock and monotonic clock are the same."""
 
     def __init__(self, ns: int = 1_700_000_000 * _SECOND_NS) -> None:
         self.ns = ns
@@ -24,7 +24,7 @@ class ManualClock:
 
 
 class CountingClock(ManualClock):
-    """A nanosecond later at each reading: everything has a time of its own, and a test is over in less than a tick."""
+    """A clock that advances by a nanosecond per reading: times are distinct, and a test takes less than a tick."""
 
     def now_ns(self) -> int:
         self.ns += 1
@@ -35,7 +35,7 @@ class CountingClock(ManualClock):
 
 
 class LateClock(SystemClock):
-    """The machine's clock, and as much later as a test says."""
+    """The machine's clock plus an offset."""
 
     later_ns = 0
 

@@ -15,7 +15,7 @@ class QuickFile(LocalFile):
 
 
 class QuickDisk(LocalDisk):
-    """See the module."""
+    """A disk whose files are never synced."""
 
     def create(self, path: str) -> File:
         return QuickFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -1,4 +1,4 @@
-"""A clock of tests: however slow the machine is, nothing is late while it stands."""
+"""A clock for tests on slow machines: no timeout expires while it is stopped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from saros_storage.base.clock import SystemClock
 
 
 class StoppedClock(SystemClock):
-    """A clock that can be made to stand still, as a paused process sees it."""
+    """A clock that can be stopped, as if the process were paused."""
 
     def __init__(self) -> None:
         self._stopped_ns: int | None = None

@@ -1,18 +1,19 @@
-"""A simulated cluster: whole nodes, as they are put together for use, in one process and from one seed.
+"""A simulated cluster: complete nodes, built as in production, in one process and from one seed.
 
-    World(seed).run()     faults for a while, then healing, then quiet; raises Violation, with the seed and the end
+    World(seed).run()     faults for a while, then healing, then quiet; raises Violation, with the seed and the story
 
-    nodes      `ClusterNode.open`: threads, log, regions, chores       threads   world_threads: a seed says who goes on
-    disks      world_disk: lose what was not fsynced                   network   world_network: late, twice, never
-    clients    world_clients: requests that are repeated elsewhere     watch     world_watch: looks on, from outside
-    operator   world_growth: in a world that is `growing`, nodes join and leave
-    voters     world_voters: in a world with more nodes than voters of the meta group, on racks
+    nodes      `ClusterNode.open`: threads, log, regions, chores       threads   world_threads: the seed schedules them
+    disks      world_disk: lose unsynced writes in a crash             network   world_network: delay, loss, duplicates
+    clients    world_clients: requests with retries at other nodes     watch     world_watch: checks invariants
+    operator   world_growth: nodes join and leave, in a `growing` world
+    voters     world_voters: more nodes than voters of the meta group, on racks
 
-Faults: messages late, lost, doubled, overtaking; one-way cuts, lone nodes, halves; crashes of the process and of the
-power at any moment, while starting too; orderly stops; pauses; full and slow disks; clocks that are wrong and jump.
-Some growing worlds are `beset`: faults also befall whoever has just taken a step of a change, and steps come late.
+Faults: messages late, lost, duplicated, reordered; one-way partitions, isolated nodes, halves; crashes of the process
+and power cuts at any moment, including during start; orderly stops; pauses; full and slow disks; clocks that are wrong
+or jump. In some growing worlds (`beset`), faults also occur after a node's step of a change, and steps arrive late.
 
-After healing every change must end, every group take a write, all replicas be equal, and nothing may be left over.
+After healing every change must end, every group must accept a write, all replicas must be equal, and nothing may be
+left over.
 """
 
 from __future__ import annotations
@@ -69,14 +70,14 @@ SECOND = 1_000_000_000
 #: Ticks of a partition.
 INTERVAL = 100
 SLOTS = 16
-#: After healing, every group takes a write within this.
+#: After healing, every group must accept a write within this time.
 LIVELY_SECONDS = 40
-#: After healing, all changes are over within this; a move's source lets go of slots after three.
+#: After healing, all changes must end within this time; the source of a move releases slots after three seconds.
 CHANGES_SECONDS = 120
-#: Of growing worlds, those that are beset; and in them, of the steps of changes, those after which a node has a fault,
-#: within so long.
+#: The fraction of growing worlds that are beset; in them, the fraction of a change's steps that are followed by a fault
+#: of the node, and the time within which it occurs.
 _BESET_SHARE, _BESET_OFTEN, _BESET_NS = 0.4, 0.06, 100_000_000
-#: Only waiting takes time here: a thread is said to have worked for a multiple of it, so that gentle flushes rest.
+#: Only waiting takes time in a world; threads are charged a multiple of it as work, so that throttled flushes pause.
 _WORK_FACTOR = 20
 _CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 _TOLD = ("group", "why", "chore", "to", "index", "node")
@@ -84,7 +85,7 @@ _STORY = int(os.environ.get("STORY", "60"))
 
 
 class WorldClock:
-    """A node's clocks. The wall clock may jump; the other one only runs a little too fast or too slow."""
+    """A node's clocks. The wall clock may jump; the monotonic one only runs slightly too fast or too slow."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -101,7 +102,7 @@ class WorldClock:
 
 
 class Life:
-    """A node from one start to its end: the owner of its tasks."""
+    """A node from a start to its end: the owner of its tasks."""
 
     def __init__(self, member: Member, number: int) -> None:
         self.member = member
@@ -126,7 +127,7 @@ class Life:
 
 
 class Member:
-    """A node's place in the world: its disk, its clock, and whether it lives."""
+    """A node in the world: its disk, its clock, and its current life."""
 
     def __init__(self, world: World, id_: NodeId) -> None:
         self.world = world
@@ -181,7 +182,7 @@ class Member:
         self.disk = disk
 
     def stop(self) -> None:
-        """In good order; it is down when that is done."""
+        """Stop the node in an orderly way; it is down when this returns."""
         life = self.life
         assert life is not None
         assert life.node is not None
@@ -203,7 +204,7 @@ class Member:
 
 @contextmanager
 def _on_one_core() -> Iterator[None]:
-    """One thread runs at a time: to hand over to another is quicker where that one runs too."""
+    """Pin the process to one core, where hand-overs between threads are fastest; only one thread runs at a time."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -217,7 +218,7 @@ def _on_one_core() -> Iterator[None]:
 
 @cache
 def _warm_up() -> None:
-    """What is made once in a process, and takes locks, is made before a world lives."""
+    """Initialize everything that is made once per process with locks, before a world runs."""
     for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, Kernel):
@@ -225,7 +226,7 @@ def _warm_up() -> None:
 
 
 class World:
-    """See the module."""
+    """A simulated cluster with its clients and faults."""
 
     def __init__(
         self,
@@ -237,7 +238,7 @@ class World:
         few_voters: bool = False,
         nodes: Sequence[int] = (3, 3, 3, 4, 5),
     ) -> None:
-        """`nodes`: how many there are, one of these numbers."""
+        """Make a world; its number of nodes is one of `nodes`."""
         self.seed = seed
         self.voters = Voters(seed) if few_voters else None
         self.seconds = seconds
@@ -262,7 +263,7 @@ class World:
             migration_cpu_percent=(1, 10, 0)[seed // 2 % 3],
         )
         self.raft = RaftOptions(retained_bytes=chance.choice((0, 0, 1_000, 1 << 20)))
-        #: A node that died comes back within this; who stays away long needs snapshots.
+        #: A crashed node restarts within this time; one that is absent for long needs snapshots.
         self.absence_ns = chance.choice((2, 4, 12)) * SECOND
         if self.voters is not None:
             self.absence_ns = self.voters.absence_ns
@@ -271,39 +272,39 @@ class World:
         self.registers = Registers(self)
         self.members = {id_: Member(self, id_) for id_ in self.ids}
         self.clients = [Client(self, number) for number in range(1, chance.choice((2, 3, 4)) + 1)]
-        #: Misfortunes come within this of each other. With many of them, clients get little done.
+        #: The longest time between two faults. With frequent faults, clients make little progress.
         self.peace_ns = chance.choice((1_500_000_000, 4_000_000_000))
         self.faults: Counter[str] = Counter()
         self.healed = False
-        #: Those that are to be killed where they stand, and those that do not come back.
+        #: Members that will be killed at their current position, and those that do not restart.
         self._dying: list[Member] = []
         self.lost: set[NodeId] = set()
-        #: How often clients write, read, delete, flush, drop series, and drop databases.
+        #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
         self.work = (40, 40, 8, 3, *chance.choice(((2, 1), (2, 1), (12, 4))))
-        #: Of the points of each device.
+        #: The timestamps of each device's points.
         self.timestamps: Sequence[int] = TIMES
         self._founders = tuple(self.ids)
         self.replicas = min(self.replicas, len(self.ids))
-        #: Of its own: other worlds do not depend on it.
+        #: A separate generator, so that worlds without these faults do not depend on it.
         self.besetting = random.Random(f"steps {seed}")
         self.is_beset = growing and self.besetting.random() < _BESET_SHARE
         if self.is_beset:
-            self.peace_ns = 8 * SECOND  # its faults come with changes, and those need some peace
+            self.peace_ns = 8 * SECOND  # its faults occur during changes, which need some time without faults
         self.operator = Operator(self) if growing else None
-        #: What the operator saw last.
+        #: The last topology that the operator saw.
         self.last_topology = self.first_topology()
         self.watch.begins(self.last_topology)
 
     def _settings(self, seed: int) -> list[Place]:
-        """Limits and names of modules while the world lives."""
+        """Return the values of module attributes while the world runs."""
 
         def numbered(thing: object) -> int:
-            """For what is kept in sets: their order should not follow from addresses."""
+            """Return a hash for elements of sets, so that their order does not depend on addresses."""
             if "number_in_world" not in thing.__dict__:
                 thing.__dict__["number_in_world"] = next(self.threads.made)
             return thing.__dict__["number_in_world"]
 
-        #: Of its own: what is kept by tokens is also gone through in their order.
+        #: A separate generator for tokens, in whose order some collections are iterated.
         tokens = random.Random(f"tokens {seed}")
         return [
             *(() if self.voters is None else self.voters.places),
@@ -321,17 +322,17 @@ class World:
         ]
 
     def first_topology(self) -> Topology:
-        """How the cluster begins."""
+        """Return the initial topology."""
         file = self.file(self.ids[0])
         nodes = {id_: Node(at.peer, at.client, rack=at.rack) for id_, at in file.nodes.items()}
         return Topology.first(nodes, self.replicas, SLOTS, file.meta_voters)
 
     def rack(self, node: NodeId) -> str:
-        """Where a node is; empty: not known."""
+        """Return the rack of a node; "" if unknown."""
         return "" if self.voters is None else self.voters.rack(node)
 
     def addresses(self, node: NodeId) -> tuple[str, str]:
-        """Where a node listens for others, and for clients."""
+        """Return the addresses of a node for other nodes and for clients."""
         return f"127.0.0.1:{2 * node}", f"127.0.0.1:{2 * node + 1}"
 
     def file(self, node: NodeId) -> ClusterFile:
@@ -344,19 +345,19 @@ class World:
         return NodeAddress(*self.addresses(node), self.rack(node))
 
     def topology(self) -> Topology:
-        """As the node has it that knows most."""
+        """Return the newest topology that any node has."""
         databases = [m.life.node.database for m in self.members.values() if m.is_up]
         found = max(databases, key=lambda database: database._parts.schema.version, default=None)
         return self.last_topology if found is None else found.routing.topology
 
     def welcome(self, node: NodeId) -> None:
-        """A node that was admitted begins."""
+        """Start an admitted node."""
         member = self.members[node] = Member(self, node)
         member.start()
         self.note(f"{member.life} starts: it is to join")
 
     def lose(self, node: NodeId) -> None:
-        """A node dies, and does not come back."""
+        """Kill a node permanently."""
         self.lost.add(node)
         member = self.members.get(node)
         if member is not None:
@@ -387,7 +388,7 @@ class World:
 
     @property
     def figures(self) -> Figures:
-        """What it came to."""
+        """Return the figures of the run."""
         operations = sum(client.operations for client in self.clients)
         return Figures(1, self.threads.now_ns / SECOND, operations, self.watch.led, self.faults)
 
@@ -439,7 +440,7 @@ class World:
     # ------------------------------------------------------------------ faults
 
     def suffer(self, fault: str, text: str) -> None:
-        """Note a fault."""
+        """Record a fault."""
         self.faults[fault] += 1
         self.note(text)
 
@@ -453,7 +454,7 @@ class World:
         getattr(self, f"_{kind}")(member)
 
     def beset(self, member: Member) -> None:
-        """Who has taken a step of a change may have a fault soon."""
+        """Schedule, at random, a fault of a member that has taken a step of a change."""
 
         def befall() -> None:
             if not self.healed:
@@ -472,14 +473,14 @@ class World:
         self.threads.after(self.besetting.randrange(4 * SECOND), lambda: self._mend(member))
 
     def _crash(self, member: Member) -> None:
-        """Now, or between two operations of its disk."""
+        """Crash a member now, or between two operations of its disk."""
         if self.random.random() < 0.5:
             self.crash_now(member)
         else:
             self._doom(member, 40)
 
     def be_envied(self, member: Member) -> None:
-        """Who installs a snapshot may die of it."""
+        """Crash, at random, a member that installs a snapshot."""
         if not self.healed and self.random.random() < 0.3:
             self._doom(member, 12)
 
@@ -491,7 +492,7 @@ class World:
         self.threads.wake(self.threads.main)
 
     def crash_now(self, member: Member) -> None:
-        """The process or the power ends; the node comes back, unless it is lost."""
+        """Crash the process or cut the power; the node restarts unless it is lost."""
         if member.id in self.lost:
             self.members.pop(member.id, None)
         if member.life is None:
@@ -563,12 +564,12 @@ class World:
         self.suffer("slow disk", f"syncs of node {member.id} take up to {member.disk.sync_ns / 1e6} ms")
 
     def slow_down(self, member: Member) -> None:
-        """The disk of a node is about to fail: each sync takes seconds."""
+        """Slow down the disk of a node: each sync takes seconds."""
         member.disk.sync_ns, member.disk.sync_min_ns = 3 * SECOND, SECOND
         self.suffer("very slow disk", f"syncs of node {member.id} take 1 to 3 s")
 
     def speed_up(self, member: Member) -> None:
-        """The disk of a node is a good one."""
+        """Restore the normal speed of a node's disk."""
         member.disk.sync_ns, member.disk.sync_min_ns = 1_000_000, 0
         self.note(f"syncs of node {member.id} take up to 1 ms")
 
@@ -587,7 +588,7 @@ class World:
                 host.transfer(group, to)
 
     def _compact(self, member: Member) -> None:
-        """One node puts everything into files, or all that are up do, so that who is away has to be sent files."""
+        """Flush and truncate the logs of one node, or of all running ones, so that absent nodes need files."""
         for each in [member] if self.random.random() < 0.5 else list(self.members.values()):
             if each.is_up:
                 assert each.life is not None
@@ -617,7 +618,7 @@ class World:
             self.operator.stopping = True
 
     def settle(self) -> None:
-        """Clients come to their end; every group takes a write; replicas become equal; nothing is left."""
+        """Wait until clients end, every group accepts a write, replicas are equal, and nothing is left over."""
         until = self.threads.now_ns + LIVELY_SECONDS * SECOND
         waits = [
             ("a node does not come up", lambda: all(member.is_up for member in self.members.values())),
@@ -651,7 +652,7 @@ class World:
         self.note("the voters are as they should be")
 
     def _see_changes_through(self, operator: Operator) -> None:
-        """Every change comes to its end, and who was removed notices; then it is gone."""
+        """Wait until every change ends and removed nodes know it; then shut these down."""
         until = self.threads.now_ns + CHANGES_SECONDS * SECOND
         self._await("a change does not end", lambda: operator.done, until)
         gone = [member for id_, member in self.members.items() if id_ not in self.ids]
@@ -700,7 +701,7 @@ class World:
 
     @contextmanager
     def _logged(self) -> Iterator[None]:
-        """What the nodes log is part of the story."""
+        """Add the nodes' log records to the story within this context."""
         handler = _Story(self)
         loggers = [logging.getLogger(name) for name in ("saros_cluster", "saros_server", "saros_storage", "concurrent")]
         before = [(logger.propagate, logger.level) for logger in loggers]
@@ -718,7 +719,7 @@ class World:
 
 
 class _Story(logging.Handler):
-    """Puts what is logged into the story. Takes no lock: that would be one more place where another task may go on."""
+    """A log handler that writes to the story. It takes no lock, since that would be another scheduling point."""
 
     def __init__(self, world: World) -> None:
         super().__init__()

@@ -1,16 +1,16 @@
-"""What must hold of a Raft group, whatever happens: watched from outside, and apart from what makes it happen.
+"""The invariants of a Raft group, checked from outside and independently of the workload.
 
-    election safety         a term has one leader
-    leader completeness     who begins to lead has all that was committed in earlier terms
-    log matching            an index and a term say what the entry is, and what is before it
-    state machine safety    what is committed at an index never changes; states after the same entries are the same
-    durability              what is committed lies on the disks of a majority (of both halves, while joint), and stays;
-                            a snapshot takes nothing from a log that agrees with it
-    reads                   a linearizable read sees all that was committed anywhere when it began
-    memberships             follow each other: joint and then simple, versions rise
-    nothing is refused      correct nodes never send what cannot be
+    election safety         a term has at most one leader
+    leader completeness     a new leader has all entries committed in earlier terms
+    log matching            index and term determine the entry and all entries before it
+    state machine safety    the entry committed at an index never changes; equal entries give equal states
+    durability              committed entries are on the disks of a majority (of both halves, while joint), and remain
+                            there; a snapshot removes nothing from a log that agrees with it
+    reads                   a linearizable read sees everything that was committed anywhere when it began
+    memberships             follow each other: joint and then simple, with increasing versions
+    nothing is refused      correct nodes never send invalid messages
 
-A checker knows one group, and keeps what it has seen. `check` raises Violation.
+A checker checks one group and records its observations. Its methods raise Violation.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from saros_cluster.raft.node import RaftNode
 
 
 class Violation(AssertionError):
-    """Something happened that must not."""
+    """An invariant is violated."""
 
 
 class GroupChecker:
-    """See the module."""
+    """A checker of one group's invariants."""
 
     def __init__(self, group: GroupId, first: Position) -> None:
         self.group = group
-        #: By term.
+        #: Leaders by term.
         self.leaders: dict[int, NodeId] = {}
         #: By index and term: the term before, and the entry.
         self._entries: dict[tuple[int, int], tuple[int | None, Entry]] = {}
-        #: Terms of the committed entries, by index; up to where the log begins there are none.
+        #: Terms of the committed entries, by index; 0 before the beginning of the log.
         self.committed = [0] * (first.index + 1)
-        #: In which term each was committed.
+        #: The term in which each was committed.
         self._committed_in = [0] * (first.index + 1)
-        #: The state after each index that was applied somewhere.
+        #: The state after each index that was applied on any node.
         self._states: dict[int, int] = {}
         self._memberships = [(first.index, first.membership)]
 
     @property
     def membership(self) -> Membership:
-        """The newest that was applied anywhere."""
+        """The newest membership that was applied on any node."""
         return self._memberships[-1][1]
 
     @property
     def membership_term(self) -> int:
-        """In which that was committed."""
+        """The term in which that membership was committed."""
         return self._committed_in[self._memberships[-1][0]]
 
     def check(self, holds: bool, what: str) -> None:
@@ -62,12 +62,12 @@ class GroupChecker:
     # ------------------------------------------------------------------ elections
 
     def leads(self, node: RaftNode, id_: NodeId) -> None:
-        """A node leads; the first time in a term is its election."""
+        """Record that a node leads; the first time in a term is its election."""
         known = self.leaders.setdefault(node.term, id_)
         self.check(known == id_, f"nodes {known} and {id_} both lead term {node.term}")
 
     def elected(self, node: RaftNode, id_: NodeId) -> None:
-        """Entries before the last committed one need no look: logs match."""
+        """Check a new leader's log; only the last committed entry, since logs match."""
         index, log = bisect_left(self._committed_in, node.term) - 1, node._log
         if index > log.base_index:
             found = log.term_at(index)
@@ -76,7 +76,7 @@ class GroupChecker:
     # ------------------------------------------------------------------ logs
 
     def log(self, before: int | None, entries: Iterable[Entry]) -> None:
-        """Entries that follow each other, in a message or on a disk."""
+        """Check consecutive entries in a message or on a disk."""
         for entry in entries:
             found = self._entries.setdefault((entry.index, entry.term), (before, entry))
             if found[0] is None:
@@ -86,7 +86,7 @@ class GroupChecker:
             before = entry.term
 
     def commits(self, node: RaftNode, id_: NodeId, on_disk: Callable[[NodeId, int, int], bool]) -> None:
-        """A node's commit rose."""
+        """Check an increase of a node's commit index."""
         log, index = node._log, node.commit
         term = log.term_at(index)
         if index < len(self.committed):
@@ -106,18 +106,18 @@ class GroupChecker:
         self.check(enough, f"node {id_} commits {index}/{term}, which only {having} have, in {members}")
 
     def kept(self, last: int, term_at: Callable[[int], int | None]) -> int:
-        """The last committed entry of a log, given where the log ends; 0 if there is none."""
+        """Return the index of the last committed entry of a log that ends at `last`; 0 if it has no such entry."""
         index = min(last, len(self.committed) - 1)
         while index and term_at(index) != self.committed[index]:
             index -= 1
         return index
 
     def keeps(self, id_: NodeId, before: int, now: int) -> None:
-        """The last committed entry on a disk before and after something was written."""
+        """Check the last committed entry on a disk before and after a write."""
         self.check(before <= now, f"node {id_} had committed entries up to {before}, and now up to {now}")
 
     def replaces(self, id_: NodeId, position: Position, last: int, term_at: Callable[[int], int | None]) -> None:
-        """A snapshot comes in the place of a disk's log, which ends at `last`: the node may have promised all of it."""
+        """Check a snapshot that replaces a disk's log up to `last`; the node may have acknowledged all of it."""
         agrees = last > position.index and term_at(position.index) == position.term
         what = f"node {id_} drops {position.index + 1} to {last} for a snapshot up to {position.index}, which it has"
         self.check(not agrees, what)
@@ -125,7 +125,7 @@ class GroupChecker:
     # ------------------------------------------------------------------ states
 
     def applies(self, id_: NodeId, entry: Entry, state: int) -> None:
-        """A node applied an entry and has that state."""
+        """Check the state of a node after it applied an entry."""
         ok = entry.index < len(self.committed) and self.committed[entry.index] == entry.term
         self.check(ok, f"node {id_} applies {entry}, which is not committed")
         known = self._states.setdefault(entry.index, state)
@@ -135,7 +135,7 @@ class GroupChecker:
             self._memberships.append((entry.index, Membership.decode(entry.data)))
 
     def places(self, id_: NodeId, position: Position) -> None:
-        """A place that was applied, with the membership as of it; who joins later knows of none at first."""
+        """Check an applied position with its membership; a node that joins later has none at first."""
         if position.membership == Membership(0, ()):
             return
         found = self._memberships[bisect_right(self._memberships, position.index, key=lambda pair: pair[0]) - 1][1]
@@ -143,7 +143,7 @@ class GroupChecker:
         self.check(same, f"node {id_} takes {found} at {position.index} for {position}")
 
     def _follows(self, new: Membership, old: Membership) -> None:
-        """One version may have two: who is to vote is a learner before."""
+        """Check that a membership follows another; one version may have two, since future voters are learners first."""
         if old.is_joint:
             self.check(new == old.leaving(), f"{new} follows {old}")
         else:
@@ -154,14 +154,14 @@ class GroupChecker:
     # ------------------------------------------------------------------ reads
 
     def newest(self) -> int:
-        """What a read that begins now must see."""
+        """Return the index that a read beginning now must see."""
         return len(self.committed) - 1
 
     def reads(self, id_: NodeId, began_newest: int, applied: int) -> None:
-        """A linearizable read is done."""
+        """Check a completed linearizable read."""
         self.check(applied >= began_newest, f"a read at node {id_} sees {applied}; {began_newest} was committed before")
 
     def refuses_nothing(self, id_: NodeId, node: RaftNode, expected: int) -> None:
-        """Only what was sent astray was refused."""
+        """Check that a node refused only misrouted messages."""
         refused = node.status.rejected
         self.check(refused == expected, f"node {id_} refused {refused} messages of correct nodes")

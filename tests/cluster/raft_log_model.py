@@ -1,7 +1,7 @@
-"""A RaftLog beside plain dictionaries that say what it must hold.
+"""A RaftLog with a model of its content in plain dictionaries.
 
-Each record that is queued makes a new state of the dictionaries. After a crash the log must hold exactly one of the
-states between the last one that was waited for and the last one that was queued, but for entries that were released.
+Each queued record gives a new state of the dictionaries. After a crash the log must have exactly one of the states from
+the last durable to the last queued one, except for released entries.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def entries_of(first: int, term: int, count: int, mark: int = 0) -> tuple[Entry,
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """`base` is where the group's log began; released entries are still among the entries."""
+    """The state of a group. `base` is the beginning of its log; released entries are still among the entries."""
 
     base: Position
     hard_state: HardState = field(default_factory=HardState)
@@ -43,7 +43,7 @@ class GroupState:
 
     @property
     def last(self) -> tuple[int, int]:
-        """(index, term)."""
+        """Return (index, term) of the last entry."""
         return (self.entries[-1].index, self.entries[-1].term) if self.entries else (self.base.index, self.base.term)
 
     def term_at(self, index: int) -> int:
@@ -55,15 +55,15 @@ State = dict[GroupId, GroupState]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What was known at a moment."""
+    """The states of the model at a moment."""
 
     states: tuple[State, ...]
     released: dict[GroupId, Position]
-    #: How many of the states are written.
+    #: The number of written states.
     written: int = 1
 
     def allows(self, found: dict[GroupId, LogContents], how: str) -> State | None:
-        """The state that was found, if it is one that may be found after such a crash."""
+        """Return the found state, if it is possible after such a crash."""
         for state in self.states[self.written - 1 if how == "process" else 0 :]:
             if state.keys() == found.keys() and all(self._fits(g, state[g], found[g]) for g in found):
                 return state
@@ -83,20 +83,20 @@ class Note:
 
 
 class ModelledLog:
-    """See the module. Calls the log in one thread."""
+    """A log with its model; calls the log in one thread."""
 
     def __init__(self, disk: CrashDisk, options: LogOptions) -> None:
         self.disk = disk
         self.options = options
         self.log, found = RaftLog.open(FOLDER, disk, options)
         self.found = found
-        #: The states that a crash may leave; the first one is the newest that it must keep.
+        #: The possible states after a crash; the first is the newest durable one.
         self.states: list[State] = [{group: GroupState(c.base, c.hard_state, c.entries) for group, c in found.items()}]
         self.released: dict[GroupId, Position] = {}
-        #: How many of the states are written, and waited for if that makes them durable.
+        #: The number of written states; they are durable once waited for, if the log fsyncs.
         self._written = 1
         self._ticket: Ticket | None = None
-        #: Groups whose drop is queued: what they released counts until it is written.
+        #: Groups whose drop is queued; their released entries count until it is written.
         self._dropped: set[GroupId] = set()
         disk.note = self.note
 
@@ -109,7 +109,7 @@ class ModelledLog:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is queued."""
+        """Return whether nothing is queued."""
         return len(self.states) == self._written
 
     def create(self, group: int, base: Position) -> None:
@@ -148,7 +148,7 @@ class ModelledLog:
         self.states.append(states)
 
     def wait(self) -> bool:
-        """False: the disk is full, and all that was queued is taken back."""
+        """Wait for queued records; False if the disk is full and they are taken back."""
         if self._ticket is None:
             return True
         ticket, self._ticket = self._ticket, None
@@ -172,18 +172,18 @@ class ModelledLog:
         self._dropped.clear()
 
     def release(self, group: int, index: int) -> None:
-        """Of a group of which nothing is queued."""
+        """Release entries of a group without queued records."""
         base = position(index, self.now[GroupId(group)].term_at(index))
         self.released[GroupId(group)] = base
         self.log.release(GroupId(group), base)
 
     def released_index(self, group: int) -> int:
-        """Up to where the group that is here now has released its entries."""
+        """Return the index up to which the current group has released its entries."""
         base = self.released.get(GroupId(group))
         return 0 if base is None or group in self._dropped else base.index
 
     def cut(self) -> int:
-        """How many segments went; -1 if the disk is full."""
+        """Truncate the log; return the number of deleted segments, or -1 if the disk is full."""
         try:
             gone = self.log.cut()
         except DiskFull:
@@ -194,7 +194,7 @@ class ModelledLog:
         return gone
 
     def needed_segments(self) -> dict[GroupId, int]:
-        """Of each group whose entries are needed: the number of the first segment with one, from reading all."""
+        """Return the number of the first needed segment of each group, found by reading all segments."""
         found: dict[GroupId, int] = {}
         spans: dict[GroupId, list[tuple[int, int, int]]] = {}
         for number, name in enumerate(self.disk.list(FOLDER)):

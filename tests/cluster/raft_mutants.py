@@ -3,8 +3,8 @@
     @mutant
     def counts_entries_of_earlier_terms(plant): ...        plant(class, name, what to do instead)
 
-Each is a few lines against the real code. If that code moves, a mutant that no longer does what it says is found out,
-since the world then finds nothing.
+Each mutant is a few lines that patch the real code. If that code changes so that a mutant has no effect, the world
+finds nothing, and the test of the mutant fails.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def commits_what_one_follower_has(plant):
 
 @mutant
 def needs_one_majority_while_joint(plant):
-    """Only that of the new half."""
+    """Only the majority of the new half is needed."""
     plant(Membership, "_majority_sets", lambda self: (self.voters,))
 
 
@@ -84,7 +84,7 @@ def needs_the_old_majority_while_joint(plant):
 
 @mutant
 def leaves_a_joint_membership_at_once(plant):
-    """Before it is committed."""
+    """The joint membership is left before it is committed."""
     append = Leadership.append
 
     def append_both(self, kind, data):
@@ -150,13 +150,13 @@ def promises_before_the_disk(plant):
 
 @mutant
 def promises_entries_before_the_disk(plant):
-    """Votes wait for it."""
+    """Entries are acknowledged before they are durable; votes are not."""
     plant(Outbox, "_is_durable", lambda self, index: self.is_vote_durable)
 
 
 @mutant
 def promises_votes_before_the_disk(plant):
-    """Entries wait for it."""
+    """Votes are sent before they are durable; acknowledgements of entries are not."""
 
     def is_kept(self, index):
         return index is None or (not self.is_restarting_log and index <= self._log.durable)
@@ -216,7 +216,7 @@ def votes_whatever_the_log(plant):
 
 @mutant
 def votes_for_the_longer_log(plant):
-    """Whatever its last term."""
+    """The longer log wins, regardless of its last term."""
     plant(EntryLog, "is_current", lambda self, last_index, last_term: last_index >= self.last_index)
 
 
@@ -257,7 +257,7 @@ def takes_entries_without_looking_behind_them(plant):
 
 @mutant
 def an_old_message_cuts_the_log(plant):
-    """What follows the entries of a message is taken for an old leader's."""
+    """Entries after those of a message are taken for an old leader's, and truncated."""
 
     def merge(self, entries, merge=EntryLog.merge):
         changed = merge(self, entries)
@@ -306,7 +306,7 @@ def a_snapshot_brings_no_membership(plant):
 
 @mutant
 def a_snapshot_is_offered_once(plant):
-    """It may get lost."""
+    """The offer may get lost, and is not repeated."""
 
     told = {}
 
@@ -383,7 +383,7 @@ def reads_while_a_snapshot_is_being_installed(plant):
 
 @mutant
 def takes_an_old_answer_for_that_to_a_new_question(plant):
-    """Reads are numbered alike in each life."""
+    """Reads have the same numbers in each life of a node."""
 
     def init(self, *args, init=RaftNode.__init__):
         init(self, *args)
@@ -406,7 +406,7 @@ def answers_reads_of_an_earlier_round_with_a_later_one(plant):
     plant(Leadership, "read", read)
 
 
-# ---------------------------------------------------------------------- going on
+# ---------------------------------------------------------------------- liveness
 
 
 @mutant
@@ -416,14 +416,14 @@ def a_leader_that_hears_nobody_leads_on(plant):
 
 @mutant
 def who_hears_nobody_begins_terms(plant):
-    """No pre-votes, and votes against a leader that is heard: two that do not hear each other never end it."""
+    """Without pre-votes and the check for a live leader, two nodes that cannot hear each other elect forever."""
     plant(RaftNode, "_has_recent_leader", lambda self: False)
     plant(RaftNode, "_ask_for_pre_votes", lambda self: self._ask_for_votes("no heartbeat from a leader"))
 
 
 @mutant
 def a_learner_does_not_vote(plant):
-    """It may have been promoted and not know it."""
+    """The learner may have been promoted without knowing it."""
 
     def answer_vote(self, message, answer_vote=RaftNode._answer_vote):
         if self._log.membership.is_voter(self._id):
@@ -434,7 +434,7 @@ def a_learner_does_not_vote(plant):
 
 @mutant
 def who_goes_cannot_lead(plant):
-    """It may be the only one with the entry that lets it go."""
+    """The leaving node may be the only one with the entry that removes it."""
     plant(EntryLog, "may_need", lambda self, node: self.membership.is_voter(node))
 
 
@@ -448,7 +448,7 @@ def what_was_lost_is_not_sent_again(plant):
 
 @mutant
 def who_comes_again_begins_with_the_members_of_before(plant):
-    """It is one of them then, and votes with those that have not heard that it left."""
+    """The returning node is then a member, and votes with nodes that do not know that it left."""
     plant(Leadership, "_begins_at", lambda self, node: 0)
 
 
@@ -475,7 +475,7 @@ def does_not_leave_a_joint_membership_of_another_leader(plant):
 
 @mutant
 def believes_every_group(plant):
-    """A message of another group, or for another node, is taken for one of its own."""
+    """Messages of another group or for another node are accepted."""
 
     def step(self, message, step=RaftNode.step):
         if message.sender != self._id:

@@ -1,32 +1,32 @@
-"""A few Raft nodes on a table: a script moves them by hand, and everything they do is printed.
+"""A few Raft nodes that a script drives step by step; everything that they do is printed.
 
     nodes 1 2 3 [learners=4] [spare=5] [heartbeat=1] [election=6] [retain=0]
                                     begin; node n campaigns after election + n % election ticks
     tick N [count]                  time passes at a node
-    campaign N                      as many ticks as it takes until it asks for votes
-    hasten N                        it is told not to wait for the election's time
+    campaign N                      tick until the node requests votes
+    hasten N                        the node is told not to wait for the election timeout
     win N | elect N                 the others forget their leader, N campaigns and wins; elect N: its first entry, too
-    forget N ...                    as many ticks as it takes until followers would vote for somebody else
+    forget N ...                    tick until the followers would vote for another node
     propose N data [count]          | single N data count: one by one | propose-bytes N size
     change N version voters=1,2 [learners=3] | alone N version [learners=3]
     transfer N to | transfer-among N nodes | step-down N | compact N index
-    defer N [off]                   it leaves elections to others at first
+    defer N [off]                   the node leaves elections to others at first
     read N                          the reads of a node are numbered from 1
-    deliver [N->M] [type] [count]   messages on their way, oldest first; without a count all that are on their way now
-    drop ... | hold ... | duplicate ...     the same choice; what is held is on its way again after `release`
-    send N->M type field=value ...  a message that nobody sent; see `_FORGED`
-    settle                          deliver until nothing is on its way
+    deliver [N->M] [type] [count]   messages in transit, oldest first; without a count, all that are in transit now
+    drop ... | hold ... | duplicate ...     the same selection; held messages are in transit again after `release`
+    send N->M type field=value ...  a forged message; see `_FORGED`
+    settle                          deliver until no message is in transit
     cut N M ... | cut-link N M      messages between any of these and the others, or between two nodes, are lost
-    heal                            until then cuts add up
+    heal                            remove all cuts, which otherwise accumulate
     slow-disk N | persist N         a node's writes wait for `persist`; slow-disk N off
     slow-machine N | apply N        the same for its state machine
     slow-fetch N | fetch N [failed] the same for snapshots that it fetches
-    crash N [part ...] | start N    what was not persisted is lost, but for these parts: state snapshot base entries
-    leave N term                    it has left the group and forgotten all, and comes back as one that knows that term
-    status [N] | log N | state N | waiting      nothing moves
+    crash N [part ...] | start N    unpersisted writes are lost, except these parts: state snapshot base entries
+    leave N term                    the node leaves the group, loses everything, and returns knowing only that term
+    status [N] | log N | state N | waiting      print, without any event
 
-A line that begins with `~` is carried out silently. `1->2 Append ...` is a message that arrives, `x` one that is lost.
-`validate` runs after every event.
+A line that begins with `~` runs silently. `1->2 Append ...` is a delivered message, `x` a lost one. `validate` runs
+after every event.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Refused, Restored, Role
 
 GROUP = GroupId(1)
-#: What `settle` delivers before it takes the nodes for mad.
+#: The most messages that `settle` delivers; more means that the nodes never become quiet.
 _MESSAGES_MAX = 2_000
 
 _TYPES = {
@@ -86,7 +86,7 @@ _TYPES = {
 
 
 def cases(text: str) -> list[tuple[str, str]]:
-    """(commands, output) of each block of a script; comments are left out."""
+    """Return (commands, output) of each block of a script, without comments."""
     found = []
     for block in text.strip("\n").split("\n\n"):
         if not block.startswith("#"):
@@ -96,7 +96,7 @@ def cases(text: str) -> list[tuple[str, str]]:
 
 
 def rewritten(text: str) -> str:
-    """The script with the outputs of today."""
+    """Return the script with the current outputs."""
     table = Table()
     blocks = []
     for block in text.strip("\n").split("\n\n"):
@@ -112,7 +112,7 @@ def rewritten(text: str) -> str:
 
 
 def show_entry(entry: Entry) -> str:
-    """index/term and what it is."""
+    """Return an entry as index/term and content."""
     if entry.kind is EntryKind.MEMBERSHIP:
         return f"{entry.index}/{entry.term} {show_membership(Membership.decode(entry.data))}"
     return f"{entry.index}/{entry.term}" + (f" {entry.data.decode()[:20]}" if entry.data else "")
@@ -128,14 +128,14 @@ def show_membership(found: Membership) -> str:
 
 
 def show_entries(entries: Iterable[Entry]) -> str:
-    """Long runs in short."""
+    """Return entries, with long runs abbreviated."""
     shown = [show_entry(e) for e in entries]
     if len(shown) > 6:
         shown = [*shown[:2], f"... {len(shown) - 4} more ...", *shown[-2:]]
     return "[" + ", ".join(shown) + "]"
 
 
-#: Each life of a node numbers its reads from another multiple of this.
+#: Each life of a node numbers its reads from a different multiple of this.
 READS = 1 << 20
 
 
@@ -178,7 +178,7 @@ def show_message(message: Message) -> str:
 
 @dataclass
 class Chance:
-    """A node's chance: always the same timeout, and reads that are numbered by life."""
+    """A node's random numbers: always the same timeout, and reads numbered by life."""
 
     extra: int
     life: int = 0
@@ -195,7 +195,7 @@ class Chance:
 
 @dataclass
 class Disk:
-    """What survives a crash: the log, and the state machine as it was when it was last saved."""
+    """The state that survives a crash: the log, and the last saved state of the state machine."""
 
     base: Position
     hard_state: HardState = field(default_factory=HardState)
@@ -247,7 +247,7 @@ class Seat:
         return text
 
     def pump(self) -> None:
-        """Do what the node wants done, and print it."""
+        """Handle and print the node's output."""
         while self.node is not None:
             self.node.validate()
             face = self.look()
@@ -338,7 +338,7 @@ def show_persist(persist: Persist) -> str:
 
 
 class Table:
-    """See the module; `run` carries out commands, and returns what happened."""
+    """The nodes and the messages between them; `run` runs commands and returns the printed events."""
 
     def __init__(self) -> None:
         self.options = RaftOptions(1, 6)
@@ -402,7 +402,7 @@ class Table:
         self.seat(node).pump()
 
     def do_win(self, node: str) -> None:
-        """Be elected; what it says then is still on its way."""
+        """Elect a node, with its first messages still in transit."""
         self.do_forget(*(str(n) for n in self.seats if str(n) != node))
         self.do_campaign(node)
         for kind in ("PreVote", "PreVoteResponse", "Vote", "VoteResponse"):
@@ -413,7 +413,7 @@ class Table:
         self.do_settle()
 
     def do_forget(self, *nodes: str) -> None:
-        """Followers hear nothing for an election's time, so that they would vote."""
+        """Let followers hear nothing for an election timeout, so that they would vote."""
         for seat in map(self.seat, nodes):
             if seat.node is not None and not seat.node.is_leader:
                 self.do_tick(str(seat.id), str(max(self.options.election_ticks - seat.node._elapsed, 0)))
@@ -425,12 +425,12 @@ class Table:
         self.seat(node).pump()
 
     def do_single(self, node: str, data: str, count: str) -> None:
-        """Proposals that are sent one by one."""
+        """Make proposals that are sent one by one."""
         for number in range(int(count)):
             self.do_propose(node, f"{data}{number}")
 
     def do_inflight(self, node: str) -> None:
-        """Entries and bytes on their way, by receiver."""
+        """Print entries and bytes in transit, by receiver."""
         for seat in self.seats.values():
             found = [
                 m for m in self.network if isinstance(m, Append) and str(m.sender) == node and m.receiver == seat.id
@@ -483,7 +483,7 @@ class Table:
     # ------------------------------------------------------------------ messages
 
     def choose(self, words: tuple[str, ...]) -> list[Message]:
-        """The messages that a command means, oldest first."""
+        """Return the messages that a command selects, oldest first."""
         found, count = list(self.network), None
         for word in words:
             if "->" in word:
@@ -563,7 +563,7 @@ class Table:
         for message in self.network:
             self.say(show_message(message))
 
-    # ------------------------------------------------------------------ what is slow
+    # ------------------------------------------------------------------ slow parts
 
     def do_slow_disk(self, node: str, off: str = "") -> None:
         self.seat(node).slow_disk = not off
@@ -604,7 +604,7 @@ class Table:
         seat.disk.hard_state = HardState(int(term))
         self.do_start(node)
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ printing
 
     def do_status(self, *nodes: str) -> None:
         for seat in [self.seat(n) for n in nodes] or list(self.seats.values()):
@@ -616,7 +616,7 @@ class Table:
             self.say(f"{seat.id}: {seat.look()}, {counts}, {show_membership(seat.node.membership)}")
 
     def do_log(self, node: str) -> None:
-        """What is durable."""
+        """Print the durable log."""
         disk = self.seat(node).disk
         self.say(f"{disk.base.index}/{disk.base.term} {show_entries(disk.entries)}")
         self.say(f"term {disk.hard_state.term} vote {disk.hard_state.vote}")
@@ -646,7 +646,7 @@ def _snapshot(text: str) -> Snapshot:
     return Snapshot(Position(int(index), int(term), membership(1, (1, 2, 3))), data.replace("+", " ").encode())
 
 
-#: How the fields of a forged message are written.
+#: Parsers of the fields of forged messages.
 _FORGED: dict[str, Callable[[str], object]] = {
     "granted": lambda text: text == "yes",
     "accepted": lambda text: text == "yes",

@@ -1,17 +1,17 @@
-"""A world of Raft nodes: one seed decides every delay, loss, crash and step. `raft_checkers` watch from outside.
+"""A simulation of Raft nodes: one seed decides every delay, loss, crash and step; `raft_checkers` check the invariants.
 
-    World(seed).run()      faults for a while, then healing: raises Violation, with the seed and how it came to it
+    World(seed).run()      faults for a while, then healing: raises Violation, with the seed and the story
 
-One to three groups on three to five nodes and a spare one. Each node has a disk that after a crash holds a first part
-of what it was writing, state machines that are as of the last time they were saved, and a network that delays, loses,
-doubles, reorders and delivers very late, between sides that are cut off from each other in one direction or both.
+One to three groups on three to five nodes and a spare one. After a crash each node has a prefix of the writes in
+progress on its disk, and the last saved states of its state machines. The network delays, loses, duplicates and
+reorders messages, delivers some very late, and is partitioned in one or both directions.
 
-In some worlds who is no member of a group any more forgets what it had, as a node that leaves a group does, and comes
-back as one that knows nothing, while answers of before are on their way.
+In some worlds a node that is no longer a member of a group loses the group's data, as in production, and returns
+without it while its earlier replies are still in transit.
 
-In the end faults stop; maybe one node or one link stays cut off, as long as a majority can talk. Then each group must
-get a command committed, end a change of its members and have them in the same state, in some elections' time, and
-without deposing leaders again and again.
+In the end faults stop; one node or one link may stay cut off, as long as a majority is connected. Then each group must
+commit a command, complete a change of members and bring them to the same state within a few election timeouts, without
+repeatedly deposing leaders.
 
 A tick takes TICK units of time; nodes tick at their own pace.
 """
@@ -54,13 +54,13 @@ from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Ready, Rest
 
 TICK = 10
 ELECTION_TICKS = 4
-#: How long faults go on, how long healing may take, and how long it must be quiet then.
+#: Duration of faults, the limit for healing, and the duration of quiet after that.
 FAULTS = 150 * TICK
 HEALING = 40 * ELECTION_TICKS * TICK
 QUIET = 4 * ELECTION_TICKS * TICK
 
 
-#: Messages, windows and what waits are as small as the world: a message carries one entry, or two.
+#: Limits of messages, windows and queues, as small as the world: a message has one or two entries.
 _SMALL: Sequence[Place] = (
     (leadership, "APPEND_BYTES_MAX", 40),
     (leadership, "UNCOMMITTED_BYTES_MAX", 2_000),
@@ -74,7 +74,7 @@ _SMALL: Sequence[Place] = (
 
 @dataclass
 class Disk:
-    """What survives a crash: the log, and the state machine as it was when it was last saved."""
+    """The state that survives a crash: the log, and the last saved state of the state machine."""
 
     base: Position
     hard_state: HardState = field(default_factory=HardState)
@@ -86,7 +86,7 @@ class Disk:
         return bool(self.entries) or self.base != _NOTHING
 
     def write(self, persist: Persist, parts: int = 1 << 30) -> None:
-        """The first so many parts: hard state, snapshot, base, and then entries one by one."""
+        """Write the first `parts` parts: hard state, snapshot, base, and then entries one by one."""
         if parts >= 1 and persist.hard_state is not None:
             self.hard_state = persist.hard_state
         if parts >= 2 and persist.snapshot is not None:
@@ -111,14 +111,14 @@ class Disk:
         return saved or index <= self.base.index or self.term_at(index) == term
 
 
-#: Where the log of a node that knows nothing of its group begins.
+#: The beginning of the log of a node without any data of its group.
 _NOTHING = Position(0, 0, Membership(0, ()))
-#: Messages that would do most harm if they came later than anybody thinks.
+#: Messages that are most harmful if they arrive very late.
 _OFTEN_LATE = (SnapshotOffer, ReadIndexResponse, Vote, VoteResponse)
 
 
 class Replica:
-    """A group on a node: its Raft node, its disk, its state machine (a number that depends on all that was applied)."""
+    """A group on a node: its Raft node, its disk, its state machine (a number that depends on all applied entries)."""
 
     def __init__(self, host: Host, group: GroupId, base: Position) -> None:
         self.host = host
@@ -127,9 +127,9 @@ class Replica:
         self.group = group
         self.checker = self.world.checkers[group]
         self.disk = Disk(base)
-        #: How often it has left the group.
+        #: The number of times that it left the group.
         self.departures = 0
-        #: The last membership in which it has let itself go.
+        #: The version of the last membership in which it removed itself.
         self.let_go = 0
 
     def start(self) -> None:
@@ -142,9 +142,9 @@ class Replica:
         self.persisting: Persist | None = None
         self.applying: list[Entry] = []
         self.is_applying = False
-        #: By number: what they must see.
+        #: By number of a read: the index that it must see.
         self.reads: dict[int, int] = {}
-        #: By index: the term of what was proposed here.
+        #: By index: the term of the command proposed here.
         self.proposals: dict[int, int] = {}
         self.astray = 0
         self.commit = self.node.commit
@@ -158,7 +158,7 @@ class Replica:
         self.persisting = None
 
     def leave(self) -> None:
-        """Forget all, and begin anew, if the group has let it go and its log does not say that it has it once more."""
+        """Lose all data and start again, if the group has removed the node and its log does not add it again."""
         known, own = self.checker.membership, self.node.membership
         is_back = self.id in own.nodes and own.version > known.version
         if known.is_joint or self.id in known.nodes or is_back or not self.disk.has_something:
@@ -168,10 +168,10 @@ class Replica:
         self.disk = Disk(_NOTHING, HardState(self.checker.membership_term))
         self.start()
 
-    # ------------------------------------------------------------------ what the node wants
+    # ------------------------------------------------------------------ output of the node
 
     def pump(self) -> None:
-        """Once: `ready` must not need to be asked twice."""
+        """Handle the node's output once: a second call of `ready` must not be needed."""
         node = self.node
         ready = node.ready()
         if self.world.random.random() < 0.1:
@@ -239,7 +239,7 @@ class Replica:
             self.later(world.random.randrange(2, 4 if world.is_forgetful else 4 * TICK), self.offer, to)
 
     def later(self, delay: int, do: Callable[..., None], *args: object) -> None:
-        """Unless the node crashes, or leaves the group, before."""
+        """Schedule a call, unless the node crashes or leaves the group before."""
         host, life = self.host, (self.host.life, self.departures)
 
         def event() -> None:
@@ -297,7 +297,7 @@ class Replica:
     # ------------------------------------------------------------------ snapshots
 
     def save(self) -> Position | None:
-        """The state machine's state becomes durable, and the log may forget what is in it."""
+        """Save the state machine's state, after which the log may be truncated."""
         position = self.node.position(self.applied)
         if position is None or position.index == 0:
             return None
@@ -338,7 +338,7 @@ class Replica:
         self.reads[self.node.read_index()] = newest
 
     def change(self, version: int, kind: float) -> None:
-        """Some next membership, by a number below 1: promote, add, remove some, demote."""
+        """Propose a next membership, chosen by a number below 1: promote, add, remove some, demote."""
         chance, current = self.world.random, self.node.membership
         voters, learners = set(current.voters), set(current.learners)
         others = [n for n in self.world.hosts if n not in voters | learners]
@@ -362,7 +362,7 @@ class Replica:
 
 
 class Host:
-    """A node with all its replicas. `life` counts its starts; 0: down."""
+    """A node with all its replicas. `life` is the number of its start; 0 if it is down."""
 
     def __init__(self, world: World, id_: NodeId) -> None:
         self.world = world
@@ -370,12 +370,12 @@ class Host:
         self.replicas: dict[GroupId, Replica] = {}
         self.life = 0
         self.lives = 0
-        #: Some keep what they have compacted for long, others do not.
+        #: Entries that are kept after compaction: many on some hosts, none on others.
         kept = 0 if world.is_forgetful else world.random.choice((0, 500, 1 << 20))
         self.options = RaftOptions(2, ELECTION_TICKS, kept)
         #: Units of time between its ticks.
         self.pace = TICK + world.random.choice((-1, 0, 0, 1))
-        #: It stands still until then.
+        #: The host is paused until this time.
         self.resumes_at = 0
 
     def start(self) -> None:
@@ -393,7 +393,7 @@ class Host:
             replica.crash()
 
     def stumble(self) -> None:
-        """Crash, and start again soon."""
+        """Crash, and restart soon."""
         if self.world.now >= FAULTS:
             return
         self.world.suffer("crash", f"{self.id} stumbles")
@@ -413,7 +413,7 @@ class Host:
 
 
 class World:
-    """See the module."""
+    """A simulated network of hosts, with its clients and faults."""
 
     def __init__(self, seed: int, places: Sequence[Place] = ()) -> None:
         self.seed = seed
@@ -432,36 +432,36 @@ class World:
         self.cuts: set[tuple[NodeId, NodeId]] = set()
         #: One group of three whose leaders rarely see the end of their first message.
         self.is_storm = self.random.random() < 0.4
-        #: How likely it is that who begins to lead, commits first, or changes the members, meets with misfortune soon.
+        #: The probability of a fault soon after a node becomes leader, commits first, or changes the members.
         self.envy = 0.6 if self.is_storm else self.random.choice((0.05, 0.2, 0.5))
-        #: What is applied is durable, and gone from the log, at once: who has not answered soon is offered a snapshot,
-        #: even if it has what the snapshot brings, and more. Messages carry several entries.
+        #: Applied entries are saved and removed from the log at once, so a slow follower is offered a snapshot even if
+        #: it already has these entries and more. Messages carry several entries.
         self.is_forgetful = self.random.random() < 0.3
         if self.is_forgetful:
             self._places.append((leadership, "APPEND_BYTES_MAX", 200))
-        #: Decides who leaves, and when; None: nobody does.
+        #: Decides which nodes leave groups, and when; None if no node does.
         leaving = random.Random(f"{seed} leaving")
         self.leaving = leaving if leaving.random() < 0.4 and not self.is_storm else None
-        #: In some worlds a learner gets one heartbeat of two or three.
+        #: In some worlds a learner receives only every second or third heartbeat.
         if random.Random(f"{seed} beats").random() < 0.3:
             self._places.append((membership_module, "_LEARNERS_PER_BEAT", 1))
-        #: Decides which leader that lets itself go is not heard any more.
+        #: Decides which leaders that remove themselves are cut off.
         self.going = random.Random(f"{seed} going")
-        #: Where nodes leave groups, what they answered before, too.
+        #: If nodes leave groups, also their earlier replies.
         self.often_late = _OFTEN_LATE if self.leaving is None else (*_OFTEN_LATE, AppendResponse)
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
         self.faults: Counter[str] = Counter()
 
     def _found(self) -> None:
-        """The nodes, one of them in no group, and the groups."""
+        """Create the nodes, one of them in no group, and the groups."""
         count = 3 if self.is_storm else self.random.choice((3, 4, 5))
         nodes = [NodeId(n) for n in range(1, count + (1 if self.is_storm else 2))]
         self.checkers: dict[GroupId, GroupChecker] = {}
         self.hosts = {node: Host(self, node) for node in nodes}
         for group in self.groups:
             voters = self.random.sample(nodes[:count], 3 if self.is_storm else self.random.choice((1, 3, count, count)))
-            # Who leaves and comes back must begin with a snapshot: the log begins behind an entry that nobody has.
+            # A node that leaves and returns must start from a snapshot: the log begins after an entry that no node has.
             first = Position(0 if self.leaving is None else 1, 0, membership(1, voters))
             self.checkers[group] = GroupChecker(group, first)
             for node, host in self.hosts.items():
@@ -480,12 +480,12 @@ class World:
         self.story.append(f"{self.now}: {text}")
 
     def suffer(self, fault: str, text: str) -> None:
-        """Note a fault."""
+        """Record a fault."""
         self.faults[fault] += 1
         self.note(text)
 
     def run(self) -> World:
-        """Raise Violation if something happened that must not."""
+        """Run the world. Raises Violation."""
         try:
             with replaced(self._places):
                 self._live()
@@ -497,7 +497,7 @@ class World:
     def _live(self) -> None:
         self._found()
         self._at_random(TICK, FAULTS, self._work)
-        # In a storm who was struck stays away until another one leads.
+        # In a storm a node with a fault stays away until another one leads.
         self._at_random((20 if self.is_storm else 5) * TICK, FAULTS, self._misfortune)
         if self.leaving is not None:
             self.at(1, self._leave)
@@ -508,7 +508,7 @@ class World:
 
     @property
     def figures(self) -> Figures:
-        """What it came to; a tick is as long as in a host."""
+        """Return the figures of the run; a tick is as long as in production."""
         operations = self.acknowledged + self.reads + self.changes
         return Figures(1, self.now / TICK * TICK_NS / 1e9, operations, self.elections, self.faults)
 
@@ -532,7 +532,7 @@ class World:
         self.now = end
 
     def happens(self, chance: float) -> bool:
-        """Something bad, as long as there are faults."""
+        """Return whether a fault of this probability occurs; never after faults have stopped."""
         return self.now < FAULTS and self.random.random() < chance
 
     # ------------------------------------------------------------------ network and disks
@@ -564,7 +564,7 @@ class World:
             self._mislead(message)
 
     def _mislead(self, message: Message) -> None:
-        """The message comes to another group, or another node."""
+        """Deliver a message to a wrong group or a wrong node."""
         host = self.random.choice(list(self.hosts.values()))
         replica = host.replicas[self.random.choice(self.groups)]
         if host.life and (replica.group, replica.id) != (message.group, message.receiver):
@@ -575,7 +575,7 @@ class World:
     def disk_delay(self, node: NodeId) -> int:
         return self.random.randrange(1, 12 * TICK if node in self.slow_disks else TICK)
 
-    # ------------------------------------------------------------------ what happens
+    # ------------------------------------------------------------------ events
 
     def _running(self) -> list[Host]:
         return [host for host in self.hosts.values() if host.life and host.resumes_at <= self.now]
@@ -608,7 +608,7 @@ class World:
         replica.pump()
 
     def _leave(self) -> None:
-        """Sometimes a node leaves a group whose members have changed; they change more often, and leaders sleep."""
+        """Let a node leave a group after a change, at random; members change more often, and leaders pause."""
         assert self.leaving is not None
         if self.now >= FAULTS:
             return
@@ -631,7 +631,7 @@ class World:
         nodes, running = list(self.hosts), self._running()
         down = [host for host in self.hosts.values() if not host.life]
         if self.is_storm and kind < 0.9:
-            # Only leaders are struck. Back to the start, for the next election.
+            # Only leaders have faults. Reset, for the next election.
             kind = self.random.choice((0.4, 0.9))
         if kind < 0.12 and running:
             self.strike(self.random.choice(running))
@@ -650,7 +650,7 @@ class World:
             self.cuts = set()
 
     def strike(self, host: Host) -> None:
-        """A node stumbles, crashes, or is cut off."""
+        """Restart, crash, or cut off a node."""
         kind = self.random.random()
         if self.now >= FAULTS:
             return
@@ -663,14 +663,14 @@ class World:
             self._cut([host.id])
 
     def hush(self, replica: Replica) -> None:
-        """A leader that lets itself go may be cut off before anybody hears of it, and crash when it is on its disk."""
+        """Cut off, at random, a leader that removes itself before others hear of it; crash it when that is durable."""
         if self.now < FAULTS and self.going.random() < 0.9:
             self.suffer("cut", f"{replica.id}, which lets itself go, is not heard")
             self.cuts = {(replica.id, other) for other in self.hosts}
             replica.later(self.going.randrange(TICK, 3 * TICK), replica.host.stumble)
 
     def _pause(self, running: list[Host]) -> None:
-        """A node stands still, one that leads if there is one; the first that it is asked then is to read."""
+        """Pause a node, preferably a leader; its first request after that is a read."""
         leading = [host for host in running for r in host.replicas.values() if r.node.is_leader]
         host, ticks = self.random.choice(leading or running), self.random.randrange(4, 5 * ELECTION_TICKS)
         self.suffer("pause", f"{host.id} stands still for {ticks} ticks")
@@ -704,7 +704,7 @@ class World:
         self._quiet_since, self._quiet_elections = self.now, self.elections
 
     def _lasting_cut(self) -> set[tuple[NodeId, NodeId]]:
-        """Nothing; or one node that hears nobody, or is not heard; or two that do not hear each other."""
+        """Return no cut, one node that cannot receive or send, or two nodes that do not hear each other."""
         replicas = [r for host in self.hosts.values() for r in host.replicas.values()]
         halves = [h for r in replicas for h in (r.node.membership.voters, r.node.membership.outgoing) if h]
         leaders = [r.id for r in replicas if r.node.is_leader]
@@ -724,7 +724,7 @@ class World:
         return {(alone, other), (other, alone)}
 
     def _is_quiet(self) -> bool:
-        """Whether each group has committed a probe, all its members have the same state, and it stayed so."""
+        """Return whether each group has committed a probe, and all its members have had the same state since."""
         done = [self._probe(group) for group in self.groups]
         if not all(done) or self.elections != self._quiet_elections:
             self._quiet_since, self._quiet_elections = self.now, self.elections
@@ -755,5 +755,5 @@ class World:
             for host in self.hosts.values():
                 replica = host.replicas[group]
                 replica.node.validate()
-                if self.leaving is None:  # else what was meant for who had been there before is refused
+                if self.leaving is None:  # otherwise messages for an earlier life of a replica are refused
                     self.checkers[group].refuses_nothing(host.id, replica.node, replica.astray)

@@ -1,11 +1,11 @@
-"""Clients of a simulated cluster: what they ask, of which node, again of which other node, and what they were answered.
+"""Clients of a simulated cluster: their requests, retries at other nodes, and the results.
 
-A register is a point: (device, time) of measurement x. A write sets some of a device's registers at once, each to the
-same number, which nobody else writes; a deletion, a drop of a series or of a database empties them. A read looks at all
-of a device's registers in one view, and counts them in the same view.
+A register is a point: (device, time) of measurement x. A write sets some of a device's registers atomically, each to
+the same unique number; a deletion, a drop of a series or of a database empties them. A read returns all registers of a
+device in one view, and their count in the same view.
 
-A client's write has a number. What is not answered is asked again with that number, of another node, until it is given
-up: then its outcome is unknown. A drop has no number, so each try is an operation of its own.
+A client's write has a request number. An unanswered request is repeated with that number at another node until the
+client gives up; then its outcome is unknown. A drop has no number, so each attempt is an operation of its own.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ if TYPE_CHECKING:
 
 DATABASES = ("root.a", "root.b")
 DEVICES = ("root.a.d1", "root.a.d2", "root.b.d1")
-#: One in each of five slices, and two in one.
+#: One time in each of four slices, and two in one.
 TIMES = (5, 7, 105, 205, 305, 405)
-#: Around all of them.
+#: A range that contains all of them.
 _WINDOW = TimeRange(0, 420)
 MEASUREMENT = "x"
 _ATTEMPT_SECONDS = 6.0
 _PATIENCE_NS = 20_000_000_000
-#: A query may come to read from its view late: meanwhile holders crash, and others take their place.
+#: Delays between opening a view and reading it, in which replicas may crash or be replaced.
 _LATE_SECONDS = (0.0, 0.0, 0.0, 0.3, 3.0)
-#: Registers of the same device have operations one after the other; the search for an order wants few of each.
+#: The most operations per device, since the search for a linear order is expensive.
 OPERATIONS_MAX = 60
-#: One after the other, each at any node: what the first showed, the others must show.
+#: Consecutive weak reads, each at any node; later ones must show at least as much as earlier ones.
 _WEAK_READS = 3
-#: Of reads, those that are bounded in time.
+#: The fraction of reads with a time range.
 _BOUNDED_SHARE = 0.4
 ALWAYS = TimeRange()
-#: Trouble that another try may not have.
+#: Errors after which a retry may succeed.
 PASSING = (StorageError, Unreachable, RemoteError, ReadLost, Busy, NotHere, NotLeader)
 
 
 def read_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> dict[int, object]:
-    """The values of a device, by time."""
+    """Return the values of a device, by time."""
     found: dict[int, object] = {}
     reader = view.open(ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, time))
     try:
@@ -72,7 +72,7 @@ def read_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> dict[i
 
 
 def count_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> int:
-    """As aggregates count: from statistics, where they are exact."""
+    """Count points as aggregates do: from statistics, where they are exact."""
     count = 0
     request = ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, time, grid=WindowGrid())
     reader = view.open(request)
@@ -110,9 +110,9 @@ class Registers:
         *,
         stale: bool = False,
     ) -> None:
-        """One operation on some registers, which has ended now.
+        """Record an operation on some registers that has just ended.
 
-        A connection's consistency is fixed: what a client reads strongly is of another session than what else it reads.
+        A connection's consistency is fixed, so a client's strong reads belong to another session than its other reads.
         """
         now = self._world.threads.now_ns
         session = f"{client.name}, {'strong' if consistency == 'strong' else 'not strong'}"
@@ -135,16 +135,16 @@ class Registers:
             self._counts[register] = self._counts.get(register, 0) + 1
 
     def are_full(self, device: str) -> bool:
-        """Whether a device's registers have as many operations as can be checked quickly."""
+        """Return whether a device has as many operations as can be checked quickly."""
         return any(self._counts.get((device, time), 0) >= OPERATIONS_MAX for time in self._world.timestamps)
 
     def probe(self, node: NodeId) -> Probe:
-        """A write through a node to every slice, and a read."""
+        """Return a probe: a write through a node to every slice, and a read."""
         return Probe(self._world, node)
 
 
 class Probe:
-    """After healing a node must write to every group and read it."""
+    """A check after healing: a node must be able to write to every group and read it."""
 
     def __init__(self, world: World, node: NodeId) -> None:
         self.name = f"a write and a read through node {node}"
@@ -182,7 +182,7 @@ class Probe:
 
 
 def asked(world: World, node: NodeId, name: str, work: Callable[[Life], object], timeout_s: float):
-    """Carry something out at a node, for a client."""
+    """Run a client's request at a node."""
 
     def at_node(endpoint: Endpoint) -> object:
         life = endpoint.owner
@@ -199,7 +199,7 @@ def asked(world: World, node: NodeId, name: str, work: Callable[[Life], object],
 
 
 def write(life: Life, device: str, times: Sequence[int], value: int, request: WriteRequest) -> int:
-    """As the service does it."""
+    """Write points as the service does."""
     assert life.writer is not None
     column = Column(DataType.INT64, np.full(len(times), value, np.int64))
     at = np.array(times, np.int64)
@@ -207,7 +207,7 @@ def write(life: Life, device: str, times: Sequence[int], value: int, request: Wr
 
 
 def view_of(life: Life, consistency: str, horizon: ReadHorizon | None = None) -> tuple[ReadView, ReadPoint]:
-    """A view, and what it shows, which is known when it was read; close it."""
+    """Open a view; return it with its read point, which is known after reading. The caller closes it."""
     database = life.node.database
     point = database.read_point(consistency, horizon)
     database.catch_up(point, EVERYTHING)
@@ -215,7 +215,7 @@ def view_of(life: Life, consistency: str, horizon: ReadHorizon | None = None) ->
 
 
 class Client:
-    """One who asks for one thing after the other."""
+    """A client that makes one request after the other."""
 
     def __init__(self, world: World, number: int) -> None:
         self.world = world
@@ -226,16 +226,16 @@ class Client:
         self.operations = 0
         self.random = world.random
         self.pause_ns = world.random.choice((50_000_000, 400_000_000))
-        #: An impatient one asks again while it is still being answered.
+        #: An impatient client retries while its request is still in progress.
         self.attempt_seconds = world.random.choice((0.3, _ATTEMPT_SECONDS, _ATTEMPT_SECONDS))
-        #: It writes, deletes and looks at points of these times.
+        #: The range of times that it writes, deletes and reads.
         self.window = _WINDOW
-        #: A drop is asked for once, and given up after this.
+        #: The timeout of a drop, which is not retried.
         self.drop_seconds = 20.0
-        #: Which number a node takes for this client's.
+        #: The id by which nodes know this client.
         self._client = 1_000 + number
         self._sequence = 0
-        #: What it was shown, which it takes along to every node.
+        #: The horizon of its reads, sent to every node.
         self._horizon = ReadHorizon()
 
     def start(self) -> None:
@@ -359,8 +359,8 @@ class Client:
                 known = database.schema.device(device)
                 return known is not None and MEASUREMENT in known.series
 
-            # As a query does: what is there is looked up first, and then read. While a series is being dropped, some
-            # groups still show its points, which nobody asks for; nor may who hears later that there is another one.
+            # Like a query, look up the series first, and then read it. While a series is being dropped, some groups
+            # still have its points, which no query reads, not even if the series is created again meanwhile.
             sources = [(device, time)]
             is_there = settled_plan(database, point, [pattern], look_up, lambda there: sources if there else ())
             database.finish_schema_read(point)
@@ -372,7 +372,7 @@ class Client:
                 version = database.schema.version
                 found = read_points(view, device, time)
                 counted = count_points(view, device, time)
-                # Where a database lies that is dropped meanwhile, nobody knows any more.
+                # A database that is dropped meanwhile has no placement any more.
                 if version == database.schema.version:
                     assert counted == len(found), f"{len(found)} points were read, {counted} counted"
                 return found, point.stale
@@ -398,7 +398,7 @@ class Client:
         return first, last
 
     def _moments(self) -> list[int]:
-        """The timestamps in the window."""
+        """Return the timestamps in the window."""
         return [t for t in self.world.timestamps if self.window.start <= t < self.window.end]
 
     # ------------------------------------------------------------------ asking
@@ -413,7 +413,7 @@ class Client:
         self.world.note(f"{self.name} #{self._sequence}: {what}: {outcome.value}")
 
     def _insist(self, name: str, work: Callable[[Life], object], *, only: bool) -> Outcome:
-        """Ask one node after the other. `only`: one group decides, so a mistake or a missing leader means no effect."""
+        """Try one node after the other; with `only`, one group decides: a refusal or missing leader means no effect."""
         threads = self.world.threads
         until = threads.now_ns + _PATIENCE_NS
         unknown = False

@@ -1,10 +1,10 @@
-"""The disk of a simulated node: what was not fsynced may be gone after a crash, in part or all of it; it takes time.
+"""The disk of a simulated node: a power cut may lose unsynced writes, in part or completely; operations take time.
 
-The state is that of `disk_model`. After a crash of the process all is there that was. After a power cut each file has
-what was synced and, of what was not, all, nothing, the first part, or zeros of the same size; and the journal's first
-part came true, or all but one.
+The state is that of `disk_model`. A crash of the process loses nothing. After a power cut each file has its synced
+content and all, none, the first part, or zeros in place of its unsynced writes; of the journal, a prefix is durable, or
+all moves except one.
 
-Operations are carried out at once and then take their time; syncs take it first. So a crash finds tasks in between.
+Operations take effect at once and then take time; a sync takes time first. So a crash occurs in the middle of tasks.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from collections.abc import Callable, Collection, Sequence
 from cluster.world_threads import Threads
 from disk_model import DiskModel, Folder, Inode
 
-#: A tail of zeros is as good as a longer one.
+#: The longest tail of zeros; a longer one would behave the same.
 _ZEROS_MAX = 64
 
 
 class WorldDisk(DiskModel):
-    """See the module: implements `saros_storage.io.disk.Disk` for the tasks of one node."""
+    """The disk of one node: implements `saros_storage.io.disk.Disk` for its tasks."""
 
     def __init__(self, threads: Threads) -> None:
         super().__init__()
         self._threads = threads
         self._random = threads.random
-        #: A sync takes up to so long, and at least the second.
+        #: The longest and the shortest duration of a sync.
         self.sync_ns = self._random.choice((100_000, 1_000_000, 10_000_000))
         self.sync_min_ns = 0
         self.is_full = False
         self._operations = 0
-        #: At which operation its node dies, and what brings that about.
+        #: The operation at which the node crashes, and the function that crashes it.
         self._fatal: tuple[int, Callable[[], None]] | None = None
 
     def crash(self, *, power: bool) -> WorldDisk:
-        """The disk that is found afterwards; this one is nobody's."""
+        """Return the disk after a crash; this one must not be used any more."""
         disk = WorldDisk(self._threads)
         disk.sync_ns, disk.sync_min_ns = self.sync_ns, self.sync_min_ns
         return self._put_survivors(disk) if power else disk.become_copy(self)
 
     def die_after(self, operations: int, die: Callable[[], None]) -> None:
-        """In the middle of what so many operations from now on are for, `die` is called, and a task kills the node."""
+        """Call `die`, with which a task kills the node, after `operations` more operations."""
         self._fatal = (self._operations + operations, die)
 
     def live_on(self) -> None:
-        """It dies of no operation."""
+        """Cancel `die_after`."""
         self._fatal = None
 
     def _put_survivors(self, disk: WorldDisk) -> WorldDisk:
-        """Put on another disk what a power cut leaves of this one."""
+        """Copy the state that a power cut leaves of this disk to another one."""
         journal = self.journal
         kept = journal[: self._random.randrange(len(journal) + 1)]
         if len(journal) > 1 and self._random.random() < 0.1:
@@ -61,7 +61,7 @@ class WorldDisk(DiskModel):
         return disk.put(files, [path for path in nodes if path not in files])
 
     def _spend(self, most_ns: int, least_ns: int = 0) -> None:
-        """Time that an operation takes; a crash may come meanwhile."""
+        """Let the time of an operation pass, in which the node may crash."""
         if self._threads.current is self._threads.main:
             return
         self._operations += 1
@@ -139,7 +139,7 @@ class WorldDisk(DiskModel):
             self._need_room()
             self.move((path, Folder()))
         if durably:
-            self.sync_folder(parent)  # also of one that is there: who made it may have died before
+            self.sync_folder(parent)  # also of an existing one: its creator may have crashed before the sync
 
     def sync_all(self, paths: Collection[str]) -> None:
         for path in paths:
@@ -159,7 +159,7 @@ class WorldDisk(DiskModel):
 
 
 class WorldFile:
-    """See `saros_storage.io.disk.File`."""
+    """A file of a world's disk: implements `saros_storage.io.disk.File`."""
 
     def __init__(self, disk: WorldDisk, inode: Inode) -> None:
         self._disk = disk
@@ -191,7 +191,7 @@ class WorldFile:
 
 
 def _survivor(inode: Inode, chance: random.Random) -> bytes:
-    """What a power cut leaves of a file."""
+    """Return the content of a file after a power cut."""
     how = chance.choice(("all", "none", "torn", "torn", "zeros")) if inode.dirty else "none"
     if how == "none":
         return inode.synced

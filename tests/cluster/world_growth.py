@@ -1,13 +1,13 @@
-"""Who grows and shrinks a simulated cluster, in the midst of its faults: one change after the other.
+"""The operator that grows and shrinks a simulated cluster during its faults: one change after the other.
 
-    nodes join, leave, take each other's place; slots are placed by hand; changes are aborted
-    a node that joins may never come back: its change is aborted, or it is given up and removed by another change; with
-    one copy of everything before it has any, since what only a lost node had is lost
-    in worlds that are beset, some of it comes late: an abort when there is no way back, another change while there is
-    one, a step of a change that is over; nothing may come of it
+    nodes join, leave, and replace each other; slots are placed by hand; changes are aborted
+    a joining node may be lost permanently: its change is aborted, or it is given up and removed by another change; with
+    only one replica, before the node has any data, since data that only a lost node had is lost
+    in beset worlds, some commands are late: an abort past the point of no return, a second change during one, a step of
+    a finished change; these must have no effect
 
-What became of a step is looked up, since its answer may be lost. When faults have ended, so must every change, and
-nobody is left who waits, or is gone and has not noticed.
+The result of a step is looked up, since its reply may be lost. When faults have ended, every change must end, and no
+node may be left waiting, or removed without knowing it.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from cluster.cluster_world import World
 
 NODES_MAX = 6
-#: The meta group goes on without one of so many, whatever it is about to be.
+#: The size from which the meta group survives the loss of a member, in any state of a change.
 _MEMBERS_TO_LOSE = 3
-#: In a world that is beset, of the moments in a change, those in which something comes late.
+#: In a beset world, the fraction of moments of a change at which a late command arrives.
 _LATE_OFTEN = 0.3
 
 
 class Operator:
-    """See the module."""
+    """The operator of a growing world."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.random = world.random
         self.done = False
-        #: Once faults have ended: no new change, but those that end what is begun.
+        #: After faults have ended: begin no changes except those that finish earlier ones.
         self.stopping = False
         self._tokens = 0
 
@@ -69,14 +69,14 @@ class Operator:
         self.done = True
 
     def _look(self, topology: Topology) -> None:
-        """Who was admitted comes; who was removed is asked nothing any more."""
+        """Start admitted nodes, and send no more requests to removed ones."""
         for node in topology.in_state(NodeState.WAITING):
             if node not in self.world.members and node not in self.world.lost:
                 self.world.welcome(node)
         self.world.ids = [node for node in topology.in_state(NodeState.IN) if node not in self.world.lost]
 
     def _is_over(self) -> bool:
-        """Whether who leads knows of nothing more to do: others may have begun anew, and know little yet."""
+        """Return whether the meta leader has nothing more to do; other nodes may have just restarted."""
         lives = [member.life for member in self.world.members.values() if member.is_up]
         leader = next((life for life in lives if life.host.leads(META)), None)
         if leader is None:
@@ -110,7 +110,7 @@ class Operator:
         return found
 
     def _tidy(self, topology: Topology) -> bool:
-        """Remove who will not come (back); once it is over, who waits too."""
+        """Remove permanently lost nodes and, after faults have ended, waiting ones."""
         members, lost = topology.in_state(NodeState.IN), self.world.lost
         dead = tuple(node for node in members if node in lost)
         if dead:
@@ -153,13 +153,13 @@ class Operator:
         self._tell(Admit(*self.world.addresses(NodeId(number)), f"token {self._tokens}", rack))
 
     def _lose_later(self, joining: Sequence[NodeId]) -> None:
-        """A node that joins dies for good, unless it is one of the cluster by then."""
+        """Lose a joining node permanently, unless it has joined by then."""
 
         def lose() -> None:
             change = self.world.topology().change
             if change is None or joining[0] not in change.joining or self.world.healed:
                 return
-            # What only one node has is lost with it: it must have nothing yet.
+            # With one replica, the node's data would be lost with it, so it must not have any yet.
             fenced = [move for move in change.moves if move.fence is not None and move.target == joining[0]]
             if self.world.replicas > 1 or not fenced:
                 self.world.lose(joining[0])

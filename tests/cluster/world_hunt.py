@@ -1,9 +1,9 @@
-"""What both simulated worlds share: what a run came to, and the hunt for mistakes that are planted.
+"""Shared code of the simulated worlds: the figures of a run, and the search for planted mistakes.
 
-Figures     of one run; they add up
+Figures     of one run; they can be added
 MUTANTS     (raft_, cluster_, growth_, voter_mutants) functions that plant one mistake each:
-            plant(class, name, what instead)
-hunt        the seeds in turn, until the world complains
+            plant(class, name, replacement)
+hunt        runs seeds in turn, until a world reports a violation
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from cluster.world_threads import Place
 
 Plant = Callable[[object, str, object], None]
 Mutant = Callable[[Plant], None]
-#: A mistake that is not found within so many seeds shows that the world looks away.
+#: A mistake that is not found within this many seeds means that the world does not check enough.
 SEEDS_MAX = 2_000
 
 
 @dataclass(slots=True)
 class Figures:
-    """What happened in a world, in its own time."""
+    """The figures of a run, in virtual time."""
 
     seeds: int = 0
     seconds: float = 0.0
-    #: Of clients: those that came to an end.
+    #: Completed operations of clients.
     operations: int = 0
     elections: int = 0
     faults: Counter[str] = field(default_factory=Counter)
@@ -42,7 +42,7 @@ class Figures:
 
 
 def planting(mutants: list[Mutant]) -> Callable[[Mutant], Mutant]:
-    """What notes mistakes in a list."""
+    """Return a decorator that adds mistakes to a list."""
 
     def mutant(do: Mutant) -> Mutant:
         mutants.append(do)
@@ -52,14 +52,14 @@ def planting(mutants: list[Mutant]) -> Callable[[Mutant], Mutant]:
 
 
 def planted(do: Mutant) -> list[Place]:
-    """What is planted, as places that get other values for a while."""
+    """Return the planted mistake as attributes with temporary values."""
     places: list[Place] = []
     do(lambda holder, name, value: places.append((holder, name, value)))
     return places
 
 
 def hunt(run: Callable[[int, Sequence[Place]], object], mutant: Mutant, seeds: Iterable[int]) -> int | None:
-    """The first seed whose world complains of a mistake; `run` lets a seed's world live with it."""
+    """Return the first seed whose world finds a mistake; `run` runs the world of a seed with the mistake."""
     for seed in seeds:
         try:
             run(seed, planted(mutant))

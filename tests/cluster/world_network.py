@@ -1,13 +1,13 @@
-"""The network of a simulated world: what nodes and clients say to each other, late, twice, or never.
+"""The network of a simulated world: messages between nodes and clients, delayed, duplicated, or lost.
 
     send       a batch through the codec, with delay, loss and duplicates    -> `receive` of the node, one task for each
-    call       question -> a task at the other node -> answer                 late; never, if the way is cut meanwhile
-    stream     question -> a task at the other node, which goes on when its last answer was taken
-    exchange   the same as `call`, for what a client wants of a node
+    call       request -> a task at the other node -> reply                   delayed; lost if the link is cut meanwhile
+    stream     request -> a task at the other node, which continues when its last reply was taken
+    exchange   the same as `call`, for a client's request to a node
 
-A cut is one way. What is asked of a node that is down is refused soon; of one that crashes meanwhile, soon after; of
-one that cannot be reached, when the time is over. Calls and streams are neither lost nor doubled by chance: they stand
-for connections, which repeat what is lost.
+A cut is one-way. A request to a node that is down fails soon; to one that crashes meanwhile, soon after; to one that is
+unreachable, at the timeout. Calls and streams are not lost or duplicated at random: they model connections, which
+retransmit.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from saros_cluster.raft.messages import Message
 from saros_cluster.transport.codec import decode_batch, encode_batch
 
 T = TypeVar("T")
-#: A connection whose other end is gone without a word is given up after this.
+#: A connection whose other end disappeared silently is closed after this time.
 _SILENCE_NS = 3_000_000_000
 _REPEAT_NS = 200_000_000
-#: Where clients are.
+#: The location of clients.
 OUTSIDE = NodeId(0)
 
 
 @dataclass(slots=True)
 class _Waiting(Generic[T]):
-    """What a task waits for: an answer, or an error."""
+    """The future reply, or error, that a task waits for."""
 
     task: Task
     value: T | None = None
@@ -44,7 +44,7 @@ class _Waiting(Generic[T]):
 
 @dataclass(eq=False)
 class Endpoint:
-    """A node that takes part: what answers for it, and whose tasks do."""
+    """A node on the network: its handlers, and the owner of its tasks."""
 
     owner: object
     receive: Receive
@@ -57,7 +57,7 @@ class Endpoint:
 
 
 class WorldNetwork:
-    """See the module."""
+    """The network of one world, with its cuts."""
 
     def __init__(self, threads: Threads) -> None:
         self.threads = threads
@@ -65,10 +65,10 @@ class WorldNetwork:
         self.delay_ns = chance.choice((1_000_000, 5_000_000, 20_000_000))
         self.loss = chance.choice((0.0, 0.0, 0.02, 0.15))
         self.doubles = chance.choice((0.0, 0.03))
-        #: Messages of one node to another may overtake each other.
+        #: Whether messages of one node to another may be reordered.
         self.overtakes = chance.random() < 0.5
         self.cuts: set[tuple[NodeId, NodeId]] = set()
-        #: Those whose connections for messages are broken, but not those for questions.
+        #: Nodes whose message connections are broken, but not their request connections.
         self.uninformed: set[NodeId] = set()
         self.endpoints: dict[NodeId, Endpoint] = {}
         self._last_due: dict[tuple[NodeId, NodeId], int] = {}
@@ -77,19 +77,19 @@ class WorldNetwork:
     # ------------------------------------------------------------------ nodes
 
     def join(self, node: NodeId, endpoint: Endpoint) -> None:
-        """A node that begins."""
+        """Add a starting node."""
         self.endpoints[node] = endpoint
         endpoint.receiver = self.threads.spawn("receive", endpoint.owner, lambda: self._receive(endpoint))
 
     def leave(self, node: NodeId) -> None:
-        """A node that has crashed: whoever is connected to it notices soon."""
+        """Remove a crashed node; connected nodes notice soon."""
         endpoint = self.endpoints.pop(node, None)
         if endpoint is not None:
             for broken in list(endpoint.broken.values()):
                 self.threads.after(self.delay(), broken)
 
     def heal(self) -> None:
-        """Undo all cuts; lose and double no more."""
+        """Remove all cuts, and stop losses and duplicates."""
         self.cuts.clear()
         self.uninformed.clear()
         self.loss = self.doubles = 0.0
@@ -105,7 +105,7 @@ class WorldNetwork:
     def carry(
         self, sender: NodeId, receiver: NodeId, arrive: Callable[[], None], lost: Callable[[], None] | None = None
     ) -> None:
-        """Something arrives over a connection, which repeats it while the way is cut, for a while."""
+        """Deliver something over a connection, which retransmits it for a while if the link is cut."""
         self._carry_until(sender, receiver, arrive, lost, self.threads.now_ns + _SILENCE_NS)
 
     def _carry_until(
@@ -126,7 +126,7 @@ class WorldNetwork:
     # ------------------------------------------------------------------ messages
 
     def send(self, sender: NodeId, receiver: NodeId, messages: Sequence[Message]) -> None:
-        """Take messages from a node."""
+        """Send messages of a node."""
         data = encode_batch(messages)
         for _ in range(2 if self.random.random() < self.doubles else 1):
             if self.random.random() < self.loss:
@@ -156,10 +156,10 @@ class WorldNetwork:
             sender, data = endpoint.inbox.popleft()
             endpoint.receive(sender, decode_batch(data, sender, own))
 
-    # ------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------ requests
 
     def exchange(self, asker: NodeId, node: NodeId, name: str, work: Callable[[Endpoint], T], timeout_s: float) -> T:
-        """What `work` answers in a task at the node; what it raises. Raises Unreachable."""
+        """Run `work` in a task at the node; return its result or raise its error. Raises Unreachable."""
         me = self.threads.current
         assert me is not None
         waiting: _Waiting[T] = _Waiting(me)
@@ -212,7 +212,7 @@ class WorldNetwork:
 
 
 class WorldPeers:
-    """Implements `Peers`, and what a node does with its port."""
+    """The connections of a node to others: implements `Peers`, and the node's server port."""
 
     def __init__(self, network: WorldNetwork, node: NodeId, owner: object) -> None:
         self._network = network
@@ -229,24 +229,24 @@ class WorldPeers:
         calls: Mapping[str, CallHandler],
         streams: Mapping[str, StreamHandler],
     ) -> int:
-        """See `GrpcPeers.start`."""
+        """Start serving, as `GrpcPeers.start`."""
         self._endpoint = Endpoint(self._owner, receive, calls, streams)
         self._network.join(self._node, self._endpoint)
         return port
 
     def close(self) -> None:
-        """See `GrpcPeers.close`."""
+        """Close, as `GrpcPeers.close`."""
         if self._endpoint is not None and self._network.endpoints.get(self._node) is self._endpoint:
             self._network.leave(self._node)
         self._endpoint = None
 
     def send(self, node: NodeId, messages: Sequence[Message]) -> None:
-        """See `Peers.send`."""
+        """Send messages, as `Peers.send`."""
         if self._network.endpoints.get(self._node) is self._endpoint:
             self._network.send(self._node, node, messages)
 
     def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
-        """See `Peers.call`."""
+        """Make a call, as `Peers.call`."""
 
         def work(endpoint: Endpoint) -> bytes:
             return _named(node, endpoint.calls, name)(self._node, request)
@@ -259,15 +259,15 @@ class WorldPeers:
             raise _as_remote(node, error) from error
 
     def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> WorldStream:
-        """See `Peers.stream`."""
+        """Open a stream, as `Peers.stream`."""
         return WorldStream(self._network, self._node, node, name, request, timeout_s)
 
 
 class WorldStream:
-    """A stream of answers. Implements `Answers`.
+    """A stream of replies; implements `Answers`.
 
-    The other node's task makes an answer, and the next one when this was taken. It learns of the end by a message, or
-    by silence if that does not arrive.
+    The other node's task makes the next reply when the last one was taken. It learns of the end by a message, or by
+    silence if the message does not arrive.
     """
 
     def __init__(
@@ -280,13 +280,13 @@ class WorldStream:
         self._name = name
         self._request = request
         self._timeout_ns = int(timeout_s * 1e9)
-        #: Arrived and not taken: an answer, an error, or None at the end.
+        #: Arrived items that were not taken: a reply, an error, or None at the end.
         self._arrived: deque[bytes | BaseException | None] = deque()
         self._waiting: Task | None = None
-        #: Under way to the asker.
+        #: Items in transit to the caller.
         self._on_way: deque[bytes | BaseException | None] = deque()
         self._over = False
-        #: The other side's task, what it may make, and whether it knows of the end.
+        #: The other side's task, the replies that it may make, and whether it knows of the end.
         self._maker: Task | None = None
         self._wanted = 2
         self._closed_there = False
@@ -320,22 +320,22 @@ class WorldStream:
         return found
 
     def close(self) -> None:
-        """See `Answers.close`."""
+        """Close the stream, as `Answers.close`."""
         if not self._over:
             self._over = True
             self._to(self._end_there)
-            # If that gets lost, the other side notices that nobody is there any more.
+            # If the message gets lost, the other side notices the silence.
             self._threads.after(_SILENCE_NS, self._end_there)
         self._forget()
 
-    # ------------------------------------------------------------------ on the way
+    # ------------------------------------------------------------------ in transit
 
     def _to(self, event: Callable[[], None]) -> None:
         network = self._network
         self._threads.after(network.delay(), lambda: network.carry(self._asker, self._node, event, self._break))
 
     def _back(self, what: bytes | BaseException | None) -> None:
-        """In order, also if it has to be repeated."""
+        """Send an item to the caller, in order even if it has to be retransmitted."""
         self._on_way.append(what)
         network = self._network
         self._threads.after(network.delay(), lambda: network.carry(self._node, self._asker, self._arrive, self._break))
@@ -347,7 +347,7 @@ class WorldStream:
                 self._threads.wake(self._waiting)
 
     def _break(self) -> None:
-        """The connection is given up, by both sides."""
+        """Close the connection on both sides."""
         self._on_way.clear()
         self._arrived.append(Unreachable(self._node, "connection lost"))
         if self._waiting is not None:

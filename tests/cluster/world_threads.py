@@ -1,15 +1,15 @@
-"""Threads of a simulated world: real code on real threads, one at a time, and a seed decides who runs next and when.
+"""Threads of a simulated world: real code on real threads, one at a time, scheduled by a seed.
 
-    task        a thread that runs only while it has the baton; it gives it on when it waits for anything
-    heap        (when, number, what): a task that is to go on, or an event, which is called and must not wait
-    now_ns      virtual time: it moves to the next thing on the heap, and nobody waits for it
+    task        a thread that runs only while it has the baton, which it passes on when it waits
+    heap        (when, number, what): a task to resume, or an event, which is called and must not wait
+    now_ns      virtual time, which advances to the next item of the heap without waiting
 
-While `installed`, what Python calls a lock, a thread and a sleep are those of this module, for threads that are tasks.
-Conditions, events, futures and pools are Python's own, which are made of these. So whatever the product does with
-threads is simulated without its knowing, and every place where it takes a lock is one where another task may go on.
+While `installed`, Python's locks, threads and sleeps are those of this module for threads that are tasks. Conditions,
+events, futures and pools are Python's own, built on these. So all threading of the product is simulated without changes
+to it, and every lock that it acquires is a scheduling point.
 
-A task belongs to an owner (a node's life, as a rule), or to nobody. `kill` ends an owner's tasks where they stand: each
-is raised `Killed` from whatever it waits for, and none of it comes to wait again.
+A task belongs to an owner (usually a node's life) or has none. `kill` ends an owner's tasks at their current position:
+each gets `Killed` from the call in which it waits, and never waits again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from itertools import count
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
-#: No kernel is loaded by a thread of its own, in processes that begin with this module.
+#: Load kernels in the importing thread, in processes that begin with this module.
 os.environ.setdefault("SAROS_JIT", "eager")
 
 _real_lock = threading.Lock
@@ -39,26 +39,26 @@ _real_thread = threading.Thread
 _real_sleep = time.sleep
 _real_now = time.monotonic
 
-#: More switches than this in so much time are no work any more.
+#: A task that switches too often within this time is spinning.
 _SPIN_NS = 100_000_000
 _SPIN_SWITCHES = 20_000
 Work = Callable[[], object]
-#: An attribute, and what it is to be for a while.
+#: An attribute (object, name), and its temporary value.
 Place = tuple[object, str, object]
-#: No wait takes less: whoever waits until his own, slower clock says so must not wait for ever at one moment.
+#: The shortest wait: a task that waits by its own slower clock must not wait forever at one moment.
 _WAIT_MIN_NS = 1_000
 
 
 class Killed(BaseException):
-    """Whoever this task belongs to has crashed."""
+    """The owner of this task has crashed."""
 
 
 class Stuck(Exception):
-    """Nothing will ever happen again."""
+    """No task can ever run again."""
 
 
 class _Runner:
-    """A thread of the machine, which runs one task after the other."""
+    """An operating-system thread, which runs one task after the other."""
 
     def __init__(self) -> None:
         self.gate = _real_lock()
@@ -67,7 +67,7 @@ class _Runner:
         _thread.start_new_thread(self._run, ())
 
     def _run(self) -> None:
-        threading.current_thread()  # makes it known to Python, with locks of its own
+        threading.current_thread()  # registers it with Python, which creates its locks
         while True:
             self.gate.acquire()
             task, self.task = self.task, None
@@ -77,7 +77,7 @@ class _Runner:
 
 
 class Task:
-    """See the module."""
+    """A simulated thread with its owner."""
 
     def __init__(self, threads: Threads, name: str, owner: object, work: Work) -> None:
         self.threads = threads
@@ -86,7 +86,7 @@ class Task:
         self.work = work
         self.runner: _Runner | None = None
         self.gate = None
-        #: Counts what the task has waited for: what wakes it from an earlier wait is too late.
+        #: The number of the current wait; a wake-up for an earlier wait has no effect.
         self.token = 0
         self.parked = True
         self.woken = False
@@ -99,17 +99,17 @@ class Task:
 
 
 class Threads:
-    """See the module. Made, used and closed by one thread, which is a task too."""
+    """The scheduler of tasks. Created, used and closed by one thread, which is a task too."""
 
-    #: Threads of the machine that have nothing to run.
+    #: Idle operating-system threads.
     _idle: ClassVar[list[_Runner]] = []
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now_ns = 0
-        #: Who is woken goes on after at most this.
+        #: The longest delay between the wake-up of a task and its run.
         self.jitter_ns = self.random.choice((1, 20_000, 200_000))
-        #: Every so many locks that are taken, on average, another task goes on first; 0: never.
+        #: The average number of acquired locks between preemptions; 0: never preempt.
         self.preempt_every = self.random.choice((0, 40, 150, 400))
         self._until_preempt = self._next_preempt()
         self._heap: list[tuple[int, int, Task | Work, int]] = []
@@ -120,10 +120,10 @@ class Threads:
         self.main.parked = False
         self.main.gate = _real_lock()
         self.main.gate.acquire()
-        #: Who has the baton; None while an event is called.
+        #: The task that has the baton; None while an event is called.
         self.current: Task | None = self.main
         self._ident = threading.get_ident()
-        #: What ended a task, or an event, that should not have ended so.
+        #: Unexpected exceptions of tasks and events, with their names.
         self.failures: list[tuple[str, BaseException]] = []
         self.switches = 0
         self._checked_ns = self._checked = 0
@@ -134,14 +134,14 @@ class Threads:
     # ------------------------------------------------------------------ tasks
 
     def spawn(self, name: str, owner: object, work: Work) -> Task:
-        """A new task, which begins soon."""
+        """Create a task, which begins soon."""
         task = Task(self, name, owner, work)
         self._tasks[task] = None
         self._push(self.now_ns + self._jitter(), task, 0)
         return task
 
     def run_task(self, task: Task) -> None:
-        """On its thread, with the baton."""
+        """Run a task on its thread, with the baton."""
         self._ident = threading.get_ident()
         try:
             if not task.killed:
@@ -159,7 +159,7 @@ class Threads:
         self._pass_on(None)
 
     def at(self, when_ns: int, event: Work) -> None:
-        """Call an event then."""
+        """Call an event at a time."""
         self._push(max(when_ns, self.now_ns), event, 0)
 
     def after(self, delay_ns: int, event: Work) -> None:
@@ -175,7 +175,7 @@ class Threads:
     # ------------------------------------------------------------------ waiting
 
     def park(self, until_ns: int | None = None) -> bool:
-        """Wait to be woken, maybe for nothing; False if the time came first. Raises Killed."""
+        """Wait to be woken, perhaps spuriously; False if `until_ns` came first. Raises Killed."""
         me = self.current
         assert me is not None, "an event waits"
         if me.killed:
@@ -191,21 +191,21 @@ class Threads:
         return me.woken
 
     def wake(self, task: Task) -> None:
-        """Let a task that waits go on soon."""
+        """Resume a waiting task soon."""
         if task.parked and not task.woken:
             task.woken = True
             task.token += 1
             self._push(self.now_ns + self._jitter(), task, task.token)
 
     def sleep(self, seconds: float) -> None:
-        """Instead of `time.sleep`."""
+        """Sleep in virtual time; replaces `time.sleep`."""
         until = self.now_ns + max(int(seconds * 1e9), 0)
         self.park(until)
         while self.now_ns < until:
             self.park(until)
 
     def preempt(self) -> None:
-        """A place at which another task may go on."""
+        """Let another task run, at random."""
         if self._until_preempt:
             self._until_preempt -= 1
             if not self._until_preempt:
@@ -218,7 +218,7 @@ class Threads:
         return self.random.randrange(2 * self.preempt_every) + 1 if self.preempt_every else 0
 
     def _pass_on(self, me: Task | None) -> None:
-        """Give the baton to whoever comes next; return when `me` has it again."""
+        """Pass the baton to the next task; return when `me` has it again."""
         task = self._next()
         if task is me:
             return
@@ -266,15 +266,15 @@ class Threads:
     # ------------------------------------------------------------------ owners
 
     def pause(self, owner: object, until_ns: int) -> None:
-        """None of the owner's tasks goes on before then."""
+        """Pause all tasks of an owner until a time."""
         self._paused[owner] = max(until_ns, self._paused.get(owner, 0))
 
     def kill(self, owner: object) -> None:
-        """End the owner's tasks where they stand. By the main task."""
+        """End the owner's tasks at their current position. Called by the main task."""
         assert self.current is self.main
         self._paused.pop(owner, None)
         tasks = self.tasks_of(owner)
-        for task in tasks:  # all before the first ends: what ended it, others may hear of
+        for task in tasks:  # mark all before the first ends, since its end may wake others
             task.killed = True
         for task in tasks:
             if task.done:
@@ -286,25 +286,25 @@ class Threads:
                 self.park(self.now_ns)
 
     def tasks_of(self, owner: object) -> list[Task]:
-        """Those that have not ended."""
+        """Return the owner's tasks that have not ended."""
         return [task for task in self._tasks if task.owner is owner]
 
     def close(self) -> None:
-        """End everything."""
+        """End all tasks."""
         self.closed = True
         for owner in {id(task.owner): task.owner for task in self._tasks}.values():
             self.kill(owner)
 
     @property
     def is_here(self) -> bool:
-        """Whether the calling thread has the baton."""
+        """Return whether the calling thread has the baton."""
         return threading.get_ident() == self._ident
 
-    # ------------------------------------------------------------------ instead of Python's
+    # ------------------------------------------------------------------ replacements of Python's
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Locks, threads and sleeps that tasks make and take are this world's."""
+        """Replace the locks, threads and sleeps of tasks by those of this world within the context."""
 
         def lock() -> object:
             return Lock(self) if self.is_here else _real_lock()
@@ -313,7 +313,7 @@ class Threads:
             return RLock(self) if self.is_here else _real_rlock()
 
         class AnyThread:
-            __init__ = _real_thread.__init__  # Python calls it for threads that it did not start
+            __init__ = _real_thread.__init__  # Python calls it for threads that it has not started
 
             def __new__(cls, *args: object, **kwargs: object) -> object:
                 return Thread(self, *args, **kwargs) if self.is_here else _real_thread(*args, **kwargs)
@@ -342,7 +342,7 @@ class Threads:
 
 @contextmanager
 def replaced(places: Sequence[Place]) -> Iterator[None]:
-    """Attributes with other values for a while."""
+    """Give attributes temporary values within the context."""
     before = [(holder, name, getattr(holder, name)) for holder, name, _ in places]
     try:
         for holder, name, value in places:
@@ -354,7 +354,7 @@ def replaced(places: Sequence[Place]) -> Iterator[None]:
 
 
 class Lock:
-    """As `threading.Lock`."""
+    """A simulated `threading.Lock`."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -407,7 +407,7 @@ class Lock:
 
 
 class RLock:
-    """As `threading.RLock`."""
+    """A simulated `threading.RLock`."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -457,14 +457,14 @@ class RLock:
 
 
 class _AcquiredInOrder(futures_module._AcquireFutures):
-    """Locks of futures, in the order in which they were made: Python takes that of their addresses."""
+    """Acquires locks of futures in the order of their creation, where Python uses that of their addresses."""
 
     def __init__(self, futures: Iterable[futures_module.Future[object]]) -> None:
         self.futures = sorted(futures, key=lambda future: future._condition._lock.number)
 
 
 class Thread:
-    """As `threading.Thread`, of the owner of whoever starts it."""
+    """A simulated `threading.Thread`; it has the owner of the task that starts it."""
 
     def __init__(
         self,
@@ -486,7 +486,7 @@ class Thread:
         self._number = next(threads.made)
 
     def __hash__(self) -> int:
-        return self._number  # pools keep their threads in sets
+        return self._number  # since pools keep their threads in sets
 
     def start(self) -> None:
         me = self._threads.current

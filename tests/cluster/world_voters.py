@@ -1,12 +1,12 @@
-"""Simulated clusters with more nodes than voters of the meta group, on racks: what is special about them.
+"""Simulated clusters with more nodes than voters of the meta group, on racks: their settings, faults and rules.
 
-bound      3 or 5 voters from the first; or none, so that a cluster of before is to get one
-racks      named or not; now and then all nodes of one lose their power
-silence    a voter that is away for some seconds is replaced; nodes stay away longer than that
+bound      3 or 5 voters from the start; or no limit at first, as in clusters created before it existed
+racks      named or not; sometimes all nodes of one lose their power
+silence    a voter that is absent for some seconds is replaced; nodes stay away longer than that
 
-one by one       voters change only by a joint membership that has the former ones as its old half
-no stranger      who becomes a voter has the entry that made it a member
-settled          when all is well, the meta group has as many voters as it should, all of them nodes of the cluster
+one by one       voters change only by a joint membership whose old half has the former voters
+no stranger      a new voter has the entry that made it a member
+settled          without faults, the meta group has the right number of voters, all of them nodes of the cluster
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from cluster.world_threads import Place
 
 SECOND = 1_000_000_000
-#: A voter is replaced after this.
+#: A silent voter is replaced after this time.
 SILENCE_MS = 3_000
-#: Once all is well, the voters are as they should be within this.
+#: After faults have ended, the voters must be right within this time.
 SETTLED_SECONDS = 40
 _RACKS = ("a", "b", "c")
 
 
 class Rules:
-    """What must hold of the meta group's memberships, whoever has them."""
+    """The rules for the meta group's memberships on all nodes."""
 
     def __init__(self) -> None:
-        #: By index: the memberships that were applied.
+        #: Applied memberships by index.
         self._applied: dict[int, Membership] = {}
-        #: By node: the end of its log, as it was seen last.
+        #: By node: the last observed end of its log.
         self._reached: dict[NodeId, int] = {}
         self._seen: set[Membership] = set()
 
     def applied(self, index: int, found: Membership) -> str | None:
-        """A membership was applied somewhere. Return what is wrong with it."""
+        """Check a membership that a node has applied; return the violation, or None."""
         if index in self._applied:
             return None
         before = [known for at, known in sorted(self._applied.items()) if at < index]
@@ -54,7 +54,7 @@ class Rules:
         return f"the voters change from {before[-1]} to {found} at once"
 
     def turned(self, status: Status) -> str | None:
-        """A node has handled what came. Return what is wrong with its membership."""
+        """Check a node's membership after it handled its input; return the violation, or None."""
         self._reached[status.node] = status.last_index
         found = status.membership
         if not (status.leads and found.is_joint) or found in self._seen:
@@ -66,7 +66,7 @@ class Rules:
 
 
 class Voters:
-    """What a world with few voters has besides the others."""
+    """The settings and faults of a world with few voters."""
 
     def __init__(self, seed: int) -> None:
         self.random = chance = random.Random(f"voters {seed}")
@@ -78,11 +78,11 @@ class Voters:
         self.places: list[Place] = [(meta_voters, "_ASK_AGAIN_NS", 2 * SECOND)]
 
     def rack(self, node: NodeId) -> str:
-        """Where a node is."""
+        """Return the rack of a node."""
         return self._racks.get(node, "")
 
     def misfortune(self, world: World) -> bool:
-        """Sometimes all nodes of a rack lose their power at once."""
+        """Cut the power of all nodes of a rack, at random."""
         rack = self.random.choice(_RACKS)
         members = [member for id_, member in world.members.items() if self.rack(id_) == rack and member.life]
         if self.random.random() > 0.1 or not members:
@@ -93,7 +93,7 @@ class Voters:
         return True
 
     def problem(self, world: World) -> str | None:
-        """Return what is not as it should be, now that all is well."""
+        """Return what is wrong with the voters after faults have ended, or None."""
         leaders = [m.life.host.status(META) for m in world.members.values() if m.is_up and m.life is not None]
         leader = max((s for s in leaders if s is not None and s.leads), key=lambda s: s.term, default=None)
         if leader is None:

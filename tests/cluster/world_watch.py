@@ -1,14 +1,14 @@
-"""Who looks on in a simulated cluster: what must hold at every entry, whatever clients see of it.
+"""The observer of a simulated cluster: invariants that are checked at every entry, independently of clients.
 
-one leader          a group has one in a term, among all lives of all nodes
-one log             what is applied at an index is the same everywhere and always
-in order            a replica applies every entry behind its last one
-one verdict         an entry has an effect (and an outcome) on every replica, or on none, in a replay too
-one effect          a request has its effect on a slot at one index only
-no trouble          no group is stopped, no flusher gives up, no thread ends by an exception
-equal               when nothing goes on, replicas at one entry have the same schema, points and known requests
-voters              of the meta group change as they may (`world_voters`)
-closed              nothing is left of queries, reads, proposals and calls
+one leader          a group has at most one leader per term, among all lives of all nodes
+one log             the entry applied at an index is the same on all nodes, at all times
+in order            a replica applies entries without gaps
+one verdict         an entry has an effect (and an outcome) on all replicas or on none, also in a replay
+one effect          a request has an effect on a slot at only one index
+no trouble          no group stops, no flusher gives up, no thread ends with an exception
+equal               in a quiet cluster, replicas at the same entry have the same schema, points and known requests
+voters              the voters of the meta group change by the rules (`world_voters`)
+closed              no queries, reads, proposals or calls are left open
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from saros_storage.region import Region
 if TYPE_CHECKING:
     from cluster.cluster_world import Life, World
 
-#: Threads that a node has as long as it lives, by the beginning of their names.
+#: Name prefixes of threads that run as long as a node.
 _LASTING = (
     "receive",
     "saros-raft",
@@ -53,11 +53,11 @@ _LASTING = (
 
 
 class Broken(AssertionError):
-    """A rule that does not hold."""
+    """An invariant is violated."""
 
 
 class Watch:
-    """See the module."""
+    """The observer of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -68,18 +68,19 @@ class Watch:
         self._verdicts: dict[tuple[GroupId, int], tuple[bool, int | None]] = {}
         #: By group, request, and slot with the move that brought it (None: no slot's rows): the index of its effect.
         self._effects: dict[tuple[GroupId, int, Request, tuple[int, int] | None], int] = {}
-        #: Which group a machine is of, where, and what it applied last.
+        #: The group and the node of a machine.
         self._places: WeakKeyDictionary[StateMachine, tuple[GroupId, Life]] = WeakKeyDictionary()
         self._last: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
-        #: Up to which entry a snapshot has overtaken what was handed out: it may still come, without effect.
+        #: The entry up to which a snapshot has overtaken entries queued for apply; these may still come, without
+        #: effect.
         self._overtaken: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
-        #: Tasks that apply an entry at the moment, and whether it had an effect so far.
+        #: Tasks that are applying an entry, and whether it has had an effect yet.
         self._applying: dict[Task, bool] = {}
         self._rules = Rules()
 
     @contextmanager
     def looking_on(self) -> Iterator[None]:
-        """Be told of what happens in all nodes."""
+        """Observe all nodes within the context."""
         watch = self
         add, turn = GroupHost.add, GroupHost.turn
         apply_region, apply_meta, take_effect = RegionMachine._apply, MetaMachine._apply, Region.take_effect
@@ -134,13 +135,13 @@ class Watch:
             yield
 
     def begins(self, topology: Topology) -> None:
-        """Note how the cluster begins."""
+        """Record the initial topology."""
         self._obey(self._rules.applied(0, topology.wanted[META]))
 
     # ------------------------------------------------------------------ at every step
 
     def turned(self, host: GroupHost) -> None:
-        """A host has handled what came."""
+        """Check a host after it handled its input."""
         for group, status in host.statuses().items():
             if group == META:
                 self._obey(self._rules.turned(status))
@@ -155,22 +156,22 @@ class Watch:
 
     @property
     def led(self) -> int:
-        """Terms that had a leader, of all groups."""
+        """Return the number of terms that had a leader, of all groups."""
         return len(self._leaders)
 
     def installing(self, machine: StateMachine) -> None:
-        """A replica is about to be replaced."""
+        """Record that a replica is about to be replaced."""
         self._world.be_envied(self._places[machine][1].member)
 
     def installed(self, machine: StateMachine, snapshot: Snapshot) -> None:
-        """A replica was replaced."""
+        """Record that a replica was replaced."""
         group, life = self._places[machine]
         self._overtaken[machine] = snapshot.position.index
         self._last[machine] = max(self._last[machine], snapshot.position.index)
         self._world.note(f"{life} has a snapshot of group {group} at {snapshot.position.index}")
 
     def applied(self, machine, entry: Entry, apply) -> Outcome:
-        """Let a machine apply an entry."""
+        """Let a machine apply an entry, and check it."""
         group, _ = self._places[machine]
         self._check_entry(machine, group, entry)
         task = self._world.threads.current
@@ -210,7 +211,7 @@ class Watch:
         self, machine: RegionMachine, group: GroupId, entry: Entry, outcome: Outcome, *, effect: bool, is_new: bool
     ) -> None:
         if entry.index <= machine.replica.released:
-            return  # it is in files
+            return  # its effect is in files
         code = getattr(outcome, "code", None)
         command = decode_command(entry.data)
         if is_new:
@@ -218,16 +219,17 @@ class Watch:
             if command.transfer is not None:
                 self._world.beset(self._places[machine][1].member)
         elif command.transfer is not None:
-            return  # it had its effect on what the state file has
+            return  # its effect is in the state file
         elif self._verdicts.get((group, entry.index), (effect, None))[0] != effect:
             raise Broken(f"entry {entry.index} of group {group} was judged otherwise before it was replayed")
         if effect and is_new and command.request != NO_REQUEST:
             self._check_request(machine, group, entry.index, command)
 
     def _check_request(self, machine: RegionMachine, group: GroupId, at: int, command: Command) -> None:
-        """For slots that came since, a request is new to the group, though it was there before.
+        """Check that a request has an effect on a slot only once.
 
-        So it is to a group that has the number of one that was given up.
+        For slots that arrived since, a known request is new to the group, as it is for a group that reuses the number
+        of one that was given up.
         """
         which, replica = at // TERMS_OF_A_GROUP, machine.replica
         tablets = [placed._replace(content=placed.tablet) for placed in command.mutation.tablets]
@@ -248,7 +250,7 @@ class Watch:
             raise Broken(f"entry {index} of group {group} comes to {known} on one node, {verdict} on another")
 
     def check(self, life: Life) -> None:
-        """Now and then, for every node that is up."""
+        """Check a running node; called from time to time."""
         host = life.host
         if host.failures and not host.closed:
             raise Broken(f"{life} has stopped groups: {dict(host.failures)}")
@@ -263,7 +265,7 @@ class Watch:
         return [member.life for member in self._world.members.values() if member.is_up and member.life is not None]
 
     def is_quiet(self) -> bool:
-        """Whether all replicas have applied the same."""
+        """Return whether all replicas have applied the same entries."""
         lives = self._lives()
         groups = {group for life in lives for group in life.host.statuses()}
         for group in groups:
@@ -273,7 +275,7 @@ class Watch:
         return True
 
     def check_equal(self) -> None:
-        """Replicas of one group that have applied the same are the same."""
+        """Check that replicas of a group that have applied the same entries are equal."""
         found: dict[tuple[GroupId, int], tuple[Life, dict[str, object]]] = {}
         for life in self._lives():
             for group, machine in life.machines.items():
@@ -296,7 +298,7 @@ class Watch:
         }
 
     def left_open(self) -> list[str]:
-        """What should not be there any more."""
+        """Return queries, reads, proposals and calls that are still open."""
         found = []
         for life in self._lives():
             node = life.node
@@ -317,7 +319,7 @@ class Watch:
         return found
 
     def _left_over(self, life: Life) -> list[str]:
-        """What a node keeps that is not its to keep: groups, slots, files on their way."""
+        """Return data that a node should not have: groups, slots, files in transit."""
         node, disk = life.node, life.member.disk
         topology = node.database.routing.topology
         mine = {str(group) for group in topology.groups_of(life.member.id) if group != META}
@@ -333,7 +335,7 @@ class Watch:
 
 
 def points_of(region: Region) -> dict[str, dict[int, object]]:
-    """All points of a region that clients may have written, by device."""
+    """Return all points of a region that clients may have written, by device."""
     view = region.view()
     try:
         return {device: points for device in DEVICES if (points := read_points(view, device))}

@@ -48,7 +48,7 @@ ALLOWED = {
     "spark": 0,
     "storage": 16,
     "sync": 0,
-    "tests": 677,
+    "tests": 563,
     "wire": 5,
 }
 
@@ -109,7 +109,7 @@ REFERRING = {
     "spark": 0,
     "storage": 2,
     "sync": 0,
-    "tests": 48,
+    "tests": 34,
     "wire": 3,
 }
 
