@@ -542,16 +542,16 @@ def _tokenise_plain(
             line[FAULT], line[END] = fault.args[0], min(found.end(), len(raw) - 1)
         else:
             run = fields[first * FIELD_WORDS : int(state[FIELDS]) * FIELD_WORDS].reshape(-1, FIELD_WORDS)
-            found = [_number_plain(raw, line[START], line[KEY_END], numbers[0], series, distinct_max)]
-            for field in run if found[0] >= 0 else ():
-                found.append(_number_plain(raw, field[NAME_START], field[NAME_END], numbers[1], names, distinct_max))
-                if found[-1] < 0:
+            given = [_number_plain(raw, line[START], line[KEY_END], numbers[0], series, distinct_max)]
+            for field in run if given[0] >= 0 else ():
+                given.append(_number_plain(raw, field[NAME_START], field[NAME_END], numbers[1], names, distinct_max))
+                if given[-1] < 0:
                     break
             state[SERIES_COUNT], state[NAMES_COUNT] = map(len, numbers)
-            if found[-1] < 0:
+            if given[-1] < 0:
                 state[FIELDS], state[TABLE_FULL] = first, 1
                 return at
-            line[SERIES], run[:, NAME] = found[0], found[1:]
+            line[SERIES], run[:, NAME] = given[0], given[1:]
         state[LINES] += 1
         at = int(line[END])
 
