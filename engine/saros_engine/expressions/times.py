@@ -1,6 +1,6 @@
 """Conversion of times between text and ticks, in a zone; durations as ticks. A tick is one unit (ms, us, ns).
 
-    2020-01-01   2020/01/01 08:00   2020.01.01T08:00:00.123456789+08:00   ...Z        -> ticks since the epoch, UTC
+    2020-01-01   2020/01/01 08:00   2020.01.01T08:00:00.123456789+08:00   ...+08   ...Z   -> ticks since the epoch, UTC
 
 A text without an offset is in the session's zone. Pure, any thread.
 """
@@ -19,8 +19,8 @@ from saros_storage.base.types import TIME_MAX, TIME_MIN, TimeUnit
 
 _TEXT = re.compile(
     r"(\d{4})(?P<separator>[-/.])(\d{1,2})(?P=separator)(\d{1,2})"
-    r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
-    r"\s*(Z|z|[+-]\d{2}:?\d{2}(?::?\d{2})?)?"
+    r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?(?:\s*(?P<hours>[+-]\d{2}))?)?"
+    r"\s*(?P<offset>Z|z|[+-]\d{2}:?\d{2}(?::?\d{2})?)?"
 )
 #: Seconds occur in local mean times of the 19th century, as +08:05:43.
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})(?::?(\d{2}))?")
@@ -54,7 +54,10 @@ def parse_time(text: str, zone: str, unit: TimeUnit) -> int:
         raise _not_a_time(text)
     year, month, day, hour, minute, second = (int(match.group(i) or 0) for i in (1, 3, 4, 5, 6, 7))
     fraction = int((match.group(8) or "").ljust(9, "0"))
-    own_zone = zone_of(match.group(9)) if match.group(9) else zone_of(zone)
+    hours, offset = match["hours"], match["offset"]
+    if hours and offset:
+        raise _not_a_time(text)
+    own_zone = zone_of(f"{hours}:00" if hours else offset or zone)
     try:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=own_zone)
         since = moment - _EPOCH
