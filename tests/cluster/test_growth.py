@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from saros_cluster.node.groups import counted, with_term_of
 from saros_cluster.placement.ring import NodeId
+from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import GroupId, HardState
 from saros_cluster.topology.change import Stage
 from saros_cluster.topology.commands import (
@@ -68,6 +69,7 @@ class Log:
         check(before, self.now, self.index)
         again = Topology.from_json(json.loads(json.dumps(self.now.to_json())))
         assert self.now.to_json() == again.to_json()
+        assert self.now.change == again.change
 
     def admit(self, *numbers: int) -> None:
         for number in numbers:
@@ -532,3 +534,175 @@ def test_copies_of_one_thing_are_in_different_racks() -> None:
 def test_junk_is_no_step(text: str) -> None:
     with pytest.raises(CorruptFile):
         decode_growth(text)
+
+
+def unchanged(log: Log, *commands: GrowthCommand) -> None:
+    before = log.now.to_json()
+    for command in commands:
+        log.send(command)
+        assert before == log.now.to_json(), command
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (Begin(leaving=(NodeId(9),)), "node 9 is not in the cluster"),
+        (Begin(leaving=(NodeId(4),)), "node 4 is not in the cluster"),
+        (Begin(leaving=(NodeId(1), NodeId(2))), "1 nodes would be left for 2 replicas; add a node first"),
+        (Begin((NodeId(4),), owners={NodeId(1): (1,)}), "cannot be chosen while nodes join or leave"),
+        (Begin((NodeId(4),), members={NodeId(1): (NodeId(1), NodeId(2))}), "cannot be chosen while nodes join"),
+        (Begin(leaving=(NodeId(3),), owners={NodeId(1): (1,)}), "cannot be chosen while nodes join or leave"),
+        (Begin(owners={NodeId(1): (1, SLOTS)}), "a slot is listed twice or does not exist"),
+        (Begin(owners={NodeId(1): (1, 1)}), "a slot is listed twice or does not exist"),
+        (GiveUp((NodeId(1), NodeId(2), NodeId(3))), "no node would be left"),
+        (Abort(11), "change 11 of the cluster has already ended"),
+    ],
+)
+def test_a_mistake_changes_nothing_and_is_told(command: GrowthCommand, message: str) -> None:
+    log = Log(cluster())
+    log.admit(4)
+    before = log.now
+    with pytest.raises(UserMistake, match=message):
+        log.send(command)
+    assert before is log.now
+
+
+def test_a_step_out_of_its_turn_does_nothing() -> None:
+    log = Log(cluster())
+    log.admit(4)
+    log.send(Begin((NodeId(4),)))
+    change = log.now.change
+    assert change is not None
+    log.send(Ready(change.id, GroupId(4)))
+    log.send(Proceed(change.id))
+    version = log.now.wanted[GroupId(4)].version
+    unchanged(
+        log,
+        Fenced(change.id, len(change.moves), 9),
+        Fenced(change.id, 1, 9),
+        Opened(change.id, 0, version),
+        Loaded(change.id, 0, NodeId(4)),
+        Dropped(change.id, 0),
+        Regrouped(change.id, GroupId(1), log.now.wanted[GroupId(1)].version),
+        Regrouped(change.id, GroupId(9), 1),
+        Ready(change.id, GroupId(1)),
+        RecreateGroup(change.id, GroupId(1), NodeId(2), log.now.wanted[GroupId(1)].version),
+        RecreateGroup(change.id, GroupId(4), NodeId(2), version),
+        ForceSingleMember(GroupId(1), NodeId(1), log.now.wanted[GroupId(1)].version),
+    )
+    log.send(Fenced(change.id, 0, 9))
+    unchanged(log, Fenced(change.id, 1, 9), Opened(change.id, 0, version - 1), Loaded(change.id, 0, NodeId(4)))
+
+
+def test_a_node_has_replicas_of_the_groups_that_it_is_in_or_will_be() -> None:
+    log = Log(cluster(5))
+    log.admit(6)
+    log.send(Begin((NodeId(6),), (NodeId(2),)))
+    seen = set()
+    random = Random(2)
+    while (change := log.now.change) is not None:
+        seen.add(change.stage)
+        for node in log.now.nodes:
+            expected = {group for group, wanted in log.now.wanted.items() if node in wanted.nodes}
+            for group, regroup in change.regroups.items():
+                if not regroup.done and node in {*regroup.before, *regroup.after}:
+                    expected.add(group)
+            assert sorted(expected) == log.now.groups_of(node)
+        for group, wanted in log.now.wanted.items():
+            halves = change.regroups.get(group)
+            known = {*wanted.nodes} | (set() if halves is None else {*halves.before, *halves.after})
+            known |= {*log.now.table.groups[NodeId(group)].members} if group != META else set()
+            assert known == log.now.members_of(group)
+        go_on(log, random, 1)
+    assert {Stage.PREPARING, Stage.MOVING, Stage.LOADING, Stage.REGROUPING} == seen
+    assert [] == log.now.groups_of(NodeId(2))
+
+
+def test_a_newer_membership_in_a_nodes_own_log_counts_and_no_other() -> None:
+    known = cluster()
+    (other,) = [g for g in known.wanted if NodeId(1) not in known.wanted[g].nodes]
+    version = known.wanted[other].version
+    groups = known.groups_of(NodeId(1))
+    assert other not in groups
+    assert sorted([*groups, other]) == known.groups_of(NodeId(1), {other: membership(version + 1, (NodeId(1),))})
+    for logs in (
+        {other: membership(version, (NodeId(1),))},
+        {other: membership(version + 1, (NodeId(2),))},
+        {GroupId(9): membership(version + 1, (NodeId(1),))},
+    ):
+        assert groups == known.groups_of(NodeId(1), logs)
+
+
+def test_a_group_is_broken_without_a_majority_of_what_it_is_or_of_what_it_becomes() -> None:
+    three = cluster(4, replicas=3)
+    group = GroupId(1)
+    first, second, _ = three.wanted[group].voters
+    assert not three.is_broken(group)
+    assert not replace(three, lost=frozenset({first})).is_broken(group)
+    assert replace(three, lost=frozenset({first, second})).is_broken(group)
+    log = Log(cluster())
+    log.admit(4)
+    log.send(Begin((NodeId(4),)))
+    change = log.now.change
+    assert change is not None
+    becomes = next(g for g, r in change.regroups.items() if NodeId(4) in r.after and g != META)
+    without = replace(log.now, lost=frozenset({NodeId(4)}))
+    assert without.is_broken(becomes)
+    done = change.with_regroup(becomes, replace(change.regroups[becomes], done=True))
+    assert not without.with_change(done).is_broken(becomes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nodes_vote_in_the_meta_group_from_the_end_of_joining_to_the_end_of_leaving(seed: int) -> None:
+    log = Log(cluster(5, meta_voters=3))
+    log.admit(6)
+    log.send(Begin((NodeId(6),), (NodeId(1),)))
+    random = Random(seed)
+    while (change := log.now.change) is not None:
+        ends = change.stage is Stage.REGROUPING
+        assert ends == (NodeId(6) in log.now.may_vote())
+        assert NodeId(6) in log.now.wanted[META].nodes
+        assert NodeId(1) in log.now.may_vote()
+        assert ends == (NodeId(1) not in log.now.wanted[META].nodes)
+        go_on(log, random, 1)
+    assert {2, 3, 4, 5, 6} == {*log.now.wanted[META].nodes} == log.now.may_vote()
+
+
+def test_lost_nodes_hold_nothing_and_only_lost_joiners_are_given_up() -> None:
+    log = Log(cluster(4, replicas=2))
+    log.admit(5)
+    log.send(Begin((NodeId(5),)))
+    change = log.now.change
+    assert change is not None
+    for command in (Ready(change.id, GroupId(5)), Proceed(change.id), GiveUp((NodeId(5),))):
+        log.send(command)
+    assert log.now.change is not None
+    assert frozenset({5}) == log.now.change.given_up
+    log.send(GiveUp((NodeId(1),)))
+    found = log.now.change
+    assert found is not None
+    assert frozenset({5}) == found.given_up
+    assert [tuple(n for n in move.holders if n != 1) for move in change.moves] == [m.holders for m in found.moves]
+    assert [False] * len(found.moves) == [move.lost for move in found.moves]
+    assert {1, 5} == log.now.lost
+    before = {group: r.before for group, r in found.regroups.items() if group == META}
+    assert {META: tuple(n for n in change.regroups[META].before if n != 1)} == before
+
+
+def test_a_group_goes_on_with_one_member_only_if_another_one_is_lost() -> None:
+    log = Log(cluster(4, replicas=2))
+    group = GroupId(1)
+    first, second = log.now.wanted[group].voters
+    others = [n for n in log.now.nodes if n not in (first, second)]
+    unchanged(log, ForceSingleMember(group, first, log.now.wanted[group].version))
+    log.send(GiveUp((second,)))
+    version = log.now.wanted[group].version
+    unchanged(
+        log,
+        ForceSingleMember(group, others[0], version),
+        ForceSingleMember(group, second, version),
+        ForceSingleMember(group, first, version + 1),
+    )
+    assert not log.now.is_forced_single(group)
+    log.send(ForceSingleMember(group, first, version))
+    assert ((first,), True) == (log.now.wanted[group].voters, log.now.is_forced_single(group))
