@@ -251,19 +251,21 @@ def try_core(core: Core, until: float, arguments: argparse.Namespace) -> None:
     tests = arguments.tests or [str(ROOT / "tests" / test) for test in core.tests]
 
     def work(session: MutantSession) -> None:
-        session.simulation = simulation(core.simulation)
         record: Record = session.record()
-        say(f"{core.name}: {len(record.seconds)} tests, {sum(record.seconds.values()):.1f} s, {record.seeds} seeds")
+        say(f"{core.name}: {len(record.seconds)} tests, {sum(record.seconds.values()):.1f} s")
         for name in record.failed:
             say(f"    {name} fails without a mutant: left out")
         for mutant in ledger.pending(again=arguments.again):
             if time.monotonic() > until:
                 return
             ledger.note(mutant, session.test(mutant, record))
-        for mutant in ledger.survivors(simulated=False) if record.seeds else ():
-            if time.monotonic() > until:
-                return
-            ledger.note(mutant, session.simulate(mutant, record))
+        session.simulation = simulation(core.simulation)
+        if session.simulation is not None and time.monotonic() < until:
+            seeds = session.seeds()
+            for mutant in ledger.survivors(simulated=False):
+                if time.monotonic() > until:
+                    return
+                ledger.note(mutant, session.simulate(mutant, seeds))
 
     session = MutantSession(ROOT, core.files, ledger.path.with_suffix(".scratch"), arguments.budget, work)
     try:

@@ -53,8 +53,6 @@ class Record:
     seconds: dict[str, float] = field(default_factory=dict)
     #: (file, line) of a statement to the tests that execute it.
     tests: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    #: Seeds of the simulation that fit into the budget.
-    seeds: int = 0
     failed: list[str] = field(default_factory=list)
 
 
@@ -93,7 +91,7 @@ class MutantSession:
     def record(self) -> Record:
         """Run all tests with probes."""
         found = json.loads(self._fork(self._record, None))
-        record = Record(found["seconds"], seeds=found["seeds"], failed=found["failed"])
+        record = Record(found["seconds"], failed=found["failed"])
         for name in sorted(record.seconds, key=lambda name: record.seconds[name]):
             for number, line in found["lines"][name]:
                 record.tests.setdefault((self.files[number], line), []).append(name)
@@ -114,8 +112,11 @@ class MutantSession:
             if failures:
                 failed.append(name)
                 del seconds[name], lines[name]
-        seeds = _simulate(self.simulation, sys.maxsize, self.budget_s)[0]
-        return json.dumps({"seconds": seconds, "lines": lines, "failed": failed, "seeds": seeds})
+        return json.dumps({"seconds": seconds, "lines": lines, "failed": failed})
+
+    def seeds(self) -> int:
+        """Return how many seeds of the simulation fit into the budget, and complain of nothing."""
+        return int(self._fork(lambda: str(_simulate(self.simulation, sys.maxsize, self.budget_s)[0]), None))
 
     # ------------------------------------------------------------------------------------------ with one
 
@@ -133,11 +134,11 @@ class MutantSession:
             return Outcome("survived", "no test executes it")
         return self._with(mutant, lambda: next(_failures(chosen), ""), min(needed, self.budget_s))
 
-    def simulate(self, mutant: Mutant, record: Record) -> Outcome:
-        """Run the seeds of the record."""
+    def simulate(self, mutant: Mutant, seeds: int) -> Outcome:
+        """Run the seeds from 0 on."""
 
         def run_seeds() -> str:
-            seed, error = _simulate(self.simulation, record.seeds, self.budget_s * 4)
+            seed, error = _simulate(self.simulation, seeds, self.budget_s * 4)
             return f"seed {seed}: {error}" if error else ""
 
         found = self._with(mutant, run_seeds, self.budget_s)
@@ -276,8 +277,7 @@ def _failures(items: Sequence[pytest.Item]) -> Iterator[str]:
 
 def _simulate(simulation: Simulation | None, seeds: int, budget_s: float) -> tuple[int, str]:
     """Run the seeds from 0 on; return their number and "", or the one that failed and its error."""
-    if simulation is None:
-        return 0, ""
+    assert simulation is not None
     until = time.process_time() + budget_s
     for seed in range(seeds):
         try:

@@ -53,6 +53,14 @@ def test_what_is_too_old_is_forgotten_and_not_new() -> None:
     assert State.NEW is known.begin((1, 6 + 100 * SEQUENCES_KEPT))
 
 
+def test_a_request_that_ends_when_it_is_just_forgotten_takes_nobodys_place() -> None:
+    known = RequestTable()
+    known.begin((1, 5))
+    assert State.NEW is known.begin((1, 5 + SEQUENCES_KEPT))
+    known.finish((1, 5), 50)
+    assert State.RUNNING is known.begin((1, 5 + SEQUENCES_KEPT))
+
+
 def test_clients_are_bounded_the_one_that_wrote_longest_ago_goes(monkeypatch) -> None:
     monkeypatch.setattr(module, "CLIENTS_MAX", 2)
     known = RequestTable()
