@@ -59,8 +59,9 @@ FILE_SYSTEMS = {
         ("mkfs.ext4", "-q", "-F"),
         ("e2fsck", "-f", "-n"),
         ((), ("-b", "1024"), ("-b", "4096")),
-        # noauto_da_alloc: a rename does not write the data of the file that replaces another
-        ("data=ordered", "data=writeback,noauto_da_alloc", "data=writeback,nodelalloc,commit=1", "data=journal"),
+        # noauto_da_alloc: a rename does not write the data of the file that replaces another. Not data=writeback: new
+        # blocks of a file may then hold what removed files had there, such as records of an old log.
+        ("data=ordered", "data=ordered,noauto_da_alloc", "data=ordered,nodelalloc,commit=1", "data=journal"),
     ),
     "xfs": FileSystem(
         "xfs",
@@ -114,7 +115,12 @@ class LoopDisk:
 
     def unmount(self) -> None:
         """Unmount; processes that were killed may take a moment to close their files."""
-        wait_until(lambda: not os.path.ismount(self.root) or not _fails("umount", str(self.root)))
+        wait_until(lambda: not self._is_mounted() or not _fails("umount", str(self.root)))
+
+    def _is_mounted(self) -> bool:
+        """Return what the kernel knows: after a cut, the mount point itself may not be readable."""
+        mounts = Path("/proc/mounts").read_text().splitlines()
+        return str(self.root) in [line.split(" ")[1] for line in mounts]
 
     def _mount(self) -> None:
         _run("mount", "-t", self._kind.name, "-o", f"loop,{self._options}", str(self._image), str(self.root))
