@@ -9,6 +9,7 @@ python benchmarks/campaign_storage.py --mutants [--only name]
     answers      random operations under random settings, compared with dictionaries; all plans give the same result
     backups      backups and restores are cut off, or the disk fails
     bad files    mutated files of all kinds, and folders with one of them
+    readers      files that random operations leave, read by Apache's implementations: PyPI `tsfile`, Java
 
 They take turns; each round has its own seed, which a violation names together with the way to reproduce it. The exit
 code is then 1. `--whole` enumerates all crashes, kills and failures of the fixed stories, of which the tests check a
@@ -19,15 +20,18 @@ from __future__ import annotations
 
 import argparse
 import errno
+import importlib.util
 import itertools
 import logging
 import multiprocessing
 import os
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -37,14 +41,16 @@ from interruptible import run, uninterrupted
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from server.stock_clients import artefacts
 from storage.backup_crashes import BackUp, crash_backups, crash_restores, fail_backups, fail_restores
 from storage.bad_files import Survivals, attack, attack_folder, attack_watching_memory, folder, kinds
 from storage.metamorphic import Metamorphic, Tally
+from storage.other_reader import JAVA, PYTHON, differences, story_files
 from storage.planting import hunt
 from storage.storage_mutants import MUTANTS
 from storage.store_crashes import Figures, enumerate_crashes, enumerate_failures, enumerate_kills
 from storage.store_model import Operation
-from storage.store_opening import OPTIONS
+from storage.store_opening import OPTIONS, Wrong
 from storage.store_stories import afterwards, drawn_story, expiring_story, loading_story, merging_story, story
 
 STORIES = (story, merging_story, loading_story, expiring_story)
@@ -52,6 +58,7 @@ STORIES = (story, merging_story, loading_story, expiring_story)
 #: Operations of a story, and of its continuation after a crash.
 STORY, AFTERWARDS = 14, 4
 ANSWERS = 60
+STORIES_READ = 20
 FILES, WATCHED_FILES, FOLDERS = 2_000, 20, 80
 
 Round = Callable[[int], Counter[str]]
@@ -132,7 +139,22 @@ def backups(seed: int) -> Counter[str]:
     )
 
 
-ROUNDS: tuple[Round, ...] = (crashes, failures, answers, bad_files, backups)
+def readers(seed: int) -> Counter[str]:
+    """Files that random operations leave, as all implementations that are installed read them."""
+    first = seed * STORIES_READ
+    files = [content for number in range(first, first + STORIES_READ) for content in story_files(number)]
+    counts: Counter[str] = Counter()
+    others = {"Java": JAVA} | ({"PyPI": PYTHON} if importlib.util.find_spec("tsfile") is not None else {})
+    for name, reader in others.items():
+        with tempfile.TemporaryDirectory(prefix="saros-readers-") as folder, suppress(artefacts.Unavailable):
+            wrong = differences(files, Path(folder), reader)
+            if wrong:
+                raise Wrong("\n".join([f"as the reader of {name} has it", *wrong]))
+            counts[f"files read by the reader of {name}"] += len(files)
+    return counts
+
+
+ROUNDS: tuple[Round, ...] = (crashes, failures, answers, bad_files, backups, readers)
 
 
 def enumerate_whole() -> int:

@@ -1,7 +1,8 @@
-"""The other implementation, in a process of its own (it can crash): `python apache_tsfile.py dump|write FILE ...`.
+"""The other implementation, in a process of its own (it can crash): `python apache_tsfile.py dump|write FILE X ...`.
 
-`dump FILE OUT` writes every series of a tree-model file as JSON: {device: {measurement: [[time, value], ...]}}; nulls
-are left out, bytes become lists of numbers. `write FILE SPEC` writes a file from the JSON that SPEC holds.
+Several pairs of arguments follow one another. `dump FILE OUT` writes every series of a tree-model file as JSON:
+{device: {measurement: [[time, value], ...]}}; nulls are left out, bytes become lists of numbers. `write FILE SPEC`
+writes a file from the JSON that SPEC holds.
 """
 
 import datetime as dt
@@ -26,6 +27,14 @@ def plain(value):
 
 
 def dump_series(reader, device, measurement):
+    """The rows of a series, or the text of the error that it is read with."""
+    try:
+        return series_rows(reader, device, measurement)
+    except tsfile.exceptions.LibraryError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def series_rows(reader, device, measurement):
     result = reader.query_timeseries(device, [measurement], TIME_MIN, TIME_MAX)
     rows = []
     while result.next():
@@ -106,4 +115,6 @@ def write_table(path, spec):
 
 
 if __name__ == "__main__":
-    {"dump": dump, "write": write}[sys.argv[1]](sys.argv[2], sys.argv[3])
+    act = {"dump": dump, "write": write}[sys.argv[1]]
+    for first, second in zip(sys.argv[2::2], sys.argv[3::2], strict=True):
+        act(first, second)

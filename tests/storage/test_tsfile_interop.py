@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from server.stock_clients import artefacts
+from storage.other_reader import (
+    JAVA,
+    PYTHON,
+    UNREADABLE,
+    OtherReader,
+    Rows,
+    apache,
+    as_json,
+    differences,
+    dump,
+    rows_of,
+    story_files,
+)
 
 from saros_storage.base.block import Column
 from saros_storage.base.types import Compressor, DataType, Encoding, Scalar
@@ -30,9 +40,6 @@ pytestmark = pytest.mark.slow
 if importlib.util.find_spec("tsfile") is None:
     pytest.skip("the package tsfile is not installed", allow_module_level=True)
 
-SCRIPT = os.path.join(os.path.dirname(__file__), "apache_tsfile.py")
-Rows = list[list[Any]]
-
 SAMPLES: dict[DataType, list[Scalar]] = {
     DataType.BOOLEAN: [True, False, False],
     DataType.INT32: [0, -(2**31), 2**31 - 1, 17],
@@ -45,34 +52,13 @@ SAMPLES: dict[DataType, list[Scalar]] = {
     DataType.BLOB: [b"\xff\x01", b"blob"],
     DataType.STRING: ["b", "a", "c"],
 }
-#: What the other reader gets wrong or refuses.
-UNREADABLE = {
-    (DataType.BOOLEAN, Encoding.RLE),
-    (DataType.INT64, Encoding.RLE),
-    (DataType.TIMESTAMP, Encoding.RLE),
-}
 PAIRS = [(t, e) for t in DataType for e in sorted(encodings_for(t)) if (t, e) not in UNREADABLE]
-
-
-def apache(verb: str, *paths: str) -> None:
-    """Run the other implementation; it fails the test if it fails."""
-    done = subprocess.run(
-        [sys.executable, SCRIPT, verb, *paths], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def dumped(folder: Any, path: str) -> dict[str, dict[str, Rows]]:
     """What the other reader finds in a file."""
-    out = str(folder / "dump.json")
-    apache("dump", path, out)
-    with open(out) as file:
-        found: dict[str, dict[str, Rows]] = json.load(file)
+    (found,) = dump([path], folder)
     return found
-
-
-def as_json(values: Sequence[Scalar], times: Sequence[int]) -> Rows:
-    return [[t, list(v) if isinstance(v, bytes) else v] for t, v in zip(times, values, strict=True) if v is not None]
 
 
 def sample(type_: DataType, count: int) -> list[Scalar]:
@@ -81,17 +67,6 @@ def sample(type_: DataType, count: int) -> list[Scalar]:
 
 def open_reader(path: str) -> TsFileReader:
     return TsFileReader(path, LocalDisk().map(path))
-
-
-def rows_of(reader: TsFileReader, device: str, name: str) -> Rows:
-    index = reader.device(device)
-    assert index is not None
-    found: Rows = []
-    for chunk in range(len(index.series[name].chunks)):
-        pages = reader.pages(index, [name], chunk)
-        block, _ = reader.read(index, [name], chunk, 0, len(pages))
-        found += as_json(block.columns[0].to_list(), block.times.tolist())
-    return found
 
 
 def test_it_reads_every_type_encoding_and_compressor_that_we_write(tmp_path: Any) -> None:
@@ -111,6 +86,23 @@ def test_it_reads_every_type_encoding_and_compressor_that_we_write(tmp_path: Any
     writer.finish()
     file.close()
     assert dumped(tmp_path, path) == expected
+
+
+@pytest.mark.parametrize("reader", [PYTHON, JAVA], ids=["python", "java"])
+def test_it_reads_the_files_that_random_operations_leave(tmp_path: Any, reader: OtherReader) -> None:
+    files = [content for seed in range(12) for content in story_files(seed)]
+    assert len(files) > 20
+    try:
+        assert [] == differences(files, tmp_path, reader)
+    except artefacts.Unavailable as error:
+        pytest.skip(str(error))
+
+
+def test_a_file_that_is_read_otherwise_is_told(tmp_path: Any) -> None:
+    (data, *_) = story_files(1)
+    wrong = OtherReader(lambda paths, _: [{} for _ in paths], lambda _: True)
+    assert all(" of 0" in text for text in differences([data], tmp_path, wrong))
+    assert differences([data], tmp_path, wrong)
 
 
 @pytest.mark.parametrize("type_", [DataType.FLOAT, DataType.DOUBLE])
