@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -132,6 +133,51 @@ def test_columns_may_change_after_they_were_added(connection: saros.Connection) 
             values[:] = turn
             writer.add("root.a.d", np.arange(5) + turn * 5, {"x": values})
     assert [float(t // 5) for t in range(15)] == [row[1] for row in rows_of(connection, "x", "root.a.d")]
+
+
+def test_numpy_columns_of_many_devices_keep_types_layouts_and_order(connection: saros.Connection) -> None:
+    steps = np.arange(8)
+    with connection.bulk_writer(max_in_flight=1) as writer:
+        for number in range(40):
+            for part in (steps[:4], steps[4:]):
+                columns = {"a": part.astype(np.float32) + number, "b": part.astype(np.int32), "c": (steps * 2.5)[::-2]}
+                writer.add(f"root.a.d{number}", part + number, columns)
+            writer.add(f"root.a.d{number}", steps[:2], {"a": np.array([np.nan, 1], np.float32), "d": steps[:2] > 0})
+    assert BulkProgress(400, 1_120, 0) == writer.progress
+    types = {row[0].rpartition(".")[2]: row[3] for row in connection.execute("show timeseries root.a.d7.*").fetchall()}
+    assert {"a": "FLOAT", "b": "INT32", "c": "DOUBLE", "d": "BOOLEAN"} == types
+    for number in (0, 9, 39):
+        expected = [(t + number, t + number, t, 17.5 - t % 4 * 5) for t in range(8)]
+        device, since = f"root.a.d{number}", number or 2
+        assert expected[since - number :] == rows_of(connection, "a, b, c", f"{device} where time >= {since}")
+        assert [(0, False), (1, True)] == [row for row in rows_of(connection, "d", device) if row[1] is not None]
+
+
+def test_adding_numpy_columns_makes_no_arrow_arrays(connection: saros.Connection) -> None:
+    calls: list[str] = []
+    columns = {f"s{number}": np.array([1.5]) for number in range(10)}
+    with connection.bulk_writer() as writer:
+        sys.setprofile(lambda _frame, event, _argument: calls.append(event))
+        try:
+            writer.add("root.a.d", np.array([1]), columns)
+        finally:
+            sys.setprofile(None)
+    # Arrow arrays would take 250 calls.
+    assert calls.count("call") + calls.count("c_call") < 150
+
+
+def test_refused_numpy_columns_come_back(connection: saros.Connection) -> None:
+    connection.insert("root.a.d3", [0], {"x": ["text"]})
+    times, values = np.array([1, 2]), np.array([0.5, 1.5])
+    writer = connection.bulk_writer(max_in_flight=1)
+    for number in range(6):
+        writer.add(f"root.a.d{number}", times, {"x": values + number})
+    with pytest.raises(saros.BulkError) as caught:
+        writer.close()
+    (failure,) = caught.value.failures
+    assert ("root.a.d3", 2, 507) == (failure.device, failure.rows, failure.error.code)
+    assert ([1, 2], [3.5, 4.5]) == (list(np.asarray(failure.times)), list(np.asarray(failure.columns["x"])))
+    assert [(1, 5.5), (2, 6.5)] == rows_of(connection, "x", "root.a.d5")
 
 
 def test_shapes_of_one_device_may_differ(connection: saros.Connection) -> None:

@@ -622,6 +622,8 @@ def test_a_bulk_writer_under_a_dying_server_loses_nothing(tmp_path: Path) -> Non
         for turn in range(20):
             for device in devices:
                 writer.add(device, rows + turn * 50, {"x": (rows + turn * 50).astype(float)})
+            if turn == 1:
+                wait_until(lambda: writer.progress.rows > 0)  # the next `add` stops the server
         with pytest.raises(saros.BulkError, match=r"rows of root\.b\.d") as caught:
             writer.close()
     failures = caught.value.failures

@@ -15,9 +15,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
+from operator import attrgetter
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, cast
 
+import numpy as np
 import pyarrow as pa
 
 from saros.api.bulk_queue import POINTS_MAX, Batch, BulkQueue, Part
@@ -26,8 +28,13 @@ from saros.base.device_rows import DEVICES_MAX, parts_of, rows_by_device, rows_o
 from saros.base.fork_guard import ForkGuard
 from saros.base.frames import times_and_columns
 from saros.errors import BulkError, InterfaceError, database_error, translated_errors
-from saros.transport.insert_message import batch_of
+from saros.transport.insert_message import PlainArray, batch_of, plain_arrays
+from saros_storage.base.gc_control import reduced_gc
+from saros_wire.client_values import arrow_array
 from saros_wire.device_rows import DeviceRows, RowsWritten
+
+#: Times, and columns by name, as `Connection.insert` takes them.
+_Values = tuple[object, Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +64,54 @@ class BulkFailure:
         return f"{self.rows} rows of {self.device}: {self.error}"
 
 
+class _Part(Part, Protocol):
+    """Rows of one device, as they were added."""
+
+    @property
+    def aligned(self) -> bool | None:
+        """Whether a new device is aligned."""
+        ...
+
+    @property
+    def shape(self) -> object:
+        """Names and types of the values, and `aligned`; None: the part cannot be joined with others."""
+        ...
+
+    def joined(self, parts: Sequence[_Part]) -> _Values:
+        """Return the values of parts of this shape, in order; of this part if it has none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """A part that was added as NumPy arrays with the memory layout of Arrow: times, then values."""
+
+    names: tuple[str, ...]
+    #: A tuple, which the garbage collector does not scan: many parts may wait.
+    arrays: tuple[PlainArray, ...]
+    aligned: bool | None
+
+    @property
+    def rows(self) -> int:
+        return len(self.arrays[0])
+
+    @property
+    def points(self) -> int:
+        return self.rows * len(self.names)
+
+    @property
+    def shape(self) -> object:
+        return self.names, tuple([array.dtype for array in self.arrays]), self.aligned
+
+    def joined(self, parts: Sequence[_Part]) -> _Values:
+        arrays = [part.arrays for part in parts if isinstance(part, _Arrays)]
+        times, *columns = arrays[0] if len(arrays) == 1 else map(np.concatenate, zip(*arrays, strict=True))
+        return times, dict(zip(self.names, columns, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """A part that was added as columns; the first column of `batch` has the times."""
+    """A part that was added as other columns; the first column of `batch` has the times."""
 
     batch: pa.RecordBatch
     aligned: bool | None
@@ -71,6 +123,16 @@ class _Columns:
     @property
     def points(self) -> int:
         return int(self.batch.num_rows * (self.batch.num_columns - 1))
+
+    @property
+    def shape(self) -> object:
+        return self.batch.schema, self.aligned
+
+    def joined(self, parts: Sequence[_Part]) -> _Values:
+        batches = [part.batch for part in parts if isinstance(part, _Columns)]
+        table = pa.Table.from_batches(batches).combine_chunks()
+        times, *columns = [column.chunk(0) for column in table.columns]
+        return times, dict(zip(table.column_names[1:], columns, strict=True))
 
 
 class _Rows:
@@ -86,6 +148,13 @@ class _Rows:
     @property
     def rows(self) -> int:
         return len(self.times)
+
+    @property
+    def shape(self) -> object:
+        return None
+
+    def joined(self, _parts: Sequence[_Part]) -> _Values:
+        return self.times, self.filled()
 
     def append(self, time: object, values: Mapping[str, object]) -> int:
         """Append a row; return its number of points."""
@@ -163,13 +232,12 @@ class BulkWriter:
         """
         self._owner.check()
         with translated_errors():
-            batch = batch_of(*times_and_columns(device, times, columns))
-        if not batch.num_rows:
+            part = _part_of(*times_and_columns(device, times, columns), aligned)
+        if not part.rows:
             return
-        copied = pa.ipc.read_record_batch(batch.serialize(), batch.schema)
         with self._changed:
             self._wait_for_room()
-            self._queue.put(device, _Columns(copied, aligned))
+            self._queue.put(device, part)
             if self._queue.is_due:
                 self._changed.notify_all()
         self._report()
@@ -276,8 +344,9 @@ class BulkWriter:
         while batches := self._next():
             progress = BulkProgress()
             failures: list[BulkFailure] = []
-            for inserts in _inserts_by_shape(batches):
-                progress = _sum(progress, self._send(inserts, failures))
+            with reduced_gc(len(batches)):
+                for inserts in _inserts_by_shape(batches):
+                    progress = _sum(progress, self._send(inserts, failures))
             failed = {failure.device for failure in failures}
             with self._changed:
                 for batch in batches:
@@ -311,8 +380,7 @@ class BulkWriter:
                 points, failed = self._write(inserts)
         except Exception as error:  # noqa: BLE001 (the top of a thread)
             failures += [
-                BulkFailure(insert.device, insert.times, insert.columns, insert.aligned, insert.rows, error)
-                for insert in inserts
+                BulkFailure(insert.device, *insert.values, insert.aligned, insert.rows, error) for insert in inserts
             ]
             return BulkProgress(failed_rows=rows)
         failures += failed
@@ -326,11 +394,11 @@ class BulkWriter:
         """
         first = inserts[0]
         if len(inserts) == 1:
-            return self._session.insert(first.device, first.times, first.columns, aligned=first.aligned), []
-        table = pa.concat_tables([insert.table for insert in inserts if insert.table is not None]).combine_chunks()
-        columns = {name: table.column(number).chunk(0) for number, name in enumerate(first.columns, 1)}
-        counts = [insert.rows for insert in inserts]
-        rows = DeviceRows([i.device for i in inserts], counts, table.column(0).chunk(0), columns, first.aligned)
+            return self._session.insert(first.device, *first.values, aligned=first.aligned), []
+        times, columns = first.parts[0].joined([part for insert in inserts for part in insert.parts])
+        arrays = {name: arrow_array(values, f"column {name}") for name, values in columns.items()}
+        devices, counts = [insert.device for insert in inserts], [insert.rows for insert in inserts]
+        rows = DeviceRows(devices, counts, arrow_array(times, "times"), arrays, first.aligned)
         whole = DeviceInsert(rows)
         for part in whole.parts:
             whole.record(part, self._session.insert_rows(part))
@@ -339,15 +407,12 @@ class BulkWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Insert:
-    """Rows of one device, all of the same schema and alignment."""
+    """A part that was added as other columns; the first column of `batch` has the times."""
 
     device: str
-    times: object
-    columns: Mapping[str, object]
+    parts: Sequence[_Part]
     aligned: bool | None
-    rows: int
-    #: Times and columns; None for rows that were added by `add_row`.
-    table: pa.Table | None = None
+    """A part that was added as other columns; the first column of `batch` has the times."""
 
 
 def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
@@ -356,28 +421,12 @@ def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
         by_shape: dict[object, list[_Insert]] = {}
         for number, insert in enumerate(turn):
             if insert is not None:
-                shape = (insert.table.schema, insert.aligned) if insert.table is not None else number
-                by_shape.setdefault(shape, []).append(insert)
+                by_shape.setdefault(number if insert.shape is None else insert.shape, []).append(insert)
         yield from by_shape.values()
 
 
 def _inserts(batch: Batch) -> Iterator[_Insert]:
-    """Yield the parts of a batch in order, with adjacent parts of the same schema and alignment concatenated."""
-    for shape, parts in groupby(batch.parts, _shape):
-        if shape is None:
-            for part in parts:
-                assert isinstance(part, _Rows)
-                yield _Insert(batch.device, part.times, part.filled(), part.aligned, part.rows)
-            continue
-        together = [part for part in parts if isinstance(part, _Columns)]
-        table = pa.Table.from_batches([part.batch for part in together])
-        names = table.column_names[1:]
-        columns = {name: table.column(number) for number, name in enumerate(names, 1)}
-        yield _Insert(batch.device, table.column(0), columns, together[0].aligned, table.num_rows, table)
-
-
-def _shape(part: Part) -> tuple[pa.Schema, bool | None] | None:
-    return (part.batch.schema, part.aligned) if isinstance(part, _Columns) else None
+    """A part that was added as other columns; the first column of `batch` has the times."""
 
 
 class DeviceInsert:

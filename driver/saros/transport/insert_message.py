@@ -31,6 +31,7 @@ _PLAIN_TYPES = tuple(map(np.dtype, ("<i4", "<i8", "<f4", "<f8")))
 _TIME_TYPE = _PLAIN_TYPES[1]
 
 Buffer = bytes | memoryview
+PlainArray = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ def parts_of(times: object, columns: Mapping[str, object]) -> Iterator[pa.Record
         yield plain
 
 
-def _plain_of(times: object, columns: Mapping[str, object]) -> Plain | None:
+def plain_arrays(times: object, columns: Mapping[str, object]) -> list[PlainArray] | None:
+    """Return times and columns if all are NumPy arrays that lie as in Arrow, one value for each time, or None."""
     if type(times) is not np.ndarray or times.dtype != _TIME_TYPE or times.ndim != 1:
         return None
     arrays = [times]
@@ -64,8 +66,15 @@ def _plain_of(times: object, columns: Mapping[str, object]) -> Plain | None:
         if type(values) is not np.ndarray or values.dtype not in _PLAIN_TYPES or values.shape != times.shape:
             return None
         arrays.append(values)
+    return arrays
+
+
+def _plain_of(times: object, columns: Mapping[str, object]) -> Plain | None:
+    arrays = plain_arrays(times, columns)
+    if arrays is None:
+        return None
     types = tuple([array.dtype for array in arrays])
-    head = _plain_head(len(times), types)
+    head = _plain_head(len(arrays[0]), types)
     if head is None:
         return None
     return Plain(("", *columns), types, [head, *[np.ascontiguousarray(array).data for array in arrays]])
