@@ -407,12 +407,30 @@ class BulkWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Insert:
-    """A part that was added as other columns; the first column of `batch` has the times."""
+    """Rows of one device: parts of one shape, or a single part."""
 
     device: str
     parts: Sequence[_Part]
     aligned: bool | None
-    """A part that was added as other columns; the first column of `batch` has the times."""
+    shape: object
+
+    @property
+    def rows(self) -> int:
+        return sum([part.rows for part in self.parts])
+
+    @property
+    def values(self) -> _Values:
+        """Times, and columns by name."""
+        return self.parts[0].joined(self.parts)
+
+
+def _part_of(times: object, columns: Mapping[str, object], aligned: bool | None) -> _Arrays | _Columns:
+    """Return a copy of columns. Raises as `batch_of`."""
+    arrays = plain_arrays(times, columns)
+    if arrays is not None:
+        return _Arrays(tuple(columns), tuple([array.copy() for array in arrays]), aligned)
+    batch = batch_of(times, columns)
+    return _Columns(pa.ipc.read_record_batch(batch.serialize(), batch.schema), aligned)
 
 
 def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
@@ -426,7 +444,11 @@ def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
 
 
 def _inserts(batch: Batch) -> Iterator[_Insert]:
-    """A part that was added as other columns; the first column of `batch` has the times."""
+    """Yield the inserts of a batch in order; neighbours of the same shape go together."""
+    for shape, parts in groupby(cast("list[_Part]", batch.parts), attrgetter("shape")):
+        together = list(parts)
+        for some in [together] if shape is not None else [[part] for part in together]:
+            yield _Insert(batch.device, some, some[0].aligned, shape)
 
 
 class DeviceInsert:

@@ -327,22 +327,27 @@ class Writer:
         text, names, _, asked = batch.key
         path = join_nodes(split_path(text))
         known = self._store.schema.device(path)
-        aligned = self._aligned_as(known, path, asked=asked)
         template = template_for(self._store.schema, path)
+        if known is None and template is None and not batch.tags:
+            return self._of_new_device(batch, path)
+        aligned = self._aligned_as(known, path, asked=asked)
         found = [None if known is None else known.find(name) for name in names]
         wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
         columns, misfits = _fit_all(path, wanted, tuple(batch.columns.values()), partial=batch.partial)
         parts = [part for part in zip(names, columns, found, wanted, strict=True) if part[1] is not None]
-        if known is None and template is None and not batch.tags and len(parts) == len(names):
-            missing: Sequence[SeriesSchema] = _new_series_of_all(names, batch.key[2])
-        else:
-            missing = [w or new_series(n, c.type, batch.tags) for n, c, s, w in parts if s is None and c is not None]
+        missing = [w or new_series(n, c.type, batch.tags) for n, c, s, w in parts if s is None and c is not None]
         own = tuple(n if s is None else s.measurement for n, _, s, _ in parts)
         _check_duplicates(own, names)
         written = tuple(column for column in columns if column is not None)
         creates = self._creates(path, missing, aligned)
         lost = points_of([c for c, f in zip(batch.columns.values(), columns, strict=True) if f is None])
         return _Fitted(Tablet(path, own, batch.times, written, aligned), creates, lost, misfits)
+
+    def _of_new_device(self, batch: _Batch, path: str) -> _Fitted:
+        """Return the tablet of a batch that creates its device, of series with their types' defaults."""
+        _, names, types, asked = batch.key
+        creates = self._creates(path, _new_series_of_all(names, types), bool(asked))
+        return _Fitted(Tablet(path, names, batch.times, tuple(batch.columns.values()), bool(asked)), creates)
 
     def _remember_shape(self, batch: _Batch, tablet: Tablet) -> None:
         """Cache the tablet's shape if its columns are those of the batch. All its series must exist."""

@@ -22,6 +22,8 @@ from saros_storage.base.errors import UserMistake
 
 _PLAIN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(e\d+)?", re.IGNORECASE)
+#: A path whose nodes are plain identifiers that begin with a letter or `_`: it is canonical.
+_PLAIN_PATH = re.compile(r"root(?:\.[^\W\d]\w*)*")
 _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 #: Maximum length of a path: far longer than any real one, short enough that a malicious text is cheap to refuse.
 PATH_CHARACTERS_MAX = 8_192
@@ -87,6 +89,8 @@ def check_length(text: str) -> None:
 
 def _split(text: str) -> tuple[str, ...]:
     check_path(text)
+    if _PLAIN_PATH.fullmatch(text):
+        return tuple(text.split("."))
     nodes: list[str] = []
     position = 0
     while True:

@@ -141,7 +141,8 @@ def encode_change(change: SchemaChange) -> bytes:
     elif isinstance(change, DeleteSeries):
         words.append(change.pattern)
     elif isinstance(change, CreateSeries):
-        device, aligned, more = _json(change.device), _json(change.aligned), ",true" * change.if_missing
+        device, more = _json(change.device), ",true" * change.if_missing
+        aligned = "true" if change.aligned else "false"
         return f'["CreateSeries",{device},{aligned},{_series_text(change.series)}{more}]'.encode()
     elif isinstance(change, AlterType):
         words += [change.device, change.measurement, int(change.type), int(change.encoding)]
