@@ -48,7 +48,7 @@ ALLOWED = {
     "spark": 0,
     "storage": 16,
     "sync": 0,
-    "tests": 563,
+    "tests": 487,
     "wire": 5,
 }
 
@@ -109,7 +109,7 @@ REFERRING = {
     "spark": 0,
     "storage": 2,
     "sync": 0,
-    "tests": 34,
+    "tests": 28,
     "wire": 3,
 }
 

@@ -1,18 +1,18 @@
-"""How two slots move from one group to another while they are written and read: `docs/protocol/expansion.md`, a model.
+"""A model of the move of two slots between groups during writes and reads (`docs/protocol/expansion.md`).
 
     old group    nodes 1, 2        its log: writes, FENCE          slot a: one point, written and deleted
-    new group    nodes 4, 1        its log: OPEN, writes           slot b: moves along, holds nothing
+    new group    nodes 4, 1        its log: OPEN, writes           slot b: moves along, is empty
     meta group     PREPARE, GROUP_READY, GO, FENCED, LOADED(slot, node), DONE(slot), CHANGE_DONE; or ABORT, GIVE_UP
 
-What Raft promises is taken for granted: a group's log is one list, of which a member has applied a first part (old
-group); a write is acknowledged when it is in the log, and a strong read waits until all of the log is applied there.
-Who drives the change has no memory: each of its steps may come at any time after what it needs, and again.
+Raft's guarantees are assumed: a group's log is one list, of which a member has applied a prefix (old group); a write is
+acknowledged when it is in the log, and a strong read waits until the whole log is applied there. The driver of the
+change is stateless: each of its steps may happen at any time after its preconditions, and repeatedly.
 
-Faults: one crash of a node (what is staged goes, its leases end, it applies its log anew), or the end of node 4, which
-is given up; a coordinator that learns of nothing for as long as it likes.
+Faults: one crash of a node (staged data is lost, its leases end, it replays its log), or the loss of node 4, which is
+given up; a coordinator that learns of changes arbitrarily late.
 
-One client writes, one reads. `Scope` says how much of all this may happen; `wrong` which rule the protocol does
-without, to see it fail.
+One client writes, one reads. `Scope` limits the number of events; `wrong` names a rule that the protocol omits, to see
+it fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from protocol.explorer import Broken
 
-#: An entry of a group's log: a value that was written (0: a deletion), or one of these.
+#: An entry of a group's log: a written value (0: a deletion), or one of these.
 FENCE, OPEN = "FENCE", "OPEN"
 DELETION = 0
 OLD_MEMBERS = (1, 2)
@@ -35,19 +35,19 @@ Values = tuple[int, ...]
 
 
 class Phase(IntEnum):
-    """The last entry of the meta group that is about the change."""
+    """The last entry of the meta group about the change."""
 
     PREPARE = 0
     GROUP_READY = 1
     GO = 2
-    #: With the place of the fence; from here on the table says that the slots are the new group's.
+    #: With the position of the fence; from here on the table assigns the slots to the new group.
     FENCED = 3
     CHANGE_DONE = 4
     ABORT = 5
 
 
 class Table(IntEnum):
-    """What the coordinator knows of slot a."""
+    """The coordinator's knowledge of slot a."""
 
     OLD = 0
     MIGRATING = 1
@@ -55,60 +55,60 @@ class Table(IntEnum):
 
 
 class Copy(NamedTuple):
-    """What a member of the new group has of slot a's past."""
+    """A new member's copy of slot a's earlier data."""
 
-    #: The old group's values so far; staged ones show to nobody and go with a crash.
+    #: The copied values of the old group; staged ones are invisible, and lost in a crash.
     values: Values = ()
-    #: 0: nothing, 1: some files are staged, 2: all are, 3: installed by one rename, durable.
+    #: 0: nothing, 1: some files are staged, 2: all files are, 3: installed by one rename, durable.
     state: int = 0
 
 
 class Read(NamedTuple):
-    """A read of slot a under way."""
+    """A read of slot a in progress."""
 
-    #: The history's length when it began: an older value is too old.
+    #: The length of the history when it began; older values are stale.
     since: int
-    #: Which member of the old group keeps what it read until the read is over; None: nobody yet.
+    #: The member of the old group that pins the data until the read is over; None: no member yet.
     pinned: int | None
     values: Values = ()
-    #: What was read of the new group, if that came first.
+    #: The values read from the new group, if it was read first.
     newer: Values | None = None
 
 
 class State(NamedTuple):
-    """See the module."""
+    """A state of the model."""
 
     phase: Phase = Phase.PREPARE
     #: Slots that are DONE.
     done: tuple[bool, bool] = (False, False)
     table: Table = Table.OLD
     old: Log = ()
-    #: How much of the old group's log its members have applied.
+    #: The number of entries of the old group's log that its members have applied.
     applied: tuple[int, int] = (0, 0)
-    #: Members of the old group that have carried out DROP(a).
+    #: Members of the old group that have done DROP(a).
     dropped: tuple[bool, bool] = (False, False)
     new: Log = ()
     members: tuple[int, ...] = (JOINER, 1)
     copies: tuple[Copy, ...] = (Copy(), Copy())
-    #: LOADED(slot, node); as often as it was said, if that counts.
+    #: LOADED(slot, node); with repetitions, if they count.
     loaded: tuple[tuple[str, int], ...] = ()
-    #: (who pulls, at whom): what the latter keeps for the former.
+    #: (puller, source): the source keeps data for the puller.
     leases: tuple[tuple[int, int], ...] = ()
     read: Read | None = None
-    #: All writes that were acknowledged, in order.
+    #: All acknowledged writes, in order.
     history: Values = ()
     crashed: bool = False
-    #: Node 4 will never come back.
+    #: Node 4 is permanently lost.
     is_lost: bool = False
 
     @property
     def fence(self) -> int | None:
-        """The place behind the FENCE, if there is one; a second one has no effect."""
+        """The position after the FENCE, if any; a second FENCE has no effect."""
         return self.old.index(FENCE) + 1 if FENCE in self.old else None
 
 
 class Scope(NamedTuple):
-    """How much may happen."""
+    """The limits of events."""
 
     writes: int = 1
     reads: bool = False
@@ -116,16 +116,16 @@ class Scope(NamedTuple):
 
 
 class Expansion:
-    """The protocol, without one of its rules if `wrong` names it."""
+    """The protocol, without the rule that `wrong` names."""
 
     def __init__(self, scope: Scope, wrong: str | None = None) -> None:
         self.scope = scope
         self.wrong = wrong
 
-    # ------------------------------------------------------------------ what must hold
+    # ------------------------------------------------------------------ invariants
 
     def check(self, state: State) -> None:
-        """Raise Broken if a state must not be."""
+        """Raise Broken if a state violates an invariant."""
         if self._old_takes(state) and OPEN in state.new:
             raise Broken("I2: two groups take writes of a slot")
         if any(state.dropped) and not self._have_all(state, durable=True):
@@ -139,7 +139,7 @@ class Expansion:
             raise Broken("I8: members of the new group have different pasts")
 
     def is_over(self, state: State) -> bool:
-        """Whether the change has ended, and nothing is left of it."""
+        """Return whether the change has ended and nothing is left of it."""
         if state.phase is Phase.ABORT:
             return True
         return state.phase is Phase.CHANGE_DONE and all(state.dropped) and not state.leases
@@ -151,10 +151,10 @@ class Expansion:
         past = _values(state.old)
         return all(c.values == past and (c.state == 3 or not durable) for c in state.copies)
 
-    # ------------------------------------------------------------------ what may happen
+    # ------------------------------------------------------------------ steps
 
     def steps(self, state: State) -> Iterator[tuple[str, State]]:
-        """(name, state afterwards). Raises Broken."""
+        """Yield (name, next state) of all possible steps. Raises Broken."""
         yield from self._drive(state)
         yield from self._move(state)
         yield from self._serve(state)
@@ -212,7 +212,7 @@ class Expansion:
             return {node for _, node in state.loaded} >= set(state.members)
         return all((slot, node) in state.loaded for node in state.members)
 
-    # ------------------------------------------------------------------ data on its way
+    # ------------------------------------------------------------------ data in transit
 
     def _move(self, state: State) -> Iterator[tuple[str, State]]:
         if OPEN in state.new:
@@ -233,7 +233,7 @@ class Expansion:
     def _load(self, state: State, place: int, node: int) -> Iterator[tuple[str, State]]:
         copy = state.copies[place]
         source = next((at for who, at in state.leases if who == node), None)
-        if copy.state in (0, 1) and source is None:  # what is staged of a lease that ended does not count
+        if copy.state in (0, 1) and source is None:  # files staged under an ended lease do not count
             for at, held in enumerate(OLD_MEMBERS):
                 if not state.dropped[at] and self._may_pull(state, at):
                     leases, copies = _sorted(*state.leases, (node, held)), _put(state.copies, place, Copy())
@@ -253,7 +253,7 @@ class Expansion:
             yield f"LOADED(a, {node})", state._replace(loaded=_sorted(*state.loaded, ("a", node)))
 
     def _may_pull(self, state: State, at: int) -> bool:
-        """I4: only of a member that has applied the fence, and so all that was acknowledged before it."""
+        """I4: pull only from a member that has applied the fence, and so all writes acknowledged before it."""
         fence = state.fence
         if self.wrong == "M-A":
             return True
@@ -285,7 +285,7 @@ class Expansion:
         elif OPEN in state.new:
             after = state._replace(new=(*state.new, value), history=history)
             if value == DELETION and self.wrong == "M-D":
-                # It takes what is there, and leaves nothing that could hide what comes later.
+                # It deletes existing data, and leaves no tombstone that could hide later data.
                 copies = tuple(Copy((), c.state) if c.state == 3 else c for c in state.copies)
                 after = after._replace(new=(OPEN,), copies=copies)
             yield f"the client {what} (new group)", after
@@ -306,7 +306,7 @@ class Expansion:
                 yield "the read begins anew", over
 
     def _read_old(self, state: State, read: Read, over: State) -> Iterator[tuple[str, State]]:
-        """ReadIndex: all of the log is applied where it is read; a fence that is applied refuses."""
+        """ReadIndex: read where the whole log is applied; an applied fence refuses the read."""
         for place, node in enumerate(OLD_MEMBERS):
             is_current = state.applied[place] == len(state.old) or self.wrong == "F-3"
             log = state.old[: state.applied[place]]
@@ -316,7 +316,7 @@ class Expansion:
                 yield f"node {node} is read (old group)", over
 
     def _read_both(self, state: State, read: Read, over: State) -> Iterator[tuple[str, State]]:
-        """The old group's member keeps what it showed until the read is over; then the new group's newer values."""
+        """Pin the old group's data until the read is over; then read the new group's newer values."""
         if self.wrong == "M-F" and read.newer is None:
             yield "the new group is read", state._replace(read=read._replace(newer=_values(state.new)))
             return
@@ -340,9 +340,9 @@ class Expansion:
         yield "the new group is read", over
 
     def _answer(self, state: State, read: Read, old: Values, new: Values, *, visible: Values) -> None:
-        """What a read comes to; `visible`: what the member of the new group shows of the past by itself."""
+        """Check the result of a read; `visible` are the earlier values that the new group's member already shows."""
         if self.wrong == "M-C" and state.table is Table.NEW:
-            found = [*new, *old]  # what came last counts as newest
+            found = [*new, *old]  # the last arrival counts as newest
         elif self.wrong == "M-G":
             found = [*old, *visible, *new]  # as if the new group's files were all newer
         else:
@@ -389,7 +389,7 @@ class Expansion:
         )
 
     def _after_crash(self, copy: Copy) -> Copy:
-        """What is durable; who takes a state that it cannot read for complete believes to have all (M-K)."""
+        """Return the durable part; a node that takes an unreadable state for complete believes to have all (M-K)."""
         if self.wrong == "M-K":
             return Copy(copy.values if copy.state == 3 else (), 3)
         return copy if copy.state == 3 else Copy()

@@ -1,10 +1,9 @@
-"""All interleavings of a small model: breadth first, so that what is found is found by the shortest way.
+"""All interleavings of a small model, breadth first, so that a violation is found by the shortest path.
 
-    explore(start, steps)      states seen once each, by their hash; the first broken rule, and the way to it
+    explore(start, steps)      each state once, by its hash; the first violated rule, and the path to it
 
-A model is a hashable state and `steps`, which lists what may happen next: (what it is called, the state afterwards), or
-raises `Broken` if what happens must not. What is called over must be within reach of every state: else the protocol can
-get stuck.
+A model is a hashable state and `steps`, which yields the possible next steps as (name, next state), or raises `Broken`
+if a step violates a rule. An end state must be reachable from every state; otherwise the protocol can get stuck.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ Steps = Callable[[S], Iterable[tuple[str, S]]]
 
 
 class Broken(Exception):
-    """A rule that does not hold."""
+    """A rule is violated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explored(Generic[S]):
-    """What came of it; `way` leads to the broken rule."""
+    """The result of an exploration; `way` is the path to the violated rule."""
 
     states: int
     broken: str | None = None
     way: tuple[str, ...] = ()
-    #: By name of the step: how often it was taken.
+    #: By name of a step: the number of times that it was taken.
     taken: tuple[tuple[str, int], ...] = ()
 
     def told(self) -> str:
-        """For who has to understand it."""
+        """Return a readable report."""
         return "\n".join([f"{self.broken}, after", *(f"  {step}" for step in self.way)])
 
 
 def explore(start: S, steps: Steps[S], check: Callable[[S], None], is_over: Callable[[S], bool]) -> Explored[S]:
-    """Look at every state that can come about. `check` raises Broken."""
+    """Check every reachable state. `check` raises Broken."""
     came: dict[S, tuple[S, str] | None] = {start: None}
     before: dict[S, list[S]] = {start: []}
     taken: dict[str, int] = {}
@@ -64,7 +63,7 @@ def explore(start: S, steps: Steps[S], check: Callable[[S], None], is_over: Call
 
 
 def _stuck(before: dict[S, list[S]], is_over: Callable[[S], bool]) -> S | None:
-    """The first state from which no way leads to the end."""
+    """Return the first state from which no end state is reachable, or None."""
     reaching = {state for state in before if is_over(state)}
     waiting = deque(reaching)
     while waiting:

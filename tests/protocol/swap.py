@@ -1,15 +1,15 @@
-"""How a group swaps a member for another, {1, 2, 3} for {1, 2, 4}, while leaders change: Raft's part of an expansion.
+"""A model of a group that replaces a member, {1, 2, 3} by {1, 2, 4}, during leader changes: Raft in an expansion.
 
-    node      term, log, commit; who leads also knows how much of its log each other node has (`match`)
-    step      an election, one entry sent (and what contradicts it cut off), a commit; each at once or not at all
+    node      term, log, commit; a leader also knows how much of its log each other node has (`match`)
+    step      an election, one entry sent (conflicting entries are truncated), a commit; each is atomic
 
-What is right: the membership is what the node's own log says, committed or not; JOINT needs a majority of the old and
-of the new members, NEW (once JOINT is committed) of the new ones; a leader changes members only once an entry of its
-own term is committed, and counts no entries of earlier terms.
+The correct protocol: a node uses the last membership in its log, committed or not; JOINT needs majorities of the old
+and of the new members, NEW (after JOINT is committed) of the new ones; a leader changes members only after an entry of
+its own term is committed, and counts no entries of earlier terms.
 
-What is wrong, by `wrong`: "thesis" is the method of the thesis. PRE adds node 4 as it is received; once that is done,
-the meta group's END takes node 3 away from each node as it hears of it, whatever is in its log. Done is PRE when it is
-committed, or, in "C2", when more than half have it. The other two leave JOINT out, or do not wait for it.
+The wrong ones, by `wrong`: "thesis" is the method of the thesis. PRE adds node 4 when it is received; once PRE is done,
+the meta group's END removes node 3 on each node that hears of it, regardless of its log. PRE is done when it is
+committed or, in "C2", when more than half of the nodes have it. The other two omit JOINT, or do not wait for it.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from protocol.explorer import Broken
 
 NODES = (1, 2, 3, 4)
 OLD, NEW, BOTH = (1, 2, 3), (1, 2, 4), (1, 2, 3, 4)
-#: (term, what it is)
+#: (term, kind)
 Log = tuple[tuple[int, str], ...]
 
 
 class Node(NamedTuple):
-    """What a node has; `match` and `commit` are of who leads its term."""
+    """The state of a node; `match` and `commit` are those of a leader."""
 
     term: int = 1
     log: Log = ()
     match: tuple[int, ...] = ()
-    #: How many entries it knows to be committed, as the leader of its term.
+    #: The number of entries that it knows to be committed, as the leader of its term.
     commit: int = 0
-    #: Has heard of the meta group's END.
+    #: Whether it knows of the meta group's END.
     ended: bool = False
 
 
 class State(NamedTuple):
-    """All nodes, and what was promised."""
+    """The state of all nodes, with all elections and commits."""
 
     nodes: tuple[Node, ...]
-    #: Who was elected in each term, from term 1 on.
+    #: The leader of each term, from term 1 on.
     leaders: tuple[int, ...]
-    #: What was ever committed, by anybody.
+    #: All entries committed by any node.
     committed: Log = ()
-    #: The meta group has END.
+    #: Whether the meta group has END.
     ended: bool = False
 
     def of(self, node: int) -> Node:
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
 
 class Swap:
-    """See the module."""
+    """The model, with the method that `wrong` names."""
 
     def __init__(self, terms: int = 3, writes: int = 1, wrong: str | None = None) -> None:
         self.terms = terms
@@ -65,14 +65,14 @@ class Swap:
         self._is_thesis = wrong in ("thesis", "C2")
 
     def start(self) -> State:
-        """Node 1 leads term 1."""
+        """Return the initial state: node 1 leads term 1."""
         return State((Node(match=(0, 0, 0, 0)), Node(), Node(), Node()), (1,))
 
     def check(self, state: State) -> None:
-        """All is checked as it happens."""
+        """Do nothing: the steps check the rules."""
 
     def is_over(self, state: State) -> bool:
-        """Safety only: elections may go on for ever."""
+        """Return True: only safety is checked, since elections may continue forever."""
         return True
 
     # ------------------------------------------------------------------ members
@@ -88,10 +88,10 @@ class Swap:
             return (NEW,)
         return (OLD, NEW) if "JOINT" in kinds else (OLD,)
 
-    # ------------------------------------------------------------------ what may happen
+    # ------------------------------------------------------------------ steps
 
     def steps(self, state: State) -> Iterator[tuple[str, State]]:
-        """(name, state afterwards). Raises Broken."""
+        """Yield (name, next state) of all possible steps. Raises Broken."""
         for number in NODES:
             node = state.of(number)
             yield from self._elect(state, number, node)
@@ -165,7 +165,7 @@ class Swap:
             yield "NEW"
 
     def _send(self, state: State, number: int, node: Node) -> Iterator[tuple[str, State]]:
-        """All of the log at once; what contradicts it goes."""
+        """Send the whole log at once; conflicting entries are truncated."""
         for other in NODES:
             found = state.of(other)
             known = node.match[other - 1]

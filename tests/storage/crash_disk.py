@@ -1,23 +1,23 @@
-"""A disk in memory that remembers what was fsynced, and what it may look like after a crash at any operation.
+"""A disk in memory that tracks fsynced data, and enumerates its possible states after a crash at any operation.
 
-The state is that of `disk_model`. After each operation a `Picture` of it is kept. Its `crashes` are the disks that a
+The state is that of `disk_model`. After each operation a `Picture` of it is kept, whose `crashes` are the disks that a
 restart may find:
 
-    process   only the process died: all is there as it was, and what was not fsynced still is not
-    all       the power failed, and everything had reached the disk
-    none      nothing had that was not fsynced
-    torn      the first bytes of what was not fsynced had, and what was reserved
-    zeros     files have their new sizes, but zeros where the data was not fsynced
-    blocks    some of the blocks that were not fsynced had reached the disk: all sets of few blocks; of many each one
-              alone, all but each one, and some sets by chance
+    process   only the process crashed: nothing is lost, and unsynced data remains unsynced
+    all       the power failed after everything had reached the disk
+    none      no unsynced data had reached the disk
+    torn      the first unsynced bytes, and reserved space, had reached it
+    zeros     files have their new sizes, with zeros in place of unsynced data
+    blocks    some of the unsynced blocks had reached the disk: all sets of few blocks; of many blocks each single one,
+              all but each one, and some random sets
 
-Each but the first with every first part of the names that were given or taken since their folder was fsynced, and with
-all but one of them.
+Each except the first is combined with every prefix of the changes of names since their folder was fsynced, and with all
+changes except one.
 
-The `fails_at`th operation fails, as a disk or a full one does: a write lets half of the bytes through, and what a
-failed sync should have made durable never will be.
+The `fails_at`th operation fails like a bad or full disk: a write stores half of its bytes, and the data of a failed
+sync never becomes durable.
 
-Operations of several threads come one after the other.
+Operations of several threads are serialized.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from itertools import chain, combinations
 
 from disk_model import DiskModel, Folder, Inode, Node
 
-#: A tail of zeros is as good as a longer one; this is more than a segment of the tests is filled to.
+#: The longest tail of zeros; a longer one would behave the same, since segments of the tests are shorter.
 _ZEROS_MAX = 600
 _TEARS = (0.0, 0.15, 0.35, 0.55, 0.8, 1.0)
-#: Smaller than any disk's, so that the small files of tests have many.
+#: Smaller than any disk's, so that the small files of tests have many blocks.
 BLOCK_BYTES = 64
-#: All sets of so many blocks are tried, and so many sets of more blocks.
+#: All sets of up to this many blocks are tried, and this many sets of more blocks.
 _BLOCKS_MAX = 4
 _SETS = 8
 
 
 @dataclass(slots=True)
 class Picture:
-    """The disk after an operation, and what the test knew then."""
+    """The disk after an operation, with the test's note at that moment."""
 
     operation: str
     disk: DiskModel
@@ -53,7 +53,7 @@ class Picture:
     def crashes(
         self, block_bytes: int = BLOCK_BYTES, tears: Sequence[float] = _TEARS
     ) -> Iterator[tuple[str, CrashDisk]]:
-        """What a restart may find, and how it came to be so; the same only once."""
+        """Yield the disks that a restart may find, each once, with the kind of crash."""
         yield "process", CrashDisk(self)
         seen = set()
         for lost in self._lost_moves():
@@ -103,7 +103,7 @@ def _with_blocks(inodes: dict[str, Inode], block_bytes: int) -> Iterator[tuple[s
 
 
 def _sets(count: int) -> list[tuple[int, ...]]:
-    """Which of some blocks reached the disk."""
+    """Return the sets of blocks that reached the disk."""
     every = range(count)
     if count <= _BLOCKS_MAX:
         return [kept for size in every for kept in combinations(every, size + 1)]
@@ -113,7 +113,7 @@ def _sets(count: int) -> list[tuple[int, ...]]:
 
 
 class CrashFile:
-    """See `saros_storage.io.disk.File`."""
+    """A file of a crash disk: implements `saros_storage.io.disk.File`."""
 
     def __init__(self, disk: CrashDisk, path: str, inode: Inode) -> None:
         self._disk = disk
@@ -138,7 +138,7 @@ class CrashFile:
     def sync(self) -> None:
         with self._disk.operation("sync", f"sync {self._path}") as failure:
             if failure:
-                self._inode.dirty = ()  # what a failed fsync leaves may count as clean
+                self._inode.dirty = ()  # the kernel may mark pages clean after a failed fsync
             self._inode.sync()
             self._disk.syncs += 1
 
@@ -147,25 +147,25 @@ class CrashFile:
 
 
 class CrashDisk(DiskModel):
-    """See the module: implements `saros_storage.io.disk.Disk`."""
+    """A disk that keeps pictures and can fail: implements `saros_storage.io.disk.Disk`."""
 
     def __init__(self, picture: Picture | None = None) -> None:
         super().__init__()
         if picture is not None:
             self.become_copy(picture.disk)
         self._lock = threading.Lock()
-        #: Whether pictures are taken, and of what; what the test adds to each.
+        #: The pictures taken after operations, with the test's notes.
         self.pictures: list[Picture] = []
         self.keeps_pictures = False
         self.note: Callable[[], object] = lambda: None
         self.syncs = 0
         self.operations = 0
-        #: The number of the operation that fails, and how; how many after it do, too; or whether every write does,
-        #: since the disk is full.
+        #: The number of the failing operation and its errno; the number of failures after it; whether all writes fail
+        #: because the disk is full.
         self.fails_at: tuple[int, int] | None = None
         self.fails_for = 1
         self.is_full = False
-        #: What the operations that failed were.
+        #: The failed operations.
         self.failed: list[str] = []
 
     @staticmethod
@@ -173,25 +173,25 @@ class CrashDisk(DiskModel):
         return CrashDisk().put(files, folders)
 
     def place(self, path: str, data: bytes) -> None:
-        """A file that somebody else made, durable; no operation of the store's."""
+        """Add a durable file, as if another process had made it."""
         with self._lock:
             self.put({path: data})
 
     def after_power_cut(self) -> CrashDisk:
-        """What was fsynced, and nothing else."""
+        """Return the disk with only its fsynced data."""
         durable = self.durable()
         files = {path: node.synced for path, node in durable.items() if isinstance(node, Inode)}
         return CrashDisk.of(files, frozenset(durable.keys() - files.keys()))
 
     def picture(self) -> Picture:
-        """The disk as it is."""
+        """Return a picture of the disk."""
         return Picture("now", DiskModel().become_copy(self), self.note())
 
     # ------------------------------------------------------------------ operations
 
     @contextmanager
     def operation(self, kind: str, text: str) -> Iterator[int]:
-        """Carry out an operation, or half of it if there is an errno with which it fails."""
+        """Run an operation, or half of it if it has to fail with an errno."""
         with self._lock:
             failure = self._failure_of(kind)
             yield failure

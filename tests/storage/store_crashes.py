@@ -1,13 +1,13 @@
-"""A store on a crash disk: told operations, cut off anywhere, opened again, compared with what was acknowledged.
+"""A store on a crash disk: operations are cut off anywhere, and the reopened store is compared with allowed states.
 
-    tell      runs operations on a disk that takes pictures; with each picture goes a `Note` of what a restart may find
-    judge     opens what a crash leaves: the store must hold one of the states that the note allows, whole and in order
-    enumerate_crashes      both, and once more on what the first crash left while the store is opened and goes on
-    enumerate_kills        the process is killed, the next one relies on what it finds, and then the power fails
-    enumerate_failures     the nth operation on the disk fails, for every n
+    tell      runs operations on a disk that takes pictures, each with a `Note` of the states that a restart may find
+    judge     opens the disk after a crash: the store must be in one of the states that the note allows
+    enumerate_crashes      both, and once more on disks after the first crash while the store is opened and continues
+    enumerate_kills        the process is killed, the next one relies on the disk's content, and then the power fails
+    enumerate_failures     the nth disk operation fails, for every n
 
-The states between what was acknowledged last and what was begun last are allowed. After a power cut in durability `os`
-those since the last flush are, too.
+The states from the last acknowledged to the last begun operation are allowed. After a power cut with durability `os`,
+so are those since the last flush.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from saros_storage.folder.layout import NODE_FILE
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.folder_check import check_folder
 
-#: Less than a record of most batches here, and more than a page of a file.
+#: Smaller than the record of most batches here, and larger than a page of a file.
 BLOCK_BYTES = 256
 TEARS = (0.0, 0.5)
 
 
 @dataclass(frozen=True)
 class Note:
-    """What a restart may find: after a power cut any of the states, else those from `acknowledged` on."""
+    """The states that a restart may find: after a power cut any of them, otherwise those from `acknowledged` on."""
 
     states: tuple[State, ...]
     acknowledged: int = 0
@@ -43,7 +43,7 @@ class Note:
 
 
 class Teller:
-    """Runs operations, and knows what must have survived at any moment."""
+    """Runs operations, and tracks the states that must survive at each moment."""
 
     def __init__(self, disk: CrashDisk, options: StoreOptions, before: Note) -> None:
         self._disk = disk
@@ -51,9 +51,9 @@ class Teller:
         self._note = before
         disk.note = lambda: self._note
         self.store = open_store(disk, options)
-        #: What the store has, if it keeps its word.
+        #: The expected state of the store.
         self.state = read_store(self.store)
-        #: Whether an operation failed in such a way that nothing may be acknowledged any more.
+        #: Whether an operation failed such that no further one may be acknowledged.
         self.is_over = False
         self._note = Note((self.state,))
 
@@ -62,7 +62,7 @@ class Teller:
         return self._note
 
     def tell(self, operation: Operation) -> bool:
-        """False: it failed."""
+        """Run an operation; return whether it succeeded."""
         states = [self.state]
         for change in operation.changes:
             states.append(change(states[-1]))
@@ -84,7 +84,7 @@ class Teller:
         return True
 
     def _take_back(self, before: Note, states: Sequence[State], error: StorageError) -> None:
-        """Entries of the operation that came before the one that was refused have taken effect, and stay."""
+        """Handle a refused entry: earlier entries of the operation have taken effect, and remain."""
         self._note = before
         found = self._found_after(states, error)
         if found != self.state:
@@ -92,7 +92,7 @@ class Teller:
             self._settle(found, is_durable=self._is_synced)
 
     def _fail(self, operation: Operation, before: Note, states: Sequence[State], error: StorageError) -> None:
-        """Whether it is done, the next start tells, if the log failed in it; later ones are not done."""
+        """Handle a failed log: the next start shows whether the operation took effect; later ones did not."""
         if self.is_over or not operation.changes:
             self._note = before
         elif self.store._log.failure is None and operation.may_be_refused:
@@ -106,7 +106,7 @@ class Teller:
                 self._note = Note(tuple(states[states.index(self.state) :]))
 
     def _found_after(self, states: Sequence[State], error: StorageError) -> State:
-        """What the store shows after an operation that failed: entries of it that came before stay."""
+        """Return the store's state after a failed operation, whose earlier entries remain."""
         found = read_store(self.store)
         if found not in states:
             raise Wrong(f"{error!r} left {found}, which is none of {states}") from error
@@ -127,7 +127,7 @@ class Teller:
 
 
 def judge(disk: CrashDisk, how: str, note: Note, options: StoreOptions, context: object) -> State:
-    """What the store holds that a crash left. Raises Wrong."""
+    """Return the state of the store after a crash. Raises Wrong if the note does not allow it."""
     _verify(disk, how, context)
     try:
         store = open_store(disk, replace(options, compaction=False))
@@ -163,10 +163,10 @@ def _verify(disk: CrashDisk, how: str, context: object) -> None:
 
 @dataclass
 class Figures:
-    """How much was looked at; they add up."""
+    """The numbers of checked disks; they can be added."""
 
     operations: int = 0
-    #: Disks after a crash, those that differ, and what was found behind a second crash.
+    #: Disks after a crash, distinct ones, and those after a second crash.
     crashes: int = 0
     different: int = 0
     second: int = 0
@@ -177,7 +177,7 @@ class Figures:
 def tell_all(
     disk: CrashDisk, options: StoreOptions, operations: Sequence[Operation], before: Note
 ) -> Iterator[tuple[Picture, Note]]:
-    """The pictures of a story, and what each allows."""
+    """Yield the pictures of a story with their notes."""
     disk.keeps_pictures = True
     teller = Teller(disk, options, before)
     for operation in operations:
@@ -191,18 +191,18 @@ def tell_all(
 
 
 class Crashes:
-    """Looks at each different disk once."""
+    """Checks each distinct disk once."""
 
     def __init__(self, options: StoreOptions, figures: Figures, *, one_of: int = 1) -> None:
         self._options = options
         self._figures = figures
-        #: Of the disks one of so many is looked at.
+        #: One in this many disks is checked.
         self._one_of = one_of
-        #: What was found on a disk.
+        #: The state found on each disk.
         self._found: dict[object, State] = {}
 
     def look(self, pictures: Iterator[tuple[Picture, Note]]) -> Iterator[tuple[Picture, Note]]:
-        """Judge all that the pictures may be after a crash; those that were not seen before, as pictures again."""
+        """Judge all disks of the pictures after a crash; yield new ones as pictures."""
         for picture, note in pictures:
             self._figures.kinds.add(picture.operation.split(" ")[0])
             for how, disk in picture.crashes(BLOCK_BYTES, TEARS):
@@ -233,9 +233,9 @@ def enumerate_crashes(
     one_of: int = 1,
     chance: Random | None = None,
 ) -> Figures:
-    """Crashes at each operation on the disk; `again` of what they leave go on with `after` and crash once more.
+    """Crash at each disk operation; `again` of the resulting disks continue with `after` and crash once more.
 
-    One of so many crashes is looked at.
+    One in `one_of` crashes is checked.
     """
     figures = Figures(operations=len(operations))
     crashes = Crashes(options, figures, one_of=one_of)
@@ -257,10 +257,10 @@ def enumerate_kills(
     one_of: int = 1,
     start: int = 0,
 ) -> Figures:
-    """Kills when a file was renamed; the next process goes on with `after`, and all that is not durable goes.
+    """Kill the process when a file was renamed; the next one continues with `after`, then the power fails.
 
-    That is looked at when more has become durable, which may be that something is gone. One of so many kills, from the
-    `start`th on. `second` counts the power cuts that differ.
+    The disk is checked whenever more has become durable, including deletions. One in `one_of` kills, from the `start`th
+    on. `second` counts distinct power cuts.
     """
     figures = Figures(operations=len(operations))
     told = tell_all(CrashDisk(), options, operations, Note((State(),)))
@@ -292,7 +292,7 @@ def enumerate_failures(
     step: int = 1,
     start: int = 0,
 ) -> Figures:
-    """The nth operation on the disk, and `failing - 1` after it, fail with an errno; for every `step`th n."""
+    """Let the nth disk operation, and `failing - 1` after it, fail with an errno, for every `step`th n."""
     figures = Figures(operations=len(operations))
     place = start
     while _fail_at(operations, place, number, options, failing, figures):
@@ -304,7 +304,7 @@ def enumerate_failures(
 def _fail_at(
     operations: Sequence[Operation], place: int, number: int, options: StoreOptions, failing: int, figures: Figures
 ) -> bool:
-    """False: the story has no such operation."""
+    """Let one operation fail; return False if the story has no such operation."""
     disk = CrashDisk()
     disk.fails_at, disk.fails_for = (place, number), failing
     note = _promised(disk, operations, options)
@@ -316,7 +316,7 @@ def _fail_at(
 
 
 def _promised(disk: CrashDisk, operations: Sequence[Operation], options: StoreOptions) -> Note:
-    """What must have survived a story on a disk that fails: nothing, if it failed before the store was open."""
+    """Return the note of a story on a failing disk: nothing must survive if it failed before the store was open."""
     nothing = Note((State(),))
     try:
         teller = Teller(disk, options, nothing)

@@ -1,11 +1,11 @@
-"""What a store must hold, as plain dictionaries, and operations that change both.
+"""A model of a store as plain dictionaries, and operations that change both.
 
-    Operation        run(store): carries it out          changes: what it makes of the dictionaries, step by step
+    Operation        run(store): runs it on a store      changes: its changes of the dictionaries, step by step
     write_rows, delete_points, ..., load, keep_from      make one; a new operation is one more function here
 
-What is expired is gone from the dictionaries. The clock of these stores stands still, about (`NOW_MS`).
+The dictionaries do not have expired points. The clock of these stores stands nearly still (`NOW_MS`).
 
-A power cut may leave any first part of an operation's changes, but what was acknowledged all of it.
+After a power cut, any prefix of an operation's changes may remain, and all changes of acknowledged operations.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from saros_storage.schema import (
 from saros_storage.store import Store
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
-#: As which series are created.
+#: Types with which series are created.
 TYPES = {
     "x": DataType.INT64,
     "y": DataType.DOUBLE,
@@ -73,13 +73,13 @@ class Device:
 
 @dataclass(frozen=True)
 class State:
-    """All that a store has."""
+    """The content of a store."""
 
     databases: frozenset[str] = frozenset()
     devices: Mapping[str, Device] = field(default_factory=dict)
-    #: The first time that is kept, by pattern of a TTL.
+    #: The first kept time, by pattern of a TTL.
     limits: Mapping[str, int] = field(default_factory=dict)
-    #: Of series whose type was changed: the types that they had, and the one that they have.
+    #: For series whose type was changed: their earlier types, and the current one.
     types: Mapping[tuple[str, str], tuple[DataType, ...]] = field(default_factory=dict)
 
     def with_device(self, name: str, device: Device | None) -> State:
@@ -90,17 +90,17 @@ class State:
         return replace(self, devices=devices, types=types)
 
     def type(self, device: str, name: str) -> DataType:
-        """As which a series is read and written."""
+        """Return the current type of a series."""
         return self.types.get((device, name), (TYPES[name],))[-1]
 
     def limit(self, device: str) -> int | None:
-        """The first time of a device that is kept; the most precise rule counts."""
+        """Return the first kept time of a device, by the most specific rule; None if there is no rule."""
         nodes = device.split(".")
         prefixes = [".".join(nodes[:count]) + ".**" for count in range(len(nodes) - 1, 0, -1)]
         return next((self.limits[pattern] for pattern in (device, *prefixes) if pattern in self.limits), None)
 
     def kept(self) -> State:
-        """Without what is expired."""
+        """Return the state without expired points."""
         state = self
         for name, device in self.devices.items():
             limit = self.limit(name)
@@ -115,19 +115,19 @@ Change = Callable[[State], State]
 
 @dataclass(frozen=True)
 class Operation:
-    """See the module. Without changes, what the store holds stays the same."""
+    """An operation on a store; without changes, the store's content stays the same."""
 
     name: str
     run: Callable[[Store], None]
     changes: Sequence[Change] = ()
-    #: Whether all that was acknowledged before survives a power cut afterwards, whatever the durability.
+    #: Whether all operations acknowledged before it survive a later power cut, regardless of durability.
     makes_durable: bool = False
-    #: Whether it may be refused because the disk fails, and then is as if it had not been.
+    #: Whether it may be refused because the disk fails, without any effect.
     may_be_refused: bool = False
 
 
 def read_store(store: Store, *, descending: bool = False) -> State:
-    """All that a store has, read with scans."""
+    """Read the content of a store with scans."""
     view = store.view()
     devices = {}
     changed = {}
@@ -162,9 +162,9 @@ def take_points(points: dict[str, dict[int, Scalar]], names: Sequence[str], bloc
 def write_rows(
     device: str, times: Sequence[int], mark: int, names: Sequence[str] = ("x", "y"), *, stale: bool = False
 ) -> Operation:
-    """Rows of one device; series that are missing are created by the same entry.
+    """Write rows of one device; the same entry creates missing series.
 
-    `stale`: with the types that series were created with, by whoever has not heard of others.
+    `stale`: with the original types of the series, as by a client that does not know of changes.
     """
 
     def tablet(type_of: TypeOf) -> Tablet:
@@ -178,7 +178,7 @@ def write_rows(
 
 
 def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
-    """Tablets that are queued one after the other and share one fsync: any first part may survive a power cut."""
+    """Write tablets that are queued one after the other and share an fsync; any prefix may survive a power cut."""
 
     def tablets_of(type_of: TypeOf) -> list[Tablet]:
         return [_tablet(device, times, mark, ("x", "y"), type_of) for device, times, mark in rows]
@@ -204,7 +204,7 @@ def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
 
 
 def _empty(tablet: Tablet) -> Tablet:
-    """Its series, without rows."""
+    """Return the series of a tablet without rows."""
     columns = tuple(column.slice(0, 0) for column in tablet.columns)
     return replace(tablet, times=tablet.times[:0], columns=columns)
 
@@ -218,7 +218,7 @@ def _failure(store: Store, ticket: tuple[int, int]) -> StorageError | None:
 
 
 def delete_points(patterns: Sequence[str], start: int, end: int) -> Operation:
-    """Points in [start, end) of the series that a pattern matches."""
+    """Delete points in [start, end) of the series that a pattern matches."""
     parsed = [parse_pattern(pattern) for pattern in patterns]
 
     def change(state: State) -> State:
@@ -269,7 +269,7 @@ def create_database(database: str) -> Operation:
 
 
 def alter_type(device: str, name: str, type_: DataType) -> Operation:
-    """SET DATA TYPE; the series' points are what they come to. Nothing, if what would have made it has failed."""
+    """Run SET DATA TYPE, which converts the points. No effect if the operation that creates the series failed."""
 
     def run(store: Store) -> None:
         known = store.schema.device(device)
@@ -289,7 +289,7 @@ def alter_type(device: str, name: str, type_: DataType) -> Operation:
 
 
 def as_type(value: Scalar, source: DataType, target: DataType) -> Scalar:
-    """What a value comes to when its series is given another type."""
+    """Convert a value to another type of its series."""
     if source is target:
         return value
     if target is DataType.BLOB:
@@ -311,12 +311,12 @@ def _text_of(value: Scalar) -> str:
 
 
 def flush() -> Operation:
-    """Until the flusher is idle, so that what follows comes after all that it does."""
+    """Flush, and wait until the flusher is idle, so that later operations come after its work."""
     return Operation("flush", lambda store: _flush(store, None), makes_durable=True)
 
 
 def flush_database(database: str) -> Operation:
-    """What others have in memory stays there, and holds the log."""
+    """Flush one database; points of others remain in memory, and keep the log."""
     return Operation(f"flush {database}", lambda store: _flush(store, [database]))
 
 
@@ -329,12 +329,12 @@ def _flush(store: Store, databases: Sequence[str] | None) -> None:
 
 
 def merge() -> Operation:
-    """Compaction of all that can be compacted."""
+    """Compact everything that can be compacted."""
     return Operation("merge", lambda store: store.merge(full=True))
 
 
 def load(*rows: tuple[str, Sequence[int], int]) -> Operation:
-    """LOAD of a file with rows of devices below one database: all of it or nothing."""
+    """LOAD a file with rows of devices below one database, atomically."""
     tablets = [_tablet(device, times, mark, ("x", "y"), _created_as) for device, times, mark in rows]
     path = "foreign/1.tsfile"
 
@@ -371,9 +371,9 @@ def _file_of(tablets: Sequence[Tablet]) -> bytes:
 
 
 def keep_from(pattern: str, limit: int | None) -> Operation:
-    """A TTL that keeps what is not before `limit`; None: it is unset.
+    """Set a TTL that keeps points from `limit` on; None unsets it.
 
-    What is expired may be gone from the disk or not; it is deleted before, so that no other rule shows it again.
+    Expired points may or may not be gone from the disk; they are deleted first, so that no later rule shows them again.
     """
 
     def clear(store: Store) -> None:
@@ -398,7 +398,7 @@ def keep_from(pattern: str, limit: int | None) -> Operation:
 
 
 def capture() -> Operation:
-    """Somebody takes a copy of all files: a store that is made of it holds the same."""
+    """Copy all files; a store opened on the copy must have the same content."""
 
     def run(store: Store) -> None:
         region, shelf = (
@@ -435,7 +435,7 @@ def _with_storage_errors(run: Callable[[], None]) -> None:
 
 
 def expire() -> Operation:
-    """Files of which all is expired leave the disk."""
+    """Delete files whose points have all expired."""
     return Operation("expire", lambda store: store.expire())
 
 
@@ -454,7 +454,7 @@ def _needed(store: Store, device: str, names: Sequence[str]) -> list[SchemaChang
     return changes
 
 
-#: (device, measurement) -> the type of rows that are made.
+#: (device, measurement) -> the type of generated rows.
 TypeOf = Callable[[str, str], DataType]
 
 
@@ -490,7 +490,7 @@ def _writing(make: Callable[[TypeOf], Tablet]) -> Change:
 
 
 def _tablet(device: str, times: Sequence[int], mark: int, names: Sequence[str], type_of: TypeOf) -> Tablet:
-    """Every third value but the first of an aligned device's row is null; values tell time, series and mark."""
+    """Return rows whose values encode time, series and mark; some values of aligned rows are null, never the first."""
     array = np.array(times, np.int64)
     columns = []
     for place, name in enumerate(names):
@@ -506,7 +506,7 @@ def _value(type_: DataType, time: int, mark: int) -> Scalar:
     match type_:
         case DataType.INT64 | DataType.TIMESTAMP:
             return time * 1_000 + mark
-        case DataType.INT32:  # more than a FLOAT can tell apart
+        case DataType.INT32:  # more digits than a FLOAT has
             return time * 100_000 + mark
         case DataType.BLOB:
             return f"{time}/{mark}".encode()

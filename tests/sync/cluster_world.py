@@ -1,13 +1,13 @@
-"""A cluster as receiver in one thread: each node's share on a disk of its own; one log of notes and one schema for all.
+"""A cluster as receiver in one thread: each node has its own disk; one log of notes and one schema are shared.
 
-    nodes      keeper, receiver and ledger as they run, over crash disks; they ask each other through `Places.ask`
-    agreed     notes and schema, which groups keep: nobody loses them here, and a node may not have heard yet
-    change     other nodes are to keep a sender; they do when each of them has what can be had, as a group's leader asks
-               (a group's members), or at once (slots)
-    time       goes on when somebody waits; then all all_replicas take a step, and so may a story (`Places.meanwhile`);
-               who is told of a file that is whole elsewhere fetches it at once
+    nodes      keeper, receiver and ledger as in production, on crash disks; they call each other through `Places.ask`
+    agreed     notes and schema, which groups keep: they are never lost here, but a node may not know them yet
+    change     other nodes become replicas of a sender: when each of them has all available data, checked by a group's
+               leader (members of a group), or at once (slots)
+    time       advances when a task waits; then all replicas take a step, and a story may act (`Places.meanwhile`); a
+               node that is told of a complete file elsewhere fetches it at once
 
-So that a story, a crash at any operation and a failing disk come out the same each time, and need no sleep.
+So stories, crashes at any operation and failing disks are reproducible, and need no sleep.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
 from saros_sync.transport import Answer, BeginReply
 
-#: Longer than old and held rounds are kept.
+#: Longer than the time for which old and held rounds are kept.
 _LONG_SECONDS = 1_000.0
 
 
 class Place:
-    """A node. Implements what its receiver needs of a cluster (`clustered.receiver.Cluster`)."""
+    """A node. Implements the cluster that its receiver needs (`clustered.receiver.Cluster`)."""
 
     def __init__(self, places: Places, node: NodeId, disk: CrashDisk, notes: Notes) -> None:
         self.places = places
@@ -84,7 +84,7 @@ class Place:
             places.ahead_bytes,
         )
 
-    # ------------------------------------------------------------------ what all have agreed on
+    # ------------------------------------------------------------------ agreed notes and schema
 
     @property
     def schema(self) -> SchemaTree:
@@ -136,13 +136,13 @@ class Place:
         return SyncedView(LocalReadView({}, cache, lambda: None), known.owners, round_of)
 
     def state(self) -> State:
-        """What a strong read shows."""
+        """Return the state that a strong read shows."""
         self.wait_notes_visible()
         return replace(read_store(self), databases=frozenset())  # type: ignore[arg-type]
 
 
 class Places:
-    """All nodes; see the module."""
+    """All nodes of the cluster."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Places:
         chores: Executor | None = None,
         ahead_bytes: int = 1,
     ) -> None:
-        """A new cluster, or one that goes on with what it has on its disks and has agreed on."""
+        """Make a new cluster, or one that continues with its disks and agreed notes."""
         self.ahead_bytes = ahead_bytes
         self.clock = CountingClock(NOW_MS * 1_000_000)
         self.chores = chores or InlineExecutor()
@@ -164,20 +164,20 @@ class Places:
         self.schema = schema or SchemaTree()
         self.nodes = [NodeId(number + 1) for number in range(count)]
         self.copies = copies or count
-        #: By sender: who keeps it; those that are not here are kept by the first ones.
+        #: By sender: its replicas; other senders are kept by the first nodes.
         self.kept_by: dict[str, list[NodeId]] = {}
-        #: By sender: who is to keep it next.
+        #: By sender: its next replicas.
         self.next: dict[str, list[NodeId]] = {}
         self.running: dict[NodeId, Place] = {}
-        #: Nodes that are down, as they went down.
+        #: Nodes that are down, in the state in which they stopped.
         self.stopped: dict[NodeId, Place] = {}
-        #: Called with what is under way: "ask", "wait", "put", "schema". May raise what the other side may.
+        #: Called with the current action: "ask", "wait", "put", "schema". May raise the errors of the other side.
         self.meanwhile: Callable[[str], None] = lambda _: None
         for node in self.nodes:
             self.start(node, CrashDisk() if disks is None else disks[node])
 
     def start(self, node: NodeId, disk: CrashDisk, notes: Notes | None = None) -> None:
-        """`notes`: what it has heard; none: all."""
+        """Start a node that knows `notes`, by default all."""
         self.stopped.pop(node, None)
         self.running[node] = Place(self, node, disk, self.notes if notes is None else notes)
 
@@ -197,17 +197,17 @@ class Places:
         return (half,) if after is None else (half, tuple(after))
 
     def change(self, sender: str, nodes: list[NodeId]) -> None:
-        """Others are to keep a sender."""
+        """Begin a change to other replicas of a sender."""
         self.next[sender] = nodes
         self.notes = self.notes.as_of(self.notes.version + 1)
 
     def move(self, sender: str) -> None:
-        """They do from now on, and have what they can get."""
+        """Complete the change: the new replicas have all available data."""
         self.kept_by[sender] = self.next.pop(sender)
         self.notes = self.notes.as_of(self.notes.version + 1)
 
     def end_change(self, sender: str, leader: NodeId) -> bool:
-        """Whether they do, as a node finds; then each of them has what there is. Raises Wrong."""
+        """Complete the change if `leader` finds that each new replica has all data; return whether. Raises Wrong."""
         place, after = self.running[leader], self.next[sender]
         place.wait_notes_visible()
         entry = place.ledger.now.catalog.senders.get(sender)
@@ -219,7 +219,7 @@ class Places:
         return True
 
     def check_moved(self, entry: SenderEntry) -> None:
-        """Who has become a sender's keeper has, whatever becomes of power, all that any node has of its round."""
+        """Check that a sender's new replicas durably have everything that any node has of its round."""
         places = {**self.running, **self.stopped}
         for node in self.members(entry.id):
             lacking = self._lacks(places[node].disk, entry)
@@ -237,14 +237,14 @@ class Places:
         self.meanwhile("ask")
         try:
             answer = place.replica_store.handlers()[name](asker, request)
-            if name == AHEAD:  # its thread may do it at any time from now on
+            if name == AHEAD:  # its thread may do it at any later time
                 place.step()
             return answer
         except (StorageError, OSError) as error:
             raise RemoteError(node, 2000, str(error)) from error
 
     def read(self, asker: NodeId, node: NodeId, name: str, request: bytes, _: float) -> Generator[bytes, None, None]:
-        """A stream, which may end anywhere."""
+        """Yield the parts of a stream, which may end anywhere."""
         place = self._reached(asker, node)
         self.meanwhile("ask")
         try:
@@ -262,7 +262,7 @@ class Places:
         return place
 
     def wait(self, seconds: float) -> None:
-        """Time goes on, and all do what they do by themselves."""
+        """Let time pass, in which all nodes do their background work."""
         self.clock.advance(seconds)
         self.meanwhile("wait")
         for place in list(self.running.values()):
@@ -270,13 +270,13 @@ class Places:
             place.step()
 
     def settle(self) -> None:
-        """All that is to be done has been done."""
+        """Let time pass until all pending work is done."""
         for _ in range(3):
             self.wait(_LONG_SECONDS)
             self.finish()
 
     def check_durable(self, sender: str) -> None:
-        """More than half of those who keep a sender have all of its last round, whatever becomes of power."""
+        """Check that a majority of a sender's replicas durably have its last round."""
         entry, replica_sets = self.catalog.senders[sender], self.replica_sets(sender)
         places = {**self.running, **self.stopped}
         holding = [node for node, place in places.items() if not self._lacks(place.disk, entry)]
@@ -284,11 +284,11 @@ class Places:
             raise Wrong(f"{holding} of nodes {replica_sets} have the last round of {sender} on their disks")
 
     def finish(self) -> None:
-        """What the node does that leads the meta group."""
+        """Do the work of the meta leader."""
         self.running[min(self.running)].receiver.finish()
 
     def check_nothing_left(self, context: str) -> None:
-        """Each node has what it is to keep, all of it as its name says, and nothing else. Raises Wrong."""
+        """Check that each node has exactly the files that it must keep, with the right content. Raises Wrong."""
         for node, place in self.running.items():
             root, senders = f"{FOLDER}/{SYNC}", place.ledger.now.catalog.senders
             kept = {sender for sender in senders if node in self.members(sender)}
@@ -296,7 +296,7 @@ class Places:
             if found != kept:
                 raise Wrong(f"{context}: node {node} keeps {found}, not {kept}")
             for sender in kept:
-                # A power cut may take a resource's name: what it says is then read from the file.
+                # A power cut may lose a resource's name; its content is then read from the file.
                 context_ = f"{context}, node {node}"
                 check_kept(context_, place.disk, f"{root}/{sender}", senders[sender].document, RESOURCE)
             for sender in place.disk.list(f"{root}/{ARRIVING}"):
@@ -308,11 +308,11 @@ class Places:
 
     @property
     def catalog(self) -> Catalog:
-        """As all have agreed."""
+        """Return the agreed schema."""
         return self._ledger.now.catalog
 
     def states(self) -> list[State]:
-        """What each node shows, while all run."""
+        """Return the state that each node shows; all nodes run."""
         return [place.state() for place in self.running.values()] if len(self.running) == len(self.nodes) else []
 
     def line(self, node: NodeId | None = None) -> Line:
@@ -320,7 +320,7 @@ class Places:
 
 
 class Line:
-    """A line to the nodes; it goes to another one if that is down. Implements `Transport`."""
+    """A link to the nodes that switches to another one if a node is down. Implements `Transport`."""
 
     def __init__(self, places: Places, node: NodeId) -> None:
         self.places = places

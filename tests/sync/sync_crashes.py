@@ -1,13 +1,13 @@
-"""A sender or a receiver is cut off at each operation on its disk; then it starts again, and the round ends well.
+"""A sender or a receiver crashes at each disk operation; then it restarts, and the round must complete.
 
-    note        what the side that goes down may show when it is up again, and the disk of the other side at that moment
-    then        the centre shows what it showed before the round or after it, and after it once that was acknowledged
-    at last     the sender is asked for a round: the centre has what the edge has, and nothing is left over
+    note        the states that the crashed side may show after its restart, and the disk of the other side at the crash
+    then        the centre shows its state before or after the round; only the latter if the round was acknowledged
+    at last     the sender runs a round: the centre has the same data as the edge, and nothing is left over
 
-`depth` 2: once more while that goes on. `share`: of all states so many are tried, by chance.
+`depth` 2: crash once more during that. `share`: the fraction of states that are tried, at random.
 
-An operation may fail instead, and some after it, with EIO or ENOSPC; then the disk is good again, and the sender, which
-was told or met it itself, goes on. A centre whose own log has failed is started anew: that is its store's rule.
+Instead, an operation and some after it may fail with EIO or ENOSPC; then the disk works again, and the sender, which
+got the error or was told of it, continues. A centre whose log has failed is restarted, as its store requires.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TEARS = (0.0, 0.5)
 
 
 def rounds() -> Rounds:
-    """Files that come, are merged, lose points, and go; schema that comes and goes."""
+    """Return rounds with new files, merges, deletions of points and files, and changes of the schema."""
     return [
         [write_rows("root.a.d1", range(12), 1), write_rows("root.b.c.d1", [5, 250], 1, ("x", "t"))],
         [write_rows("root.a.d1", range(6), 2), flush(), delete_points(["root.a.d1.x"], 3, 5), merge()],
@@ -44,7 +44,7 @@ def rounds() -> Rounds:
 
 @dataclass(frozen=True)
 class Known:
-    """What is allowed at a moment: states of the centre; the edge's, which it comes to; the other side's disk."""
+    """The allowed states at a moment: of the centre; the edge's, its final state; and the other side's disk."""
 
     allowed: tuple[State, ...]
     after: State
@@ -54,7 +54,7 @@ class Known:
 def centre_crashes(
     rounds: Rounds, chance: Random, share: float = 1.0, depth: int = 1, chores: Executor | None = None
 ) -> int:
-    """How many states were tried. Raises Wrong."""
+    """Crash the centre; return the number of tried states. Raises Wrong."""
     centre = Centre(chores=chores or chance.choice(CHORES))
     edge = Edge(centre.line())
     centre.disk.keeps_pictures = True
@@ -109,7 +109,7 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
 
 
 def sender_crashes(rounds: Rounds, chance: Random, share: float = 1.0) -> int:
-    """The same with the edge, all of which goes down. How many states were tried. Raises Wrong."""
+    """Crash the whole edge; return the number of tried states. Raises Wrong."""
     centre = Centre(chores=Late())
     edge = Edge(centre.line())
     tried = 0
@@ -151,7 +151,7 @@ def _go_on_with_edge(context: str, disk: CrashDisk, other: Picture, allowed: tup
 
 
 def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """How many operations of the centre's disk failed first. Raises Wrong."""
+    """Let operations of the centre's disk fail; return the number of first failures. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         centre = Centre(chores=CHORES[place % len(CHORES)])
@@ -166,7 +166,7 @@ def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
         centre.check_nothing_left(f"{errno.errorcode[number]}: {centre.disk.failed}")
         again = Centre(centre.disk.after_power_cut())
         check(f"{centre.disk.failed}, and a power cut", devices_of(again.store), (devices_of(edge.store),))
-        centre.disk.fails_at = None  # whoever stops a server whose disk fails is told so
+        centre.disk.fails_at = None  # stopping a server with a failing disk raises an error
         for side in (edge.store, centre, again):
             side.close()
         return centre.disk
@@ -175,7 +175,7 @@ def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """The same with what the sender does on the edge's disk."""
+    """Let the sender's operations on the edge's disk fail; return the number of first failures. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         centre = Centre(chores=Late())
@@ -200,15 +200,15 @@ def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def each_failure(tell: Callable[[int], CrashDisk], step: int, start: int) -> int:
-    """`tell` a story of which the nth operation fails, for each `step`th, until it has no more; how many there were."""
+    """Run `tell` with each `step`th operation failing, until there are no more; return their number."""
     places = count(start, step)
     return sum(1 for _ in takewhile(lambda place: tell(place).failed, places))
 
 
 def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None] | None = None) -> None:
-    """A round, on a disk that may fail; if it did, it is good from then on, and the same sender goes on.
+    """Run a round on a disk that may fail; after a failure, the disk works and the same sender continues.
 
-    `restart`: starts anew who stopped itself since its disk failed. Raises Wrong.
+    `restart` restarts a side that stopped itself because its disk failed. Raises Wrong.
     """
     edge.store.flush()
     try:
@@ -231,7 +231,7 @@ def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None]
 
 @contextmanager
 def no_failure(context: str) -> Iterator[None]:
-    """What is done here succeeds. Raises Wrong."""
+    """Raise Wrong for any failure within the context."""
     try:
         yield
     except (StorageError, OSError) as error:
@@ -252,7 +252,7 @@ def check(context: str, found: State, allowed: tuple[State, ...]) -> None:
 
 
 def check_sender_clean(context: str, disk: CrashDisk) -> None:
-    """A sender between two rounds keeps what it needs for the next."""
+    """Check that a sender between two rounds has only the files that it needs for the next."""
     folder = SenderFolder(FOLDER, disk)
     for name in folder.receivers():
         left = set(disk.list(folder.of(name).path)) - {"receiver", "last_local_files", "LOCK", "status"}

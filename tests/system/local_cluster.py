@@ -1,14 +1,14 @@
-"""A cluster of real processes on this machine, to be killed, stopped, cut off and started again.
+"""A cluster of real processes on this machine that can be killed, stopped, isolated and restarted.
 
     LocalCluster(folder, nodes=3, replicas=3)        folder/node1 ... each served by `saros start --foreground`
-        kill(2)  stop(2) resume(2)  restart()        SIGKILL, SIGTERM; SIGSTOP, SIGCONT; all are up again
-        isolate(2) heal()                            with `proxies`: every link between two nodes is a proxy's
-        admit() forget(4)                            without them: a node that may join, and one that has left
+        kill(2)  stop(2) resume(2)  restart()        SIGKILL, SIGTERM; SIGSTOP, SIGCONT; bring all up again
+        isolate(2) heal()                            with `proxies`: every link between two nodes goes through a proxy
+        admit() forget(4)                            without them: add a node that may join, remove one that has left
 
-Either end of a link dials: node A reaches node B by the port that A's `cluster.json` names for B, that of the proxy's
-link "A->B". One node alone has no `cluster.json`: it is a server as anyone starts it.
+Either end of a link connects: node A reaches node B at the port that A's `cluster.json` has for B, that of the proxy's
+link "A->B". A single node has no `cluster.json`: it is a plain server.
 
-Only processes that were started here are ever signalled. One thread at a time.
+Only processes started here are signalled. One thread at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import saros
 SAROS = str(Path(sys.executable).with_name("saros"))
 SLOTS = 10_000
 LOSE = Weather(Mode.LOSE)
-#: Without these a server does not know what a `cluster.json` is.
+#: Modules without which a server does not support `cluster.json`.
 _CLUSTER_MODULES = ("saros_server.cluster.node", "saros_cluster.multiraft.raft_log", "saros_cluster.raft.node")
 _READY_SECONDS = 60.0
 _END_SECONDS = 30.0
@@ -44,24 +44,24 @@ _POLL_SECONDS = 0.02
 
 
 def missing_module() -> str | None:
-    """What a server of a cluster would need and is not there; None: it serves a folder with a `cluster.json`."""
+    """Return a missing module that a cluster node needs; None if all are there."""
     return next((name for name in _CLUSTER_MODULES if importlib.util.find_spec(name) is None), None)
 
 
 class NodeFailed(Exception):
-    """A node ended, or did not get ready; the text tells its last words."""
+    """A node ended, or did not become ready; the message has the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where a node listens."""
+    """The ports of a node."""
 
     peer: int
     client: int
 
 
 def processor_s_of(process: int) -> float | None:
-    """Seconds of processor that a process has used; None if there is none of that id."""
+    """Return the processor seconds that a process has used; None if there is no such process."""
     try:
         words = _stat(process)
     except (FileNotFoundError, ProcessLookupError):
@@ -75,7 +75,7 @@ def _stat(process: int) -> list[str]:
 
 
 class LocalCluster:
-    """See the module. The nodes are 1 to `nodes`; use as a context, or call `close`."""
+    """A cluster with the nodes 1 to `nodes`; use it as a context manager, or call `close`."""
 
     def __init__(
         self,
@@ -87,16 +87,16 @@ class LocalCluster:
         environment: Mapping[str, str] | None = None,
         program: Sequence[str] = (SAROS,),
     ) -> None:
-        """Make the folders; no process yet.
+        """Make the folders, without starting processes.
 
-        `environment`: options of the nodes, such as SAROS_DURABILITY; `program`: what is started with `start ...`.
+        `environment` has options of the nodes, such as SAROS_DURABILITY; `program` is run with `start ...`.
         """
         self._program = program
         self.folder = folder
         self.nodes = list(range(1, nodes + 1))
-        #: Whether every group goes on without one of its nodes.
+        #: Whether every group keeps its majority without one of its nodes.
         self.survives_one = replicas >= 3
-        # A node that is aborted writes the stacks of its threads into its log.
+        # An aborted node writes the stacks of its threads to its log.
         self._environment = {**os.environ, "PYTHONFAULTHANDLER": "1", **(environment or {})}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._stopped: set[int] = set()
@@ -125,54 +125,54 @@ class LocalCluster:
             (self.folder_of(node) / "cluster.json").write_text(json.dumps(words))
 
     def _peer_port(self, node: int, other: int) -> int:
-        """The port by which a node reaches another; a node's own is where it listens."""
+        """Return the port at which a node reaches another; for itself, the port at which it listens."""
         port = self._ports[other].peer
         if self.proxy is None or node == other:
             return port
         return self.proxy.add_link(f"{node}->{other}", HOST, port)
 
-    # ------------------------------------------------------------------ where things are
+    # ------------------------------------------------------------------ folders and addresses
 
     def folder_of(self, node: int) -> Path:
-        """A node's data folder."""
+        """Return a node's data folder."""
         return self.folder / f"node{node}"
 
     def log_of(self, node: int) -> Path:
-        """What a node writes to its outputs, over all its lives."""
+        """Return the file with a node's output, over all its lives."""
         return self.folder_of(node) / "server.log"
 
     def address(self, node: int) -> str:
-        """host:port for clients."""
+        """Return host:port for clients."""
         return f"{HOST}:{self._ports[node].client}"
 
     @property
     def addresses(self) -> list[str]:
-        """Of all nodes."""
+        """The addresses of all nodes."""
         return [self.address(node) for node in self.nodes]
 
     def is_running(self, node: int) -> bool:
-        """Whether the node has a process (it may be stopped)."""
+        """Return whether the node has a process (which may be stopped)."""
         process = self._processes.get(node)
         return process is not None and process.poll() is None
 
     def processor_s(self, node: int) -> float:
-        """Seconds of processor that a node's process has used."""
+        """Return the processor seconds that a node's process has used."""
         seconds = processor_s_of(self._processes[node].pid)
         assert seconds is not None
         return seconds
 
     @property
     def processes(self) -> dict[str, int]:
-        """The ids of the nodes' processes, by name."""
+        """Return the ids of the nodes' processes, by name."""
         return {f"node {node}": process.pid for node, process in list(self._processes.items())}
 
     @property
     def up(self) -> list[int]:
-        """Nodes that have a process which is not stopped."""
+        """Return the nodes whose process runs and is not stopped."""
         return [node for node in self.nodes if self.is_running(node) and node not in self._stopped]
 
     def ask(self, node: int, statement: str, *, patience_s: float = 60) -> list[dict[str, object]]:
-        """What one node answers to a statement, asked again while groups elect leaders. Raises saros.Error."""
+        """Return the rows of a statement from one node, retried while groups elect leaders. Raises saros.Error."""
         target = f"saros://{self.address(node)}"
         with saros.connect(target, failover_s=patience_s, timeout=max(5, patience_s)) as connection:
             cursor = connection.execute(statement)
@@ -180,11 +180,11 @@ class LocalCluster:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def regions(self, node: int) -> list[dict[str, object]]:
-        """SHOW REGIONS, as one node tells. Raises saros.Error."""
+        """Return the rows of SHOW REGIONS from one node. Raises saros.Error."""
         return self.ask(node, "show regions", patience_s=0)
 
     def leaders(self) -> dict[int, int]:
-        """Region -> the node that leads it, as one node tells; without those whose leader it does not know."""
+        """Return the leader of each region, as known to one node; without regions whose leader it does not know."""
         for node in self.up:
             try:
                 rows = self.regions(node)
@@ -194,7 +194,7 @@ class LocalCluster:
         return {}
 
     def replicas_text(self) -> str:
-        """What each node tells of its own replicas."""
+        """Return a text with each node's report of its own replicas."""
         lines = []
         for node in self.up:
             try:
@@ -207,10 +207,10 @@ class LocalCluster:
                 lines.append(f"node {node}: " + ", ".join(words))
         return "\n".join(lines)
 
-    # ------------------------------------------------------------------ nodes that come and go
+    # ------------------------------------------------------------------ membership
 
     def admit(self) -> int:
-        """One more node, which is admitted and may be started and added. Raises saros.Error."""
+        """Admit one more node, which may then be started and added; return its id. Raises saros.Error."""
         assert self.proxy is None
         ports = Ports(*free_ports(2))
         statement = f"admit node '{HOST}:{ports.peer}' client '{HOST}:{ports.client}'"
@@ -224,7 +224,7 @@ class LocalCluster:
         return int(node)
 
     def forget(self, node: int) -> None:
-        """A node that has left, or was lost for good: its process and its folder go."""
+        """Kill the process and delete the folder of a node that has left, or is permanently lost."""
         if self.is_running(node):
             self.kill(node)
         self._processes.pop(node, None)
@@ -249,11 +249,11 @@ class LocalCluster:
                 stdout=log,
                 stderr=log,
                 env=self._environment,
-                start_new_session=True,  # a Ctrl-C is ours alone
+                start_new_session=True,  # so that Ctrl-C does not reach it
             )
 
     def wait_ready(self, nodes: Iterable[int] | None = None, seconds: float = _READY_SECONDS) -> None:
-        """Until clients can open sessions at the nodes. Raises NodeFailed."""
+        """Wait until clients can open sessions at the nodes. Raises NodeFailed."""
         limit = time.monotonic() + seconds
         for node in self.nodes if nodes is None else nodes:
             while not self._answers(node):
@@ -271,7 +271,7 @@ class LocalCluster:
         return True
 
     def kill(self, node: int, number: int = signal.SIGKILL) -> None:
-        """End a node's process by a signal, and wait for its end. Raises NodeFailed if it goes on."""
+        """End a node's process with a signal, and wait for its end. Raises NodeFailed if it does not end."""
         process = self._processes[node]
         process.send_signal(number)
         self.resume(node)
@@ -281,7 +281,7 @@ class LocalCluster:
             raise NodeFailed(f"node {node} goes on after signal {number}") from error
 
     def stop(self, node: int) -> None:
-        """SIGSTOP: the process keeps its connections and does nothing. Waits until it does nothing."""
+        """Stop a process with SIGSTOP, which keeps its connections, and wait until it has stopped."""
         self._processes[node].send_signal(signal.SIGSTOP)
         self.await_stopped(node)
 
@@ -295,25 +295,25 @@ class LocalCluster:
         self._stopped.add(node)
 
     def resume(self, node: int) -> None:
-        """SIGCONT to a stopped process."""
+        """Continue a stopped process with SIGCONT."""
         if node in self._stopped:
             self._stopped.discard(node)
             self._processes[node].send_signal(signal.SIGCONT)
 
     def bring_back(self) -> None:
-        """End all faults: start what is down, let go on what is stopped, heal the links. Returns at once."""
+        """End all faults: start nodes that are down, continue stopped ones, heal the links. Returns at once."""
         self.heal()
         for node in self.nodes:
             self.resume(node)
         self.start()
 
     def restart(self) -> None:
-        """`bring_back`, and wait until all nodes are ready. Raises NodeFailed."""
+        """End all faults, and wait until all nodes are ready. Raises NodeFailed."""
         self.bring_back()
         self.wait_ready()
 
     def last_log_line(self, node: int) -> str:
-        """The end of a node's log, and where the log is."""
+        """Return the last line of a node's log, with its path."""
         log = self.log_of(node)
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         return f"{' / '.join(lines[-3:])}; see {log}"
@@ -321,7 +321,7 @@ class LocalCluster:
     # ------------------------------------------------------------------ links
 
     def set_links(self, node: int, *, outward: Weather = FAIR, inward: Weather = FAIR) -> None:
-        """The weather of what a node sends to all others, and of what they send to it."""
+        """Set the weather of a node's links to all others, in each direction."""
         assert self.proxy is not None
         for other in self.nodes:
             if other != node:
@@ -329,18 +329,18 @@ class LocalCluster:
                 self.proxy.set_weather(f"{other}->{node}", forth=inward, back=outward)
 
     def isolate(self, node: int) -> None:
-        """No other node hears of it, nor it of them; clients reach it."""
+        """Cut a node off from all others; clients still reach it."""
         self.set_links(node, outward=LOSE, inward=LOSE)
 
     def heal(self) -> None:
-        """Fair weather on all links."""
+        """Set fair weather on all links."""
         for node in self.nodes if self.proxy is not None else ():
             self.set_links(node)
 
     # ------------------------------------------------------------------ the end
 
     def shut_down(self) -> list[str]:
-        """SIGTERM to all; says of each node that goes on: it is aborted, with its threads' stacks in its log."""
+        """Send SIGTERM to all; abort nodes that do not end, with stacks in their logs, and return messages on them."""
         for node, process in self._processes.items():
             if process.poll() is None:
                 process.terminate()
@@ -357,7 +357,7 @@ class LocalCluster:
         return problems
 
     def abort(self, node: int) -> None:
-        """End a node's process; the stacks of its threads go to its log."""
+        """Abort a node's process; the stacks of its threads are written to its log."""
         process = self._processes[node]
         process.send_signal(signal.SIGABRT)
         self.resume(node)
@@ -368,7 +368,7 @@ class LocalCluster:
             process.wait()
 
     def close(self) -> None:
-        """End all processes that were started here, and the proxy. Idempotent."""
+        """End all processes started here, and the proxy. Idempotent."""
         self.shut_down()
         if self.proxy is not None:
             self.proxy.close()
