@@ -1,15 +1,15 @@
-"""The clients of a campaign: they ask one thing after another, and record what they were told.
+"""The clients of a campaign: they make one call after another, and record the results.
 
     Writer          batches of new points on its lanes; each lane is a device, and walks from slice to slice
     RegisterClient  writes, deletes and reads a few points that others use too: registers
-    ReplicaReader   reads the registers weakly, at one node after another, each by connections that ask no other node
+    ReplicaReader   reads the registers weakly, at one node after another, by connections that use no other node
 
-Every value is written once: process << 40 | number. After a call that failed, a client of the cluster stays with its
-connection, as programs do; a reader of a replica begins a new session with a new one, for what it read before the node
-was killed is not what it must still see. Registers live for a period and are then left to rest; a client touches those
-with deletions a limited number of times, so that their histories stay short enough to be decided.
+Every value is written once: process << 40 | number. After a failed call, a client of the cluster keeps its connection,
+as programs do; a reader of a replica begins a new session with a new connection, since a killed node need not show what
+it showed before. Registers are used for a period and then left alone; a client uses those with deletions a limited
+number of times, so that their histories are short enough to be checked.
 
-A client's `step` does one call. Its connections, clock and random numbers are given; one thread at a time.
+A client's `step` makes one call. Its connections, clock and random numbers are arguments; one thread at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cluster.ledger import Batch, Ledger
 import saros
 from saros.transport.node_selector import NodeSelector
 
-#: Codes by which the database says that a write had no effect: NODE_UNREACHABLE, NO_LEADER, WRITE_REJECTED.
+#: Error codes of writes without effect: NODE_UNREACHABLE, NO_LEADER, WRITE_REJECTED.
 NO_EFFECT = frozenset({2016, 2017, 606})
 #: Width of a slice: `time_partition_interval_ms` of the nodes.
 SLICE = 100_000
@@ -34,19 +34,19 @@ POINTS = 20
 _BATCHES_PER_SLICE = 40
 _LANE_SLICES = 1_000
 _VALUE_SHIFT = 40
-#: Slices of registers are apart from each other, and so in several groups.
+#: Distance between slices of registers, which puts them into several groups.
 _REGISTER_SLICES = 10
 _PERIOD_NS = 10_000_000_000
-#: Of each period, so many registers; every fourth one has deletions.
+#: Registers per period; every fourth one has deletions.
 REGISTERS = 24
 _REGISTER_DEVICES = 3
-#: Before the clients begin: as INT64, for a statement that writes a number would make a DOUBLE.
+#: Statements that create the series as INT64 before the clients begin; a written number would create a DOUBLE.
 SCHEMA = tuple(f"create timeseries root.r{device}.d.v int64" for device in range(_REGISTER_DEVICES))
 _DELETES_EVERY = 4
 
 
 class Database(Protocol):
-    """What clients need of a `saros.Connection`."""
+    """The part of `saros.Connection` that clients use."""
 
     def execute(self, statement: str) -> Any: ...
     def insert(self, device: str, times: Sequence[int], columns: dict[str, Sequence[int]]) -> int: ...
@@ -58,46 +58,46 @@ Clock = Callable[[], int]
 
 
 def register_series(number: int) -> str:
-    """The series that a register is a point of."""
+    """Return the series of a register."""
     return f"root.r{number % _REGISTER_DEVICES}.d.v"
 
 
 def register(number: int, period: int) -> Register:
-    """A register of a period."""
+    """Return a register of a period."""
     slice_ = period * _REGISTER_SLICES + number % _REGISTER_SLICES
     return register_series(number), slice_ * SLICE + number
 
 
 def has_deletions(number: int) -> bool:
-    """Whether clients delete a register."""
+    """Return whether clients delete a register."""
     return number % _DELETES_EVERY == 0
 
 
 @dataclass(slots=True)
 class Session:
-    """A client's connection, made when it is needed; a new one has a new name."""
+    """A client's connection, opened on demand; a new one has a new name."""
 
     name: str
     connect: Connect
-    #: Whether it outlives a call that failed.
+    #: Whether it is kept after a failed call.
     stays: bool
     lives: int = 0
     calls: int = 0
     database: Database | None = None
 
     def next_call(self) -> tuple[str, int]:
-        """The name of its present life, and the number of the call that follows."""
+        """Return the name of the current session, and the number of the next call."""
         self.calls += 1
         return f"{self.name}.{self.lives}", self.calls
 
     def open(self) -> Database:
-        """Raises saros.Error."""
+        """Return the connection, opened if necessary. Raises saros.Error."""
         if self.database is None:
             self.database = self.connect()
         return self.database
 
     def end(self) -> None:
-        """The next call begins a new life."""
+        """End the session; the next call begins a new one."""
         database, self.database = self.database, None
         self.lives += 1
         self.calls = 0
@@ -107,7 +107,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a call."""
+    """The result of a call."""
 
     outcome: Outcome
     invoked_ns: int
@@ -116,7 +116,7 @@ class Answer:
 
 
 class Client:
-    """What all clients share; see the module."""
+    """The base class of clients."""
 
     def __init__(self, process: int, ledger: Ledger, clock: Clock, rng: random.Random) -> None:
         self.process = process
@@ -126,7 +126,7 @@ class Client:
         self._written = 0
 
     def step(self) -> Outcome:
-        """One call."""
+        """Make one call."""
         raise NotImplementedError
 
     def _value(self) -> int:
@@ -134,7 +134,7 @@ class Client:
         return self.process << _VALUE_SHIFT | self._written
 
     def _call(self, session: Session, ask: Callable[[Database], Any], *, changes: bool) -> Answer:
-        """One call; an error is recorded."""
+        """Make one call, and record its error, if any."""
         invoked_ns = self._clock()
         try:
             database = session.open()
@@ -150,7 +150,7 @@ class Client:
         return Answer(Outcome.OK, invoked_ns, self._clock(), result)
 
     def _read_register(self, session: Session, where: Register, consistency: str) -> Outcome:
-        """Read one register, and record what was found."""
+        """Read one register, and record the result."""
         series, timestamp = where
         path, _, measurement = series.rpartition(".")
 
@@ -202,7 +202,7 @@ class Client:
 
 @dataclass(slots=True)
 class _Lane:
-    """Where a device's next batch goes."""
+    """The position of a device's next batch."""
 
     device: str
     slice: int
@@ -216,7 +216,7 @@ class _Lane:
 
 
 class Writer(Client):
-    """See the module. `wrote(lane, invoked_ns)` is told of every batch that was acknowledged."""
+    """A writer of batches; `wrote(lane, invoked_ns)` is called for every acknowledged batch."""
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class Writer(Client):
 
 @dataclass(slots=True)
 class _Budget:
-    """How often a client may still touch the registers with deletions of one period."""
+    """The number of times that a client may still use the registers with deletions of one period."""
 
     per_register: int
     period: int = -1
@@ -277,12 +277,12 @@ class _Budget:
         return self.touched[number] <= self.per_register
 
     def spend(self, number: int) -> None:
-        """Nothing more in this period: what is not known makes the search wide."""
+        """Use up the budget of this period, since unknown outcomes make the search expensive."""
         self.touched[number] = self.per_register
 
 
 class RegisterClient(Client):
-    """See the module. `consistency` is that of its connections; `clients`: how many of them share the registers."""
+    """A client of registers. `consistency` is that of its connections; `clients` share the registers."""
 
     def __init__(
         self,
@@ -298,10 +298,10 @@ class RegisterClient(Client):
         super().__init__(process, ledger, clock, rng)
         self._session = Session(f"r{process}", connect, stays=True)
         self._consistency = consistency
-        self._budget = _Budget(OPERATIONS_MAX // (clients + 1))  # one more reads them all at the end
+        self._budget = _Budget(OPERATIONS_MAX // (clients + 1))  # an additional client reads all at the end
 
     def step(self) -> Outcome:
-        """One operation on a register, by chance."""
+        """Run a random operation on a register."""
         period = self._clock() // _PERIOD_NS
         number = self._random.randrange(REGISTERS)
         while not self._budget.take(number, period):
@@ -314,7 +314,7 @@ class RegisterClient(Client):
         return outcome
 
     def read_all(self) -> bool:
-        """Read all registers of this period and the one before, once each; whether all could be read."""
+        """Read all registers of this and the previous period once; return whether all could be read."""
         period = self._clock() // _PERIOD_NS
         outcomes = [self._read(n, p) for p in (period - 1, period) for n in range(REGISTERS)]
         return all(outcome is Outcome.OK for outcome in outcomes)
@@ -343,7 +343,7 @@ class RegisterClient(Client):
 
 
 class ReplicaReader(Client):
-    """See the module: `connects` has a way to each node."""
+    """A reader of replicas; `connects` has a connector for each node."""
 
     def __init__(
         self, process: int, connects: Sequence[Connect], ledger: Ledger, clock: Clock, rng: random.Random
@@ -364,7 +364,7 @@ class ReplicaReader(Client):
 
 
 def to_cluster(addresses: Sequence[str], consistency: str, failover_s: float) -> Connect:
-    """Connections to whichever node answers."""
+    """Return a connector to any node that answers."""
     target = f"saros://{','.join(addresses)}"
 
     def connect() -> Database:
@@ -374,9 +374,9 @@ def to_cluster(addresses: Sequence[str], consistency: str, failover_s: float) ->
 
 
 def to_replica(address: str) -> Connect:
-    """Connections to one node that read what it has, and never ask another one.
+    """Return a connector to one node that reads its own replicas and uses no other node.
 
-    A driver that was told of other nodes would spread weak reads over all of them.
+    Normally the driver learns of other nodes, and spreads weak reads over all of them.
     """
 
     def connect() -> Database:

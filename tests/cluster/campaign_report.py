@@ -1,15 +1,15 @@
-"""The verdict of a campaign: the clients' ledgers against what the cluster holds.
+"""The verdict of a campaign: the clients' ledgers compared with the content of the cluster.
 
     ledgers ──> Evidence ──> points by series, each ok | unknown | fail
                     └──────> operations on registers ──> history.py
 
-    lost       acknowledged, and not there                  wrong     there, with another value than was written
-    extra      there, and nobody wrote it or its write had failed (an unknown outcome may be there)
+    lost       an acknowledged point is missing             wrong     a point has another value than written
+    extra      a point that no client wrote, or whose write failed (unknown outcomes are allowed)
     disorder   times do not increase
-    torn       some points of a batch are there: a batch of one slice is all or nothing
-    diverged   two replicas differ, although nothing was written for long
+    torn       only some points of a batch are there, although a batch of one slice is atomic
+    diverged   two replicas differ, although nothing was written for a long time
 
-What is read is compared while no client writes. Pure but for reading ledgers; one thread at a time.
+Points are read and compared while no client writes. Pure, except for reading ledgers; one thread at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cluster.ledger import Batch, LedgerReader
 from saros_wire.status import ErrorClass, status_of
 
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
-#: Errors of these classes mean that the cluster has a bug: every statement of the clients is right.
+#: Errors of these classes mean that the cluster has a bug, since all statements of the clients are correct.
 _BUGS = (ErrorClass.INTERNAL, ErrorClass.PROGRAMMING, ErrorClass.DATA, ErrorClass.INTEGRITY, ErrorClass.NOT_SUPPORTED)
 #: A client whose session a node forgot (CLOSED) did nothing wrong.
 _NO_BUGS = frozenset({2014})
@@ -44,7 +44,7 @@ LEDGER_SUFFIX = ".ledger"
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What clients asked to write to a series, by time."""
+    """The writes to a series that clients requested, by time."""
 
     times: Integers
     values: Integers
@@ -65,48 +65,48 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A series as it was read."""
+    """The content of a series, as read."""
 
     times: Integers
     values: Integers
 
 
 class Evidence:
-    """The ledgers in a folder, as far as they are written."""
+    """The current content of the ledgers in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._readers: dict[Path, LedgerReader] = {}
 
     def refresh(self) -> None:
-        """Read what was appended. Raises CorruptLedger."""
+        """Read appended records. Raises CorruptLedger."""
         for path in sorted(self._folder.glob(f"*{LEDGER_SUFFIX}")):
             self._readers.setdefault(path, LedgerReader(path)).read()
 
     @property
     def batches(self) -> list[Batch]:
-        """Of all clients."""
+        """Return the batches of all clients."""
         return [batch for reader in self._readers.values() for batch in reader.batches.values()]
 
     @property
     def operations(self) -> list[Operation]:
-        """On registers, of all clients."""
+        """Return the operations of all clients on registers."""
         return [operation for reader in self._readers.values() for operation in reader.operations]
 
     @property
     def refusals(self) -> Counter[int]:
-        """How often calls failed, by code."""
+        """Return the number of failed calls by code."""
         return Counter(code for reader in self._readers.values() for code, _ in reader.refusals)
 
     def points(self) -> dict[str, Points]:
-        """What was asked to be written, by series."""
+        """Return the requested writes by series."""
         by_series: defaultdict[str, list[Batch]] = defaultdict(list)
         for batch in self.batches:
             by_series[batch.series].append(batch)
         return {series: _points(batches) for series, batches in sorted(by_series.items())}
 
     def bugs(self) -> list[Violation]:
-        """Errors that no client deserved: one violation for each code."""
+        """Return a violation for each code of errors that correct statements must not get."""
         texts = {code: text for reader in self._readers.values() for code, text in reader.refusals}
         found = []
         for code, count in sorted(self.refusals.items()):
@@ -128,7 +128,7 @@ def _points(batches: list[Batch]) -> Points:
 
 
 def compare(series: str, points: Points, found: Found, who: str) -> list[Violation]:
-    """What is wrong with a series as `who` told it."""
+    """Return the violations in a series as read from `who`."""
     where = f"{series} as {who} tells"
     if np.any(np.diff(found.times) <= 0):
         return [Violation("disorder", where, "times do not increase")]
@@ -154,7 +154,7 @@ def _named(rule: str, where: str, why: str, times: Integers, values: Integers) -
 
 
 def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Violation]:
-    """Batches of which something is missing, and not all; lost points have been told already."""
+    """Return violations for partly missing batches; lost points are reported separately."""
     count = np.bincount(points.batch[missing], minlength=len(points.batches))
     torn = [b for b, n in zip(points.batches, count.tolist(), strict=True) if 0 < n < len(b.times)]
     if not torn:
@@ -164,7 +164,7 @@ def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[n
 
 
 def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
-    """Replicas (by name, then series) that differ from the first one."""
+    """Return violations for replicas (by name, then series) that differ from the first one."""
     (first, reference), *others = found.items()
     violations = []
     for who, series in others:
@@ -179,13 +179,13 @@ def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
 
 
 class Whole:
-    """Strong reads of all points, one after the other, for `set_full`: an element is a batch that is there whole."""
+    """Consecutive strong reads of all points, for `set_full`; an element is a complete batch."""
 
     def __init__(self) -> None:
         self._observations: list[Observation] = []
 
     def observe(self, points: Mapping[str, Points], found: Mapping[str, Found], began_ns: int, ended_ns: int) -> None:
-        """What one read of everything found."""
+        """Record the result of a read of all points."""
         there: set[tuple[str, int]] = set()
         for series, asked in points.items():
             missing = ~np.isin(asked.times, found[series].times)
@@ -194,7 +194,7 @@ class Whole:
         self._observations.append(Observation(began_ns, ended_ns, there, "strong reads"))
 
     def check(self, batches: Iterable[Batch]) -> list[Violation]:
-        """What the reads prove."""
+        """Return the violations that the reads prove."""
         known = {(b.series, b.times[0]): b.answered_ns for b in batches if b.outcome is Outcome.OK}
         return set_full({key: moment for key, moment in known.items() if moment is not None}, self._observations)
 
@@ -203,6 +203,6 @@ class Whole:
 
 
 def check_registers(operations: Iterable[Operation]) -> list[Violation]:
-    """All that is asked of a history of registers. Raises Undecided."""
+    """Run all checks on a history of registers. Raises Undecided."""
     history = list(operations)
     return [*linearizable(history), *never_goes_back(history), *weak_reads_invent_nothing(history)]

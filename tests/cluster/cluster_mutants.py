@@ -1,7 +1,6 @@
 """Mistakes above Raft, planted one at a time: the simulated cluster must find each. See `raft_mutants`.
 
-What is acknowledged, what a request's number is good for, what is in a snapshot or a state file, what a read waits for,
-and what drops do.
+They concern acknowledgements, request numbers, the content of snapshots and state files, the waits of reads, and drops.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def acknowledges_what_is_in_its_own_log(plant: Plant):
 
 @mutant
 def acknowledges_whatever_came_of_it(plant: Plant):
-    """Refusals too, and entries of another leader at the same place."""
+    """Refused writes are acknowledged too, and so are entries of another leader at the same index."""
     plant(host_module, "_answer", lambda future, outcome: future.set_result(None))
 
 
@@ -106,7 +105,7 @@ def every_attempt_is_a_request_of_its_own(plant: Plant):
 
 @mutant
 def judges_again_what_it_replays(plant: Plant):
-    """By the requests and series that it knows now."""
+    """A replayed entry is judged by the requests and series that the replica knows now."""
 
     def begin(self, state, *rest, begin=Replica.__init__):
         begin(self, state, *rest)
@@ -143,7 +142,7 @@ def begins_the_log_anew_before_the_snapshot_is_there(plant: Plant):
 
 @mutant
 def applies_on_behind_a_snapshot(plant: Plant):
-    """What was handed out before it came."""
+    """Entries queued before a snapshot are applied after it."""
 
     def install(self, write):
         if write.persist.snapshot is not None:
@@ -157,7 +156,7 @@ def applies_on_behind_a_snapshot(plant: Plant):
 
 @mutant
 def reads_what_is_here(plant: Plant):
-    """Without asking the leader."""
+    """A strong read does not ask the leader."""
 
     def wait_here(self, reads, deadline_ns, failures):
         return {group: self._host.status(group).applied for group, _ in reads}
@@ -167,7 +166,7 @@ def reads_what_is_here(plant: Plant):
 
 @mutant
 def reads_what_a_holder_has(plant: Plant):
-    """Other nodes' replicas do not wait until they have what must be seen."""
+    """Replicas on other nodes do not wait until they have applied the required entries."""
     plant(views_module, "ReadTarget", lambda group, applied, *rest: ReadTarget(group, None, *rest))
 
 

@@ -1,4 +1,4 @@
-"""Simulated clusters that one particular fault befalls, each in a world of its own.
+"""Simulated clusters with one particular fault each.
 
 OneWayCutWorld     slots move while one node does not hear another, which hears it
 ClockWorld         the wall clock of a node jumps an hour forward, and back; points have a TTL; slots move
@@ -24,9 +24,9 @@ from saros_cluster.topology.topology import META, NodeState
 from saros_storage.base.write_request import UNNUMBERED
 from saros_storage.schema import SetTtl
 
-#: A change of the topology ends within this once nothing is in its way.
+#: An unobstructed change of the topology must end within this time.
 _CHANGE_NS = 120 * SECOND
-#: A fault lasts this long.
+#: Duration of a fault.
 _FAULT_NS = 15 * SECOND
 HOUR_NS = 3_600 * SECOND
 
@@ -50,7 +50,7 @@ class _ChangingWorld(DirectedWorld):
 
 
 class OneWayCutWorld(_ChangingWorld):
-    """See the module."""
+    """A world in which slots move while one node does not hear another."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, replicas=3, nodes=(4, 5))
@@ -70,14 +70,14 @@ class OneWayCutWorld(_ChangingWorld):
         self.await_change()
 
     def _ends(self) -> tuple[NodeId, NodeId]:
-        """One that does not hear another; half of the time, that one leads the meta group."""
+        """Return a node that does not hear another, which in half of the worlds is the meta leader."""
         leader = self.leaders().get(META)
         heard = leader if leader is not None and self.random.random() < 0.5 else self.random.choice(self.ids)
         return self.random.choice([id_ for id_ in self.ids if id_ != heard]), heard
 
 
 class ClockWorld(_ChangingWorld):
-    """See the module. Points are 50 minutes old, and live for 90."""
+    """A world in which a node's wall clock jumps. Points are 50 minutes old, with a TTL of 90."""
 
     _AGES_MS = tuple(range(3_000_000, 3_003_200, 100))
     _TTL_MS = 5_400_000
@@ -101,14 +101,14 @@ class ClockWorld(_ChangingWorld):
                 raise Violation(f"node {node} lacks {sorted(set(self._times) - set(found))} after its clock jumped")
 
     def _work_through(self, node: NodeId) -> None:
-        """All kinds of work at the node whose clock is wrong; what is expired there is looked for, too."""
+        """Do all kinds of work at the node with the wrong clock, and read the points that are expired there."""
         self.keep_writing(3 * SECOND, [node])
         for maintain in (self._flush, self._expire, self._merge):
             self._ask(node, maintain)
         self.keep_writing(3 * SECOND)
 
     def _ask(self, node: NodeId, work: Callable[[Life], object]):
-        """What a node answers, in the end."""
+        """Return a node's reply, with retries."""
         until = self.threads.now_ns + START_NS
         while True:
             try:
@@ -140,7 +140,7 @@ class ClockWorld(_ChangingWorld):
 
 
 class FullJoinerWorld(_ChangingWorld):
-    """See the module."""
+    """A world in which the disk of a joining node is full."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, replicas=3, nodes=(3,))
@@ -180,7 +180,7 @@ class FullJoinerWorld(_ChangingWorld):
 
 
 class LostRackWorld(DirectedWorld):
-    """See the module. Racks: nodes 1 and 2, nodes 3 to 5."""
+    """A world in which a rack is down for a while. Racks: nodes 1 and 2, nodes 3 to 5."""
 
     _RACKS = ("a", "a", "b", "b", "b")
 
@@ -224,9 +224,9 @@ class LostRackWorld(DirectedWorld):
             self._rise(member)
 
     def _check_group(self, node: NodeId, group: GroupId, time: int) -> None:
-        """A group with a quorum takes a write; one without says that it has no leader.
+        """Check that a group with a quorum accepts a write, and that one without reports a missing leader.
 
-        If the last attempt had too little time left to learn that nobody is there, the outcome counts as unknown.
+        The outcome may be unknown if the last attempt had too little time left to detect that.
         """
         alive = [member for member in self._members()[group] if member in self.up()]
         serves = 2 * len(alive) > len(self._members()[group])

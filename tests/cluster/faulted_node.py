@@ -1,14 +1,14 @@
-"""A node's process that something befalls at a chosen point: `python befallen_node.py start --foreground --data D ...`.
+"""The process of a node with faults at chosen points: `python faulted_node.py start --foreground --data D ...`.
 
-    D/befall.NAME     the process that gets to point NAME renames this to D/befallen.NAME, and stops itself (SIGSTOP);
-                      whoever looks on kills it, or lets it go on
-    D/full            as long as this is there, nothing more fits on its disk
-    D/slow            as long as this is there, each fsync takes longer, by as many seconds as it says
-    D/cut             as long as this is there, no other node hears of it, nor it of them
+    D/befall.NAME     the process that reaches point NAME renames this to D/befallen.NAME, and stops itself (SIGSTOP);
+                      the test kills it, or continues it
+    D/full            while this file exists, the disk is full
+    D/slow            while this file exists, each fsync takes longer, by the seconds that it contains
+    D/cut             while this file exists, the node and the others do not hear each other
 
-The node is as anybody starts it, but that a few of its functions are wrapped in others that look for these files, and
-that leases of captures are short, as is the time for which a log is taken for slow after its last slow write. Points
-are named after the step that has just been taken there (`POINTS`); see `docs/protocol/expansion.md`.
+The node is a normal one, except that some of its functions are wrapped to check for these files, that leases of
+captures are short, and that a log counts as slow only for a short time after its last slow write. Points are named
+after the step that has just been taken (`POINTS`); see `docs/protocol/expansion.md`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from saros_storage import region
 from saros_storage.checkpoint import fetch
 from saros_storage.io.disk import LocalDisk, LocalFile
 
-#: Steps of the meta group's log: each node takes them.
+#: Steps of the meta group's log, which each node takes.
 META_STEPS = ("Begin", "Ready", "Proceed", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
-#: The others, and where they are taken.
+#: Other steps, and the functions that take them.
 POINTS: dict[str, tuple[object, str]] = {
     "a group begins": (Groups, "_begin"),
     "a snapshot is installed": (region_apply.RegionMachine, "install"),
@@ -60,7 +60,7 @@ _RECOVERY_NS = 5_000_000_000
 
 
 class Befallen:
-    """See the module. `folder`: the node's data folder."""
+    """The faults of a node; `folder` is its data folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -128,7 +128,7 @@ class Befallen:
         start, send, call, stream = GrpcPeers.start, GrpcPeers.send, GrpcPeers.call, GrpcPeers.stream
 
         def late(handler):
-            """What comes is heard when the link is there again."""
+            """Delay requests until the link is back."""
 
             def handle(*args):
                 while self._is_cut():

@@ -1,4 +1,4 @@
-"""What clients noticed of a change of a cluster, from their ledgers. Pure."""
+"""The effect of a cluster change on clients, from their ledgers. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ WINDOW_SECONDS, _STEP_SECONDS = 5.0, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What clients noticed of one change."""
+    """The effect of one change on clients."""
 
     grown: Grown
-    #: Of each series, the longest call that was under way in the change; seconds.
+    #: By series, the longest call during the change; seconds.
     gaps_s: tuple[float, ...]
-    #: The least that was acknowledged in any window that begins or ends in the change, to what was usual before; not a
-    #: number if nothing was.
+    #: The lowest throughput in any window that begins or ends in the change, relative to that before; NaN if there was
+    #: none before.
     throughput_share: float
 
 
 def effect_of(grown: Grown, batches: Sequence[Batch], calm_ns: tuple[int, int]) -> Effect:
-    """`calm_ns`: from when until when nothing disturbed the clients, before the change and the nodes' starting for it.
+    """Return the effect of a change; `calm_ns` is an undisturbed interval before it and before the nodes started.
 
-    `batches` go on for WINDOW_SECONDS after the change.
+    `batches` must continue for WINDOW_SECONDS after the change.
     """
     longest: defaultdict[str, float] = defaultdict(float)
     for batch in batches:

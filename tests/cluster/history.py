@@ -1,21 +1,21 @@
-"""Histories: what clients asked and were answered, and whether one correct database could have answered so.
+"""Histories of clients' calls and results, and checks whether one correct database could have given these results.
 
     process 1   |--- write 7 ---|
     process 2         |------- write 8 ------|            a register is one point: (series, timestamp)
     process 3             |- read 8 -|  |- read 7 -|      not linearizable: 8 came after 7, and 7 after 8
 
-An operation takes effect at one moment between its call and its answer. One of unknown outcome (a time-out, a lost
-connection) takes effect at any moment after its call, or never; one that failed takes none. Moments are readings of one
-monotonic clock; of two operations the one came first whose answer is before the other's call, strictly.
+An operation takes effect at one moment between its call and its result. One with an unknown outcome (a time-out, a lost
+connection) takes effect at any moment after its call, or never; a failed one has no effect. Moments are readings of one
+monotonic clock; an operation precedes another if its result is strictly before the other's call.
 
-    linearizable                 each register by the method that fits: `_unique` if nothing is deleted, else `_small`
+    linearizable                 checks each register: by `_unique` if nothing is deleted, otherwise by `_small`
     linearizable_unique          zones (Gibbons, Korach: Testing Shared Memories, 1997): O(n log n), values unique
     linearizable_small           search with memory (Wing, Gong 1993; Lowe 2017): deletions, OPERATIONS_MAX a register
-    never_goes_back              no session reads a value, and later one that strong operations prove to be older
-    weak_reads_invent_nothing    no read answers what nobody had begun to write
-    set_full                     acknowledged elements that whole reads miss: never seen, lost, stale
+    never_goes_back              no session reads a value and later one that strong operations prove to be older
+    weak_reads_invent_nothing    no read returns a value whose write had not begun
+    set_full                     acknowledged elements that full reads miss: never seen, lost, stale
 
-Linearizability is asked of strong reads, and of `mid` ones that are not flagged stale. Every checker answers a list of
+Strong reads must be linearizable, and `mid` reads that are not flagged stale. Every checker returns a list of
 violations, each with the few operations that prove it. Pure: any thread.
 """
 
@@ -30,16 +30,16 @@ from math import inf
 
 #: (series, timestamp)
 Register = tuple[str, int]
-#: What the search decides in a fraction of a second; the workload keeps its registers with deletions below it.
+#: The search checks this many in a fraction of a second; the workload limits registers with deletions to fewer.
 OPERATIONS_MAX = 200
-#: The search gives up past so many states: about a gigabyte.
+#: The search gives up after this many states: about a gigabyte.
 STATES_MAX = 2_000_000
-#: Elements that a violation names; it counts the others.
+#: The most elements that a violation names; it counts the others.
 _NAMED = 5
 
 
 class Kind(Enum):
-    """What was asked."""
+    """The kind of an operation."""
 
     READ = "read"
     WRITE = "write"
@@ -47,7 +47,7 @@ class Kind(Enum):
 
 
 class Outcome(Enum):
-    """What is known of an operation's effect: it took place, it never will, nobody knows."""
+    """The known outcome of an operation: it took effect, it never will, or it is unknown."""
 
     OK = "ok"
     FAIL = "fail"
@@ -64,7 +64,7 @@ class Operation:
     #: Its number within the session.
     sequence: int
     invoked_ns: int
-    #: None: no answer came.
+    #: None: there was no result.
     returned_ns: int | None
     kind: Kind
     register: Register
@@ -73,17 +73,17 @@ class Operation:
     #: strong, mid or weak; of writes "strong".
     consistency: str
     outcome: Outcome
-    #: A `mid` read that was answered by what a replica had.
+    #: A `mid` read that returned a replica's possibly stale data.
     stale: bool = False
 
     @property
     def ended_ns(self) -> float:
-        """The last moment at which it may have taken effect."""
+        """The last moment at which the operation may have taken effect."""
         return self.returned_ns if self.outcome is Outcome.OK and self.returned_ns is not None else inf
 
     @property
     def must_be_linearizable(self) -> bool:
-        """Whether it belongs to what strong clients see."""
+        """Whether the operation belongs to the linearizable history."""
         return (
             self.kind is not Kind.READ or self.consistency == "strong" or (self.consistency == "mid" and not self.stale)
         )
@@ -91,7 +91,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that was broken: where, why, and the operations or elements that show it."""
+    """A violated rule: where, why, and the operations or elements that prove it."""
 
     rule: str
     where: str
@@ -100,7 +100,7 @@ class Violation:
     elements: tuple[Hashable, ...] = ()
 
     def text(self) -> str:
-        """Readable: a headline, then the operations in the order of their calls, in milliseconds from the first."""
+        """Return a headline, and the operations in the order of their calls, in milliseconds from the first."""
         lines = [f"{self.rule}: {self.where}: {self.why}"]
         lines += [f"    {element}" for element in self.elements[:_NAMED]]
         if len(self.elements) > _NAMED:
@@ -111,7 +111,7 @@ class Violation:
 
 
 class Undecided(Exception):
-    """A register's history is too long, or its search too wide: the workload must keep within the limits."""
+    """A register's history is too long, or its search too expensive: the workload must keep within the limits."""
 
 
 def _line(operation: Operation, start_ns: int) -> str:
@@ -125,12 +125,12 @@ def _line(operation: Operation, start_ns: int) -> str:
 
 
 def where(register: Register) -> str:
-    """A register's name in a text."""
+    """Return a register's name for messages."""
     return f"{register[0]} at {register[1]}"
 
 
 def linearizable(history: Iterable[Operation]) -> list[Violation]:
-    """Each register by the method that fits. Raises Undecided."""
+    """Check each register with the applicable method. Raises Undecided."""
     violations = []
     for operations in _by_register(history).values():
         deleted = any(operation.kind is Kind.DELETE for operation in operations)
@@ -149,10 +149,10 @@ def _by_register(history: Iterable[Operation]) -> dict[Register, list[Operation]
 
 
 class _Zone:
-    """The operations of one value: its write and its reads. They are neighbours in every linearization.
+    """The operations of one value: its write and its reads, which are adjacent in every linearization.
 
-    `end`: the first moment by which one of them was over; `begin`: the last moment at which one of them began. Another
-    value's zone comes surely after this one if it begins after this one's end.
+    `end` is the first moment at which one of them was over; `begin` the last moment at which one of them began. Another
+    value's zone certainly comes after this one if its `begin` is after this one's `end`.
     """
 
     __slots__ = ("begin", "begins", "end", "ends", "read", "value", "write")
@@ -160,15 +160,15 @@ class _Zone:
     def __init__(self, value: int | None) -> None:
         self.value = value
         self.write: Operation | None = None
-        #: The read that was answered first.
+        #: The read that returned first.
         self.read: Operation | None = None
-        self.end: float = inf if value is not None else -inf  # nothing was there before all operations
+        self.end: float = inf if value is not None else -inf  # the register is empty before all operations
         self.ends: Operation | None = None
         self.begin: float = -inf
         self.begins: Operation | None = None
 
     def add(self, operation: Operation) -> None:
-        """An operation that took effect, or may have."""
+        """Add an operation that took effect, or may have."""
         ended = operation.ended_ns
         if operation.kind is Kind.WRITE:
             if self.write is not None:
@@ -183,16 +183,16 @@ class _Zone:
 
     @property
     def is_forward(self) -> bool:
-        """Whether the value was surely there throughout (end, begin)."""
+        """Whether the register certainly had the value throughout (end, begin)."""
         return self.end < self.begin
 
     @property
     def matters(self) -> bool:
-        """Whether it constrains others: a write that nobody read and nobody confirmed need not have been."""
+        """Whether it constrains others: an unconfirmed write that was never read need not have taken effect."""
         return self.read is not None or (self.write is not None and self.write.outcome is Outcome.OK)
 
     def precedence_proof(self, other: _Zone) -> list[Operation]:
-        """Operations that show that this zone comes before another: one was over before one of the other began."""
+        """Return operations that prove that this zone precedes another: one was over before one of the other began."""
         over = [o for o in (self.write, self.ends) if o is not None and o.ended_ns < other.begin]
         bound = self.end if not over else over[0].ended_ns
         begun = [o for o in (other.write, other.begins) if o is not None and bound < o.invoked_ns]
@@ -200,7 +200,7 @@ class _Zone:
 
 
 def linearizable_unique(history: Iterable[Operation]) -> list[Violation]:
-    """Registers that are written and read. Raises ValueError for a deletion, or a value written twice."""
+    """Check registers that are written and read. Raises ValueError for a deletion, or a value written twice."""
     violations = []
     for register, operations in _by_register(o for o in history if o.must_be_linearizable).items():
         zones = _zones(operations)
@@ -225,7 +225,7 @@ def _zones(operations: Iterable[Operation]) -> dict[int | None, _Zone]:
 
 
 def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Operation]) -> Violation | None:
-    """A value that was read and not written, or read before it was written."""
+    """Return a violation if a value was read without being written, or before it was written."""
     if zone.read is None or zone.value is None:
         return None
     if zone.write is None:
@@ -239,17 +239,17 @@ def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Ope
 
 
 def _crossing(register: Register, zones: Mapping[int | None, _Zone]) -> list[Violation]:
-    """Pairs of zones of which each must come before the other: there is a cycle only if there is such a pair."""
+    """Return violations for pairs of zones of which each must precede the other; every cycle contains such a pair."""
     matter = [zone for zone in zones.values() if zone.matters]
     forward = sorted((zone for zone in matter if zone.is_forward), key=lambda zone: (zone.end, zone.begin))
     crossing = []
-    reach = None  # the forward zone that begins last of those before
+    reach = None  # the earlier forward zone that begins last
     for zone in forward:
         if reach is not None and zone.end < reach.begin:
             crossing.append((reach, zone))
         if reach is None or zone.begin > reach.begin:
             reach = zone
-    if not crossing:  # the forward zones follow each other: one at most is around any moment
+    if not crossing:  # forward zones do not overlap: at most one contains any moment
         ends = [zone.end for zone in forward]
         for zone in matter:
             at = bisect_left(ends, zone.begin) - 1
@@ -274,7 +274,7 @@ def _ordered(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
 
 def linearizable_small(history: Iterable[Operation]) -> list[Violation]:
-    """Registers with deletions, or with equal values; at most OPERATIONS_MAX operations each. Raises Undecided."""
+    """Check registers with deletions or equal values, at most OPERATIONS_MAX operations each. Raises Undecided."""
     violations = []
     for register, operations in _by_register(o for o in history if o.must_be_linearizable).items():
         effective = _effective(operations)
@@ -288,7 +288,7 @@ def linearizable_small(history: Iterable[Operation]) -> list[Violation]:
 
 
 def _effective(operations: Iterable[Operation]) -> list[Operation]:
-    """Without what had no effect, and what need not have had one: unconfirmed, and nobody saw it."""
+    """Drop operations without effect, and those that need not have had one: unconfirmed and never observed."""
     operations = list(operations)
     seen = {o.value for o in operations if o.kind is Kind.READ and o.outcome is Outcome.OK}
     return [o for o in operations if o.outcome is Outcome.OK or (_may_matter(o) and o.value in seen)]
@@ -299,11 +299,11 @@ def _may_matter(operation: Operation) -> bool:
 
 
 class _Search:
-    """Looks for an order: from a state, each operation that no open one precedes may come next.
+    """A search for an order: from a state, each operation that no pending one precedes may come next.
 
-    A state is what was done (bits, in the order of calls) and what the register holds. A read that agrees with what it
-    holds is done at once: it changes nothing, and is then out of the way. Unconfirmed deletions differ in their calls
-    alone, so the first of them stands for all.
+    A state is the set of done operations (bits, in the order of calls) and the register's value. A read of that value
+    is done at once, since it changes nothing. Unconfirmed deletions differ only in their calls, so the first of them
+    represents all.
     """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
@@ -315,7 +315,7 @@ class _Search:
         self._values = [o.value for o in self._operations]
 
     def finds_an_order(self) -> bool:
-        """Whether there is one. Raises Undecided."""
+        """Return whether there is an order. Raises Undecided."""
         seen: set[tuple[int, int | None]] = set()
         states: list[tuple[int, int | None]] = [(0, None)]
         while states:
@@ -332,7 +332,7 @@ class _Search:
         return False
 
     def _read_all(self, done: int, holds: int | None) -> tuple[int, list[int]]:
-        """`done` with all reads that agree, and the writes and deletions that may come next."""
+        """Return `done` with all reads of the current value, and the writes and deletions that may come next."""
         while True:
             reads, changes = 0, []
             loose = False
@@ -349,7 +349,7 @@ class _Search:
             done |= reads
 
     def _next(self, done: int) -> list[int]:
-        """The operations that are not done and that no other such one precedes."""
+        """Return the pending operations that no other pending one precedes."""
         found = []
         limit = inf
         first = (~done & (done + 1)).bit_length() - 1
@@ -363,10 +363,10 @@ class _Search:
 
 
 def _shrunk(operations: list[Operation]) -> list[Operation]:
-    """Operations that still have no order, as few as removing them one by one gives.
+    """Return a small subset of operations that still has no order.
 
-    First the shortest beginning of the history; then values as a whole, then single reads: of a history that has an
-    order, each such part has one too, so the part proves as much as the whole.
+    Take the shortest prefix of the history, then remove whole values, then single reads. If a history has an order, so
+    has each such part; so the part proves the violation.
     """
     moments = sorted({o.returned_ns for o in operations if o.returned_ns is not None and o.outcome is Outcome.OK})
     at = bisect_left(moments, True, key=lambda moment: not _has_order(_until(operations, moment)))
@@ -384,7 +384,7 @@ def _has_order(operations: Sequence[Operation]) -> bool:
 
 
 def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
-    """The history as it was known at a moment: what had not been answered is unknown."""
+    """Return the history as known at a moment; pending operations have unknown outcomes."""
     found = []
     for o in operations:
         if o.ended_ns <= moment_ns:
@@ -395,7 +395,7 @@ def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
 
 
 def _without(operations: list[Operation], drops: Callable[[Operation], bool]) -> list[Operation]:
-    """Without some operations, if the others have no order either."""
+    """Remove some operations, if the others still have no order."""
     fewer = [o for o in operations if not drops(o)]
     return operations if not fewer or _has_order(fewer) else fewer
 
@@ -404,11 +404,11 @@ def _without(operations: list[Operation], drops: Callable[[Operation], bool]) ->
 
 
 def never_goes_back(history: Iterable[Operation]) -> list[Violation]:
-    """No session reads a value after one that is newer. Raises ValueError if a value was written twice.
+    """Check that no session reads a value after a newer one. Raises ValueError if a value was written twice.
 
-    Of two values the one is newer whose zone of strong operations comes surely after the other's. Reads that found
-    nothing count only where nothing is deleted: elsewhere a deletion may be the newest of all. Reads that were flagged
-    stale do not count: any replica may have answered them.
+    A value is newer than another if its zone of strong operations certainly comes after the other's. Reads of an empty
+    register count only if nothing is deleted, since otherwise a deletion may be the newest operation. Reads flagged
+    stale do not count, since any replica may have answered them.
     """
     violations = []
     for register, operations in _by_register(history).items():
@@ -430,8 +430,8 @@ def never_goes_back(history: Iterable[Operation]) -> list[Violation]:
 
 
 def _going_back(reads: Sequence[Operation], zones: Mapping[int | None, _Zone]) -> tuple[Operation, Operation] | None:
-    """The first read that is older than one before it, behind that one."""
-    newest: list[tuple[float, Operation]] = []  # the two values, of those read, that began last
+    """Return the first read that is older than an earlier one, preceded by that one."""
+    newest: list[tuple[float, Operation]] = []  # the two read values that began last
     for read in reads:
         zone = zones.get(read.value) or _Zone(read.value)
         for begin, before in newest:
@@ -443,7 +443,7 @@ def _going_back(reads: Sequence[Operation], zones: Mapping[int | None, _Zone]) -
 
 
 def weak_reads_invent_nothing(history: Iterable[Operation]) -> list[Violation]:
-    """No read, of whatever consistency, answers a value whose write had failed or not begun by then."""
+    """Check that no read, at any consistency, returns a value whose write had failed or not yet begun."""
     violations = []
     for register, operations in _by_register(history).items():
         writes = {o.value: o for o in operations if o.kind is Kind.WRITE}
@@ -468,23 +468,23 @@ def weak_reads_invent_nothing(history: Iterable[Operation]) -> list[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one read of a whole set found."""
+    """The result of a read of the whole set."""
 
     invoked_ns: int
     returned_ns: int
     elements: Collection[Hashable]
-    #: Who was asked.
+    #: The node that answered.
     by: str = ""
 
 
 def set_full(
     acknowledged: Mapping[Hashable, int], observed: Iterable[Observation], *, stale_ns_max: int = 0
 ) -> list[Violation]:
-    """Elements, by the moment of their acknowledgement, against reads of the whole set (Jepsen's set-full).
+    """Check elements, with the moments of their acknowledgements, against reads of the whole set (Jepsen's set-full).
 
-    An element is known from its acknowledgement on, or from the end of the first read that has it. A read that begins
-    later and misses it finds it lost (no later read has it; or never seen, if no read ever had it) or stale (a later
-    one has it), the latter if it began more than `stale_ns_max` after it was known.
+    An element is known from its acknowledgement on, or from the end of the first read that has it. If a later read
+    misses it, it is lost (no later read has it; never seen, if no read ever had it) or stale (a later one has it);
+    stale only counts for a read that began more than `stale_ns_max` after it was known.
     """
     reads = sorted(observed, key=lambda read: read.invoked_ns)
     known: dict[Hashable, int] = dict(acknowledged)

@@ -1,14 +1,14 @@
-"""A client's ledger: what it asked for, and what was acknowledged, in a file that outlives it.
+"""A client's ledger: its requests and their results, in a file that survives the client.
 
-    <checksum> <record as JSON>         each on its line
-               sent      a batch        before the call, so that one whose client dies is known as unknown
-               answered  a batch        after the answer: ok, fail, unknown
-               did       an operation   after the answer: a call on one register
-               refused   code, text     an error that a call ended with
+    <checksum> <record as JSON>         one per line
+               sent      a batch        before the call, so that its outcome counts as unknown if the client dies
+               answered  a batch        after the result: ok, fail, unknown
+               did       an operation   after the result: a call on one register
+               refused   code, text     the error of a call
 
-What was acknowledged is on the disk before the client goes on. One file for each process; its threads may share it.
-A reader takes it at any moment: a last line that is not whole is being written; one before it is an error, for then the
-judge has lost its evidence.
+An acknowledgement is on the disk before the client continues. One file per process, shared by its threads. It can be
+read at any moment: an incomplete last line is being written; an earlier incomplete line is an error, since evidence is
+lost.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ class Batch:
     times: tuple[int, ...]
     values: tuple[int, ...]
     invoked_ns: int
-    #: The moment of the answer; None as long as there is none.
+    #: The moment of the result; None while it is pending.
     answered_ns: int | None
     outcome: Outcome
 
 
 class Ledger:
-    """See the module. `sent` and `answered` are for batches, `did` for operations on registers."""
+    """A ledger; `sent` and `answered` are for batches, `did` for operations on registers."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open for appending; what is torn at the end goes."""
+        """Open for appending; truncate an incomplete last line."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         data = Path(path).read_bytes()
         os.truncate(self._file, data.rfind(b"\n") + 1)
         self._lock = threading.Lock()
 
     def sent(self, batch: Batch) -> None:
-        """Before the call."""
+        """Record a batch before the call."""
         self._append(["sent", *astuple(batch)])
 
     def answered(self, batch: Batch) -> None:
-        """After its answer, or once there will be none."""
+        """Record the result of a batch, also if there will be none."""
         self._append(["answered", *astuple(batch)])
         os.fsync(self._file)
 
     def did(self, operation: Operation) -> None:
-        """An operation whose outcome is as known as it will be."""
+        """Record an operation with its final outcome."""
         self._append(["did", *astuple(operation)])
         if operation.outcome is Outcome.OK and operation.kind is not Kind.READ:
             os.fsync(self._file)
 
     def refused(self, code: int, text: str) -> None:
-        """An error, for the summary."""
+        """Record an error, for the summary."""
         self._append(["refused", code, text])
 
     def close(self) -> None:
@@ -88,19 +88,19 @@ def _line(words: list[object]) -> bytes:
 
 
 class LedgerReader:
-    """Reads a ledger as it grows: each `read` takes what was appended since the last one."""
+    """Reads a growing ledger: each `read` takes the records appended since the last one."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._offset = 0
-        #: By (session, sequence): as far as their outcome is known.
+        #: Batches by (session, sequence), with their known outcomes.
         self.batches: dict[tuple[str, int], Batch] = {}
         self.operations: list[Operation] = []
-        #: (code, text) of calls that failed.
+        #: (code, text) of failed calls.
         self.refusals: list[tuple[int, str]] = []
 
     def read(self) -> None:
-        """Raises CorruptLedger."""
+        """Read appended records. Raises CorruptLedger."""
         if not self._path.exists():
             return
         with self._path.open("rb") as stream:

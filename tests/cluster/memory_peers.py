@@ -1,14 +1,14 @@
 """A network of nodes in memory, for tests and simulation: the same seed and the same steps give the same run.
 
-    send     -> [(due, what)] --step()--> receive(sender, messages)      late, or lost by chance
-    call     -> handler, at once                                         nothing is late or lost by chance
+    send     -> [(due, what)] --step()--> receive(sender, messages)      delayed, or lost at random
+    call     -> handler, at once                                         never delayed or lost at random
     stream   -> handler's iterator, as it is read
 
-A cut is one way and holds for all three: messages are lost when they would arrive; a call does not reach the handler,
-or its answer does not come back and the handler has run. Messages of one node to another keep their order, and pass
-through the codec. Time is a number that only `step` and `run` move; what it counts is the caller's.
+A cut is one-way and applies to all three: messages are lost when they would arrive; a call does not reach the handler,
+or its reply is lost after the handler ran. Messages of one node to another keep their order, and pass through the
+codec. Time is a number that only `step` and `run` advance; its unit is the caller's.
 
-One thread.
+Single-threaded.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class _Node:
 
 
 class MemoryNetwork:
-    """See the module. A message takes between the delays; of a hundred, `loss` * 100 are lost."""
+    """A network; a message takes a time between the delays, and is lost with probability `loss`."""
 
     def __init__(self, seed: int, *, delay: tuple[int, int] = (1, 5), loss: float = 0.0) -> None:
         self.delay = delay
         self.loss = loss
-        #: When the last message arrived.
+        #: The current time: that of the last delivery.
         self.now = 0
         self.delivered = self.lost = 0
         self._random = random.Random(seed)
@@ -57,7 +57,7 @@ class MemoryNetwork:
         self._cuts: set[tuple[NodeId, NodeId]] = set()
         self._letters: list[_Letter] = []
         self._count = 0
-        #: When the last message of one node to another is due: none overtakes it.
+        #: The time at which the last message of one node to another is due; later ones arrive after it.
         self._last_due: dict[tuple[NodeId, NodeId], int] = {}
 
     def join(
@@ -67,16 +67,16 @@ class MemoryNetwork:
         calls: Mapping[str, CallHandler] | None = None,
         streams: Mapping[str, StreamHandler] | None = None,
     ) -> MemoryPeers:
-        """A node that begins, or begins again."""
+        """Add a node that starts or restarts."""
         self._nodes[node] = _Node(receive, calls or {}, streams or {})
         return MemoryPeers(self, node)
 
     def leave(self, node: NodeId) -> None:
-        """A node that has crashed. What it sent before may still arrive."""
+        """Remove a crashed node. Messages that it sent before may still arrive."""
         self._nodes.pop(node, None)
 
     def cut(self, sender: NodeId, receiver: NodeId) -> None:
-        """Let nothing through, this way."""
+        """Cut the link in this direction."""
         self._cuts.add((sender, receiver))
 
     def isolate(self, node: NodeId) -> None:
@@ -85,20 +85,20 @@ class MemoryNetwork:
             self._cuts |= {(node, other), (other, node)}
 
     def heal(self) -> None:
-        """Undo all cuts."""
+        """Remove all cuts."""
         self._cuts.clear()
 
     def reaches(self, sender: NodeId, receiver: NodeId) -> bool:
-        """Whether what goes this way arrives now."""
+        """Return whether messages in this direction arrive now."""
         return receiver in self._nodes and (sender, receiver) not in self._cuts
 
     @property
     def due(self) -> int | None:
-        """When the next message arrives; None if there is none."""
+        """Return the time of the next delivery; None if no message is pending."""
         return self._letters[0].due if self._letters else None
 
     def step(self) -> bool:
-        """Move on to the next message and deliver it. False if there was none."""
+        """Advance to the next message and deliver it; False if no message is pending."""
         if not self._letters:
             return False
         letter = heapq.heappop(self._letters)
@@ -112,13 +112,13 @@ class MemoryNetwork:
         return True
 
     def run(self, until: int) -> None:
-        """Deliver all that is due up to a time, and make it that time."""
+        """Deliver all messages due until a time, and advance to that time."""
         while self.due is not None and self.due <= until:
             self.step()
         self.now = max(self.now, until)
 
     def post(self, sender: NodeId, receiver: NodeId, messages: Sequence[Message]) -> None:
-        """Take messages from a node."""
+        """Send messages of a node."""
         assert all((message.sender, message.receiver) == (sender, receiver) for message in messages)
         kept = [message for message in messages if self._random.random() >= self.loss]
         self.lost += len(messages) > 0 and not kept
@@ -130,37 +130,37 @@ class MemoryNetwork:
             heapq.heappush(self._letters, _Letter(due, self._count, sender, receiver, encode_batch(kept)))
 
     def node(self, asker: NodeId, node: NodeId) -> _Node:
-        """Who answers. Raises Unreachable."""
+        """Return the called node. Raises Unreachable."""
         if not self.reaches(asker, node):
             raise Unreachable(node, "cut")
         return self._nodes[node]
 
     def back(self, node: NodeId, asker: NodeId) -> None:
-        """An answer on its way. Raises Unreachable."""
+        """Let a reply return. Raises Unreachable."""
         if not self.reaches(node, asker):
             raise Unreachable(node, "its answer is cut")
 
 
 class MemoryPeers:
-    """Implements `Peers` for one node."""
+    """The connections of one node: implements `Peers`."""
 
     def __init__(self, network: MemoryNetwork, node: NodeId) -> None:
         self._network = network
         self._node = node
 
     def send(self, node: NodeId, messages: Sequence[Message]) -> None:
-        """See `Peers.send`."""
+        """Send messages, as `Peers.send`."""
         self._network.post(self._node, node, messages)
 
     def call(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> bytes:
-        """See `Peers.call`. No time passes."""
+        """Make a call, as `Peers.call`. No time passes."""
         handler = _named(node, self._network.node(self._node, node).calls, name)
         answer = _answer(node, lambda: handler(self._node, request))
         self._network.back(node, self._node)
         return answer
 
     def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Generator[bytes, None, None]:
-        """See `Peers.stream`. No time passes."""
+        """Open a stream, as `Peers.stream`. No time passes."""
         handler = _named(node, self._network.node(self._node, node).streams, name)
         return self._answers(node, _answer(node, lambda: handler(self._node, request)))
 
@@ -184,7 +184,7 @@ def _named(node: NodeId, handlers: Mapping[str, Given], name: str) -> Given:
 
 
 def _answer(node: NodeId, ask: Callable[[], Given]) -> Given:
-    """What a handler gives; its exceptions as they arrive."""
+    """Return a handler's reply, or raise its exception as the caller gets it."""
     try:
         return ask()
     except Exception as error:
