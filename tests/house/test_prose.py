@@ -48,7 +48,7 @@ ALLOWED = {
     "spark": 0,
     "storage": 16,
     "sync": 0,
-    "tests": 447,
+    "tests": 407,
     "wire": 5,
 }
 
@@ -109,7 +109,7 @@ REFERRING = {
     "spark": 0,
     "storage": 2,
     "sync": 0,
-    "tests": 18,
+    "tests": 11,
     "wire": 3,
 }
 

@@ -1,9 +1,9 @@
 """Backups and restores on a crash disk: cut off at each operation, or with the nth one failing.
 
-History       a store that nothing happens to, and what it held as of each entry of its log
-judge_backups     what a crash leaves of a folder of backups: those that were acknowledged, perhaps the next one; each
-                  is whole and restores to what the store held, at all points that it leads to; a backup goes on
-judge_restore     what a crash leaves of a restore: nothing or all; and it can be made again
+History           a store without faults, and its state after each entry of its log
+judge_backups     checks a folder of backups after a crash: it has the acknowledged ones and perhaps the next one; each
+                  is complete and restores the store's state at all points that it covers; a further backup succeeds
+judge_restore     checks a restore after a crash: it has all or nothing, and can be repeated
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from saros_storage.backup.verifying import verify
 from saros_storage.base.errors import StorageError, UserMistake
 
 BACKUPS, TARGET = "/backups", "/restored/data"
-#: The log is kept for backups, so that they lead to every point.
+#: Options that keep the log for backups, so that they cover every point.
 KEEPING = replace(OPTIONS, log_archive_bytes=1 << 20)
 
 
 class History:
-    """See the module."""
+    """A store without faults, with its state after each entry of its log."""
 
     def __init__(self) -> None:
         self.store = open_store(CrashDisk(), KEEPING)
@@ -42,7 +42,7 @@ class History:
         self.states = {0: State()}
         #: Entries that loaded files.
         self.loads: list[int] = []
-        #: Catalogs that were restored, whose contents are compared by their digests from then on.
+        #: Digests of restored catalogs, which need no second comparison.
         self._restored: set[bytes] = set()
 
     @property
@@ -60,7 +60,7 @@ class History:
         BackupRun(Repository(BACKUPS, disk), source, self.clock, incremental=incremental).run()
 
     def compare(self, disk: CrashDisk, catalogs: Sequence[Catalog], context: object) -> None:
-        """Restore what was not restored before, to each point of which it is known what was there."""
+        """Restore new catalogs to each point whose state is known, and compare."""
         before = 0
         for catalog in catalogs:
             known = encode_catalog(catalog)
@@ -86,7 +86,7 @@ class History:
             self.judge(target, index, context)
 
     def judge(self, disk: CrashDisk, index: int, context: object) -> None:
-        """A folder that was restored."""
+        """Check a restored folder."""
         store = open_store(disk, KEEPING, TARGET)
         try:
             found, problems = read_store(store), store.status().problems
@@ -98,7 +98,7 @@ class History:
 
 @dataclass(frozen=True)
 class BackUp:
-    """A step of a story, among operations of the store."""
+    """A backup, as a step of a story among operations of the store."""
 
     incremental: bool
 
@@ -120,7 +120,7 @@ STORY: Story = [
 
 
 def tell(history: History, disk: CrashDisk, story: Story) -> int:
-    """Carry out a story; how many backups were acknowledged. What fails is not, and the story goes on."""
+    """Run a story, which continues after failures; return the number of acknowledged backups."""
     acknowledged = 0
     for step in story:
         if isinstance(step, Operation):
@@ -132,7 +132,7 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
         except (StorageError, OSError) as error:
             if not disk.failed:
                 raise Wrong(f"a backup on a sound disk: {error!r}") from error
-            # Its catalog may be there, and then counts when it is relied upon: see `judge_backups`.
+            # Its catalog may exist, and then counts if later ones rely on it: see `judge_backups`.
         else:
             acknowledged += 1
         disk.note = lambda count=acknowledged: count
@@ -140,7 +140,7 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
 
 
 def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: int, context: object) -> None:
-    """`begun`: backups that may be there although nobody was told so."""
+    """Check a folder of backups after a crash; up to `begun` backups may exist without acknowledgement."""
     repository = Repository(BACKUPS, disk)
     try:
         catalogs = repository.catalogs_if_any()
@@ -161,7 +161,7 @@ def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: i
 def judge_restore(
     history: History, source: CrashDisk, disk: CrashDisk, index: int, *, done: bool, context: str
 ) -> None:
-    """`done`: it was acknowledged."""
+    """Check a restore after a crash; with `done`, it was acknowledged."""
     is_there = bool(disk.list(TARGET))
     if done and not is_there:
         raise Wrong(f"{context}: what was restored is not there")
@@ -176,7 +176,7 @@ def judge_restore(
 
 
 def _different(disk: CrashDisk, figures: Figures, one_of: int, start: int) -> Iterator[tuple[Picture, str, CrashDisk]]:
-    """What crashes leave: of the pictures one of so many, from the `start`th on, and of each one's crashes, too."""
+    """Yield disks after crashes: of one in `one_of` pictures, from the `start`th on, one in `one_of` crashes."""
     seen = set()
     for picture in [*disk.pictures[start::one_of], disk.picture()]:
         figures.kinds.add(picture.operation.split(" ")[0])
@@ -190,7 +190,7 @@ def _different(disk: CrashDisk, figures: Figures, one_of: int, start: int) -> It
 
 
 def crash_backups(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
-    """Crashes at each operation on the folder of backups."""
+    """Crash at each operation on the folder of backups."""
     history, disk, figures = History(), CrashDisk(), Figures(operations=len(story))
     disk.keeps_pictures = True
     tell(history, disk, story)
@@ -202,7 +202,7 @@ def crash_backups(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
 
 
 def crash_restores(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
-    """Crashes at each operation of restores, to a point in the midst and to the last one."""
+    """Crash at each operation of restores, to a point in the middle and to the last one."""
     history, source, figures = History(), CrashDisk(), Figures(operations=len(story))
     tell(history, source, story)
     for index in _points(history, source):
@@ -218,7 +218,7 @@ def crash_restores(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
 
 
 def _points(history: History, disk: CrashDisk) -> list[int]:
-    """The entry that the newest backup leads to, and one behind the oldest, if its log leads to one."""
+    """Return the last entry of the newest backup, and one after the oldest backup, if its log has one."""
     first, *others = Repository(BACKUPS, disk).catalogs()
     last = (others or [first])[-1]
     end = min((load for load in history.loads if load > first.reached), default=last.reached)
@@ -229,7 +229,7 @@ def _points(history: History, disk: CrashDisk) -> list[int]:
 
 
 def fail_backups(story: Story, number: int, *, failing: int = 1, step: int = 1, start: int = 0) -> Figures:
-    """The nth operation on the folder, and `failing - 1` after it, fail with an errno; for every `step`th n."""
+    """Let the nth operation on the folder, and `failing - 1` after it, fail with an errno, for every `step`th n."""
     figures = Figures(operations=len(story))
     for place in count(start, step):
         history, disk = History(), CrashDisk()
@@ -250,7 +250,7 @@ def fail_backups(story: Story, number: int, *, failing: int = 1, step: int = 1, 
 
 
 def fail_restores(story: Story, number: int, *, failing: int = 1, step: int = 1, start: int = 0) -> Figures:
-    """The same of a restore to the last point."""
+    """Let operations of a restore to the last point fail likewise."""
     history, source, figures = History(), CrashDisk(), Figures(operations=len(story))
     tell(history, source, story)
     index = _points(history, source)[-1]

@@ -1,13 +1,13 @@
-"""Mutated files of a data folder: a store that finds one says so or has the right data.
+"""Mutated files of a data folder: a store that reads one must report it or have the right data.
 
     flip      some bits                 cut       the end, or a part of the middle
     fill      a block of one byte       splice    a part of the file in another place, or of another file
     count     a number that is huge, small or negative in place of 4 or 8 bytes
     bomb      a text of JSON that is very deep or very long, in place of a part
 
-`survives` reads a mutated file as the store does and raises what it should not: any exception but CorruptFile,
-UnsupportedFile and StorageError 2015 (a newer format), a wrong value where the format has a checksum, more than a
-second, or memory out of all proportion.
+`attack` reads mutated files as the store does, and raises NotSurvived for any exception except CorruptFile,
+UnsupportedFile and StorageError 2015 (a newer format), a wrong value where the format has a checksum, a read of more
+than a second, or excessive memory.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from saros_storage.scan.tsfile_access import DeviceIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 SECONDS_MAX = 1.0
-#: Beside what the file itself takes: pages announce up to 16 M rows of 8 bytes.
+#: Limit in addition to the size of the file: pages announce up to 16 M rows of 8 bytes.
 MEMORY_BYTES_MAX = 512 << 20
 _NEWER = 2015
 
 
 class NotSurvived(AssertionError):
-    """A bad file did what it must not."""
+    """A bad file had a forbidden effect."""
 
 
 # ---------------------------------------------------------------------- mutations
@@ -82,7 +82,7 @@ def _count(chance: Random, data: bytearray, other: bytes) -> None:
 
 
 def _count_as_text(chance: Random, data: bytearray, other: bytes) -> None:
-    """In place of a run of digits."""
+    """Replace a run of digits by an extreme number."""
     digits = [n for n, byte in enumerate(data) if 48 <= byte < 58]
     if not digits:
         _count(chance, data, other)
@@ -108,7 +108,7 @@ Read = Callable[[bytes], object]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file: samples, how the store reads it, and which answers to a mutated one are right."""
+    """A kind of file: samples, the function that reads it, and a check of the results for mutated ones."""
 
     name: str
     samples: tuple[bytes, ...]
@@ -117,7 +117,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """All kinds of files, as a store has written them."""
+    """Return all kinds of files, as written by a store."""
     disk = CrashDisk()
     store = open_store(disk, OPTIONS)
     for number in range(4):
@@ -145,12 +145,12 @@ def kinds() -> list[Kind]:
 
 
 def _is_anything(found: object, whole: object) -> bool:
-    """There is no checksum in it: that of the manifest tells."""
+    """Accept any result: the file has no checksum of its own; the manifest's detects changes."""
     return True
 
 
 def _read_tsfile(data: bytes) -> object:
-    """Each chunk, also behind a bad one. Raises what the last bad one raised."""
+    """Read each chunk, also after a bad one. Raises the error of the last bad one."""
     reader = TsFileReader("mutated.tsfile", memoryview(data))
     problem: CorruptFile | UnsupportedFile | None = None
     for device in list(reader.devices()):
@@ -201,12 +201,12 @@ def _is_first_part(found: object, whole: object) -> bool:
     return found == whole[: len(found)]
 
 
-# ---------------------------------------------------------------------- trying
+# ---------------------------------------------------------------------- attacks
 
 
 @dataclass
 class Survivals:
-    """What became of the files, by kind; they add up."""
+    """The results of attacks by kind; they can be added."""
 
     files: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
@@ -215,7 +215,7 @@ class Survivals:
 
 
 def attack(kinds: list[Kind], seed: int, count: int, found: Survivals) -> None:
-    """Mutate `count` files, drawn from a seed. Raises NotSurvived."""
+    """Mutate and read `count` files, drawn from a seed. Raises NotSurvived."""
     for number in range(seed * count, (seed + 1) * count):
         chance = Random(number)
         kind = kinds[number % len(kinds)]
@@ -250,7 +250,7 @@ def _try(kind: Kind, sample: bytes, data: bytes, name: str, found: Survivals) ->
 
 
 def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Survivals) -> None:
-    """Slower: with what they allocate at most."""
+    """Attack while measuring the peak of allocated memory, which is slower."""
     tracemalloc.start()
     try:
         for number in range(count):
@@ -266,7 +266,7 @@ def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Surv
 
 
 def see_damage() -> int:
-    """Damage of each byte of records that were fsynced one by one: all but the last are missed. Raises NotSurvived."""
+    """Damage each byte of individually fsynced records; all except the last must be missed. Raises NotSurvived."""
     disk = CrashDisk()
     log, _ = SegmentedLog.open("log", disk, LogOptions())
     for size in (0, 3, 40, 200, 8):
@@ -290,7 +290,7 @@ def see_damage() -> int:
 
 
 def attack_folder(files: Mapping[str, bytes], number: int, found: Survivals) -> None:
-    """A store opens a folder in which one file is bad, reads and closes; or names the file."""
+    """Let a store open, read and close a folder with one bad file, or report the file."""
     chance = Random(number)
     path = chance.choice(sorted(files))
     data = bytearray(files[path])
@@ -314,7 +314,7 @@ def attack_folder(files: Mapping[str, bytes], number: int, found: Survivals) -> 
 
 
 def folder() -> dict[str, bytes]:
-    """A store's folder with all kinds of files."""
+    """Return a store's folder with all kinds of files."""
     disk = CrashDisk()
     store = open_store(disk, OPTIONS)
     for number in range(3):

@@ -1,7 +1,7 @@
-"""The disk of a store that goes on while another process reads it: each reading finds it some operations later.
+"""The disk of a running store while another process reads it: operations happen between readings.
 
-A schedule is drawn by chance: how many operations happen between two readings. A reading of a part of a file is no
-single moment: its end may be newer than its beginning.
+The number of operations between two readings is random. Reading a part of a file is not atomic: its end may be newer
+than its beginning.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from storage.store_model import State
 
 
 class LiveDisk(CrashDisk):
-    """Begins at the `start`th picture. Whatever is written to it fails the test."""
+    """A disk that begins at the `start`th picture. Any write to it fails the test."""
 
     def __init__(self, pictures: Sequence[tuple[Picture, Note]], start: int, chance: Random) -> None:
         super().__init__()
         self._told = pictures
         self._chance = chance
-        #: Operations between two readings, on average.
+        #: The average number of operations between two readings.
         self._pace = chance.choice((0.05, 0.3, 1, 4))
         self._first = self._at = start
         self.become_copy(pictures[start][0].disk)
@@ -34,7 +34,7 @@ class LiveDisk(CrashDisk):
 
     @property
     def allowed(self) -> list[State]:
-        """What the store may have held since the first reading."""
+        """Return the states that the store may have had since the first reading."""
         notes = [note for _, note in self._told[self._first : self._at + 1]]
         return [state for note in notes for state in note.states[note.acknowledged :]]
 

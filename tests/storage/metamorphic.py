@@ -1,11 +1,11 @@
-"""Random operations on a store under random settings, beside plain dictionaries: each plan gives the same answers.
+"""Random operations on a store under random settings, compared with dictionaries: all plans give the same results.
 
-    settings     durability, sizes of segments, MemTables, pages, caches: drawn anew at each restart
-    operations   `store_drawing.DRAWN`, and restarts: closed, killed, or the power cut
-    plans        a range of time forwards and backwards, in runs of any size; rows or statistics; bounds on values;
-                 the latest points, of the store as it is and of a view that was opened some operations ago
+    settings     durability, sizes of segments, MemTables, pages, caches: drawn at each restart
+    operations   `store_drawing.DRAWN`, and restarts: closed, killed, or a power cut
+    plans        a time range forwards and backwards, in runs of any size; rows or statistics; bounds on values; the
+                 latest points, of the current store and of a view that was opened some operations ago
 
-Whatever is drawn comes from one seed; a failure names it, and the operations so far.
+Everything is drawn from one seed; a failure names it, and the operations.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ _PLANS = 4
 
 @dataclass
 class Tally:
-    """What was done; they add up."""
+    """Figures of a run; they can be added."""
 
     seeds: int = 0
     operations: int = 0
     restarts: int = 0
     plans: int = 0
     summaries: int = 0
-    #: Runs of rows that were given as what they come to in windows.
+    #: Runs of rows that were returned as aggregates of windows.
     cells: int = 0
-    #: Series whose latest point was asked for, and those that the cache knew.
+    #: Series whose latest point was read, and those found in the cache.
     latest: int = 0
     latest_hits: int = 0
 
 
 class Metamorphic:
-    """One seed's store."""
+    """The store of one seed."""
 
     def __init__(self, seed: int, tally: Tally) -> None:
         self._seed = seed
@@ -68,13 +68,13 @@ class Metamorphic:
         self._options = self._draw_options()
         self._store = open_store(self._disk, self._options)
         self._state = State()
-        #: A view that stays open over operations, and what it must show.
+        #: A view that stays open during operations, and its expected state.
         self._held: tuple[LocalReadView, State] | None = None
         self._told: list[str] = [str(self._options)]
         tally.seeds += 1
 
     def run(self, count: int) -> None:
-        """Carry out so many operations, and compare after each. Raises Wrong."""
+        """Run `count` operations, and compare after each. Raises Wrong."""
         try:
             self._run(count)
         finally:
@@ -177,7 +177,7 @@ class Metamorphic:
 
 @dataclass(frozen=True)
 class Plan:
-    """One way to read some series of a device."""
+    """A way to read some series of a device."""
 
     device: Device
     request: ScanRequest
@@ -202,7 +202,7 @@ class Plan:
         return Plan(device, request, chance.choice((1, 2, 5, 65_536)), chance.choice((1, 2, 16)))
 
     def problem(self, store: Store, tally: Tally) -> str | None:
-        """What is wrong with the answer."""
+        """Return the difference from the expected result, or None."""
         view = store.view()
         try:
             request = view._unexpired(self.request)
@@ -242,7 +242,7 @@ class Plan:
         return {t: v for t, v in self.device.series[name].items() if time.start <= t < time.end}
 
     def _judge_rows(self, found: dict[str, dict[int, Scalar]], expected: dict[str, dict[int, Scalar]]) -> str | None:
-        """Rows whose values lie out of bounds may be missing, all others not; none may be wrong."""
+        """Check rows: those whose values are out of bounds may be missing, others not; none may be wrong."""
         needed = set().union(*(points.keys() for points in expected.values()))
         for bound in self.request.bounds:
             points = expected[self.request.measurements[bound.column]]
@@ -277,7 +277,7 @@ def _times_of(piece: Block | Summary, *, descending: bool) -> list[int]:
     return [piece.end, piece.start] if descending else [piece.start, piece.end]
 
 
-#: Of a window: count, first and last (time, value), least, greatest, total.
+#: A window's count, first and last (time, value), least, greatest, total.
 Window = tuple[int, tuple[int, Scalar], tuple[int, Scalar], Scalar, Scalar, Scalar]
 
 

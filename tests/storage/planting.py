@@ -3,8 +3,8 @@
     @mutant(CRASHES, ...)                  the suites that are to find it, in turn
     def acknowledges_before_the_fsync(plant): ...            plant(class or module, name, what to do instead)
 
-Each is a few lines against the real code. If that code moves, a mutant that no longer does what it says is found out,
-since then nothing is found.
+Each mutant is a few lines that patch the real code. If that code changes so that a mutant has no effect, no suite
+fails, and the mutant is reported.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Mutant:
         return self.do.__name__
 
     def found_by(self) -> str | None:
-        """The suite that complains while the mistake is there."""
+        """Return the first suite that fails with the mistake, or None."""
         with _planted(self.do):
             for suite in self.suites:
                 try:
@@ -106,7 +106,7 @@ Do = Callable[[Plant], None]
 
 
 def planting(mutants: list[Mutant]) -> Callable[..., Callable[[Do], Do]]:
-    """What notes mistakes in a list."""
+    """Return a decorator that adds mistakes to a list."""
 
     def mutant(*suites: Suite) -> Callable[[Do], Do]:
         def note(do: Do) -> Do:
@@ -139,7 +139,7 @@ def _planted(do: Callable[[Plant], None]) -> Iterator[None]:
 
 
 def hunt(mutants: Sequence[Mutant], only: str) -> int:
-    """Plant each mistake whose name holds `only`, and tell who found it; 1 if one is not found."""
+    """Plant each mistake whose name contains `only`, and print the suite that found it; 1 if one is not found."""
     logging.disable(logging.CRITICAL)
     missed = 0
     for mutant in mutants:

@@ -1,6 +1,6 @@
-"""Operations of `store_model` by chance, each for a state of the dictionaries in which it can be carried out.
+"""Random operations of `store_model`, each for a state of the dictionaries in which it is possible.
 
-DRAWN      functions that draw one, or none; a new kind of operation is one more
+DRAWN      functions that draw an operation or None; a new kind of operation is one more
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from saros_storage.base.types import DataType
 
 @dataclass(frozen=True)
 class Drawing:
-    """What operations are drawn from."""
+    """The input of drawing an operation."""
 
     chance: Random
     state: State
-    #: Of this operation: values that it writes are told from all others by it.
+    #: The mark of this operation, which makes the values that it writes unique.
     mark: int
-    #: Times are below.
+    #: The exclusive upper bound of times.
     times: int = 3 * SLICE
     rows: int = 8
 
@@ -104,7 +104,7 @@ def _draw_delete_database(draw: Drawing) -> Operation | None:
     return delete_database(draw.chance.choice(sorted(draw.state.databases)))
 
 
-#: What a series of a type is made in these stories; one that became FLOAT or DOUBLE on the way, nothing more.
+#: The types to which a series of a type is changed in these stories.
 _MADE = {
     DataType.INT32: (DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE, DataType.TEXT),
     DataType.INT64: (DataType.TIMESTAMP, DataType.DOUBLE, DataType.STRING),
@@ -149,7 +149,7 @@ def _draw_load(draw: Drawing) -> Operation | None:
 
 
 def _draw_keep(draw: Drawing) -> Operation | None:
-    """Mostly of what is older than most points."""
+    """Draw a TTL, mostly one that keeps most points."""
     pattern = draw.chance.choice((*DEVICES, "root.a.**", "root.**"))
     if pattern in draw.state.limits and draw.chance.random() < 0.4:
         return keep_from(pattern, None)
@@ -187,7 +187,7 @@ DRAWN: tuple[Draw, ...] = (
 
 
 def drawn(chance: Random, state: State, mark: int, **limits: int) -> Operation:
-    """An operation by chance that can be carried out."""
+    """Draw an operation that is possible in the state."""
     while True:
         found = chance.choice(DRAWN)(Drawing(chance, state, mark, **limits))
         if found is not None:

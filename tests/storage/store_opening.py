@@ -1,4 +1,4 @@
-"""A store on a crash disk: options that let a few operations meet with everything, and a clock that stands still."""
+"""A store on a crash disk: options with which few operations exercise everything, and a clock that stands still."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from saros_storage.store import Store
 
 #: Ticks of a partition in these tests.
 SLICE = 100
-#: Now, of the stores' clock. It goes on by less than a tick in a test.
+#: The time of the stores' clock, which advances by less than a tick in a test.
 NOW_MS = 1_000_000
 FOLDER = "data"
-#: Segments hold a few writes, pages a few rows, so that a few operations meet with everything.
+#: Segments with few writes and pages with few rows, so that few operations exercise everything.
 OPTIONS = StoreOptions(time_partition_interval=SLICE, segment_bytes=900, page_rows=4, compaction=False)
 
 
 class Wrong(AssertionError):
-    """The store has not kept its word."""
+    """The store violated a guarantee."""
 
 
 class _Nobody:
-    """In place of the lock on a folder that is not there."""
+    """A replacement for the lock of a folder that does not exist."""
 
     def release(self) -> None:
         return

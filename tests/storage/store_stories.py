@@ -1,4 +1,4 @@
-"""What stores are told before they crash: one story that has it all, and stories by chance."""
+"""Stories for stores before they crash: one with all kinds of operations, special ones, and random ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from storage.store_model import (
 
 
 def story() -> list[Operation]:
-    """Each kind of operation, and each once where it meets with files and once where it does not."""
+    """Return a story with each kind of operation, once where it affects files and once where it does not."""
     return [
         write_rows("root.a.d1", range(6), 1),
         write_batch(("root.a.d1", range(4, 9), 2), ("root.a.d2", range(5), 3), ("root.b.c.d1", range(95, 105), 4)),
@@ -53,7 +53,7 @@ def story() -> list[Operation]:
 
 
 def merging_story() -> list[Operation]:
-    """Files that overlap, late rows, and what was deleted of them become fewer files."""
+    """Return a story that merges overlapping files, late rows, and deletions."""
     return [
         write_rows("root.a.d1", range(30), 1),
         write_rows("root.a.d2", range(20), 2),
@@ -71,7 +71,7 @@ def merging_story() -> list[Operation]:
 
 
 def loading_story() -> list[Operation]:
-    """Files of others come in: between rows in memory, over them, split over slices, and among deletions."""
+    """Return a story that loads files: between rows in memory, over them, split over slices, and among deletions."""
     return [
         write_rows("root.a.d1", range(20, 30), 1),
         load(("root.a.d1", range(25, 45), 2), ("root.a.d2", range(30), 3)),
@@ -90,7 +90,7 @@ def loading_story() -> list[Operation]:
 
 
 def expiring_story() -> list[Operation]:
-    """Rules come, change and go; whole files expire, and parts of files that are merged or loaded."""
+    """Return a story that sets, changes and unsets TTLs; whole files expire, and parts of merged or loaded files."""
     return [
         write_rows("root.a.d1", range(40), 1),
         flush(),
@@ -113,7 +113,7 @@ def expiring_story() -> list[Operation]:
 
 
 def afterwards() -> list[Operation]:
-    """What goes on after a crash; one database is flushed alone, so the log lets go of what befell the other before."""
+    """Return operations after a crash; one database is flushed alone, so the log drops only its entries."""
     return [
         write_batch(("root.a.d1", (1, 30), 21), ("root.b.c.d1", range(99, 102), 22)),
         flush_database("root.a"),
@@ -125,7 +125,7 @@ def afterwards() -> list[Operation]:
 
 
 def drawn_story(chance: Random, count: int, first_mark: int = 1) -> list[Operation]:
-    """Operations that can be carried out one after the other on an empty store."""
+    """Draw operations that are possible one after the other on an empty store."""
     state = State()
     told = []
     for mark in range(first_mark, first_mark + count):

@@ -1,8 +1,8 @@
-"""A line that loses, repeats, delays and damages: by chance, or at the question that a test says.
+"""A link that loses, repeats, delays and damages requests: at random, or at the request that a test selects.
 
-lost      the question never arrives                    answered late    it does, and its answer is lost
-twice     it arrives once more, and once more later     damaged          some byte of a chunk is another
-overtaken a chunk comes after those that were sent later
+lost      the request never arrives                     answered late    it arrives, but its reply is lost
+twice     it arrives again, and once more later         damaged          a byte of a chunk is changed
+overtaken a chunk arrives after later ones
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class BadLine:
-    """See the module. Implements `Transport`; nothing is bad once `fair`."""
+    """A faulty link: implements `Transport`; without faults once `fair`."""
 
     def __init__(self, line: Transport, chance: Random, badness: float = 0.3) -> None:
         self._line = line
         self._chance = chance
         self._badness = badness
-        #: Questions that are still under way.
+        #: Requests that are still in transit.
         self._late: list[Callable[[], object]] = []
         self.fair = False
         self.events: dict[str, int] = {}
@@ -44,7 +44,7 @@ class BadLine:
         def handed_over() -> int:
             return self._line.chunk(sender, number, sha256, offset, crc32, sent)()
 
-        if self._is("overtaken", self._badness / 2):  # by those that are sent before its answer is waited for
+        if self._is("overtaken", self._badness / 2):  # by requests that are sent before its reply is awaited
             return lambda: self._pass(handed_over)
         have = self._pass(handed_over)
         return lambda: have
@@ -59,7 +59,7 @@ class BadLine:
         while self._late and self._is("late", 0.5):
             try:
                 self._late.pop(self._chance.randrange(len(self._late)))()
-            except RoundRefused:  # nobody hears the answer
+            except RoundRefused:  # the reply is lost
                 self.events["refused"] = self.events.get("refused", 0) + 1
         if self._is("lost", self._badness / 3):
             raise Unreachable("the line is cut")

@@ -1,9 +1,9 @@
-"""A cluster as receiver to which things happen by chance; at most one of its nodes is down at a time.
+"""A cluster as receiver with random faults; at most one of its nodes is down at a time.
 
-power      a node loses it, between questions or while it takes a round; a file may be gone from its disk afterwards
-asks       what nodes ask each other is lost
-notes      a round is committed, and who committed it never hears of it
-changes    other nodes are to keep a sender, and do from when they have what there is, or at once
+power      a node loses power, between requests or during a round; afterwards a file may be missing from its disk
+asks       requests between nodes are lost
+notes      a round is committed, and the committing node never learns of it
+changes    a sender gets other replicas, when they have all data, or at once
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from saros_sync.receiver.mirror import FOLDER as SYNC
 
 
 class ClusterByChance(Places):
-    """See the module; nothing happens any more after `come_to_rest`."""
+    """A cluster with random faults, which end with `come_to_rest`."""
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
-        #: The node that was asked last.
+        #: The node that was called last.
         self.asked = NodeId(1)
         self._rests = False
         size, copies, chores = chance.choice((3, 3, 4)), chance.choice((1, 2, 3)), chance.choice(CHORES)
@@ -35,7 +35,7 @@ class ClusterByChance(Places):
         self.meanwhile = self._happen
 
     def restart(self) -> None:
-        """Something happens between two rounds."""
+        """Let a fault occur between two rounds."""
         if self.stopped:
             ((_, place),) = self.stopped.items()
             self._lose_a_file(place.disk)
@@ -51,13 +51,13 @@ class ClusterByChance(Places):
             self.wait(1.0)
 
     def come_to_rest(self) -> None:
-        """All nodes run, and nothing happens any more."""
+        """Start all nodes, and stop all faults."""
         self._rests = True
         if self.stopped:
             self._up()
 
     def settle(self) -> None:
-        """See `Places.settle`; changes are over, too."""
+        """Let time pass until all pending work and all changes are done."""
         for _ in range(5):
             self.wait(1.0)
             for sender in sorted(self.next):
@@ -92,7 +92,7 @@ class ClusterByChance(Places):
         self.start(node, place.disk if self._is(0.3) else place.disk.after_power_cut(), place.notes)
 
     def _lose_a_file(self, disk: CrashDisk) -> None:
-        """Now and then; one that another node has."""
+        """Delete, at random, a file that another node has."""
         if self._is(0.7):
             return
         for sender in self.catalog.senders:
@@ -104,7 +104,7 @@ class ClusterByChance(Places):
 
 
 class _Line(Line):
-    """Goes to another node now and then; the cluster knows which one it asked."""
+    """A link that switches nodes at random, and tells the cluster which one it calls."""
 
     def __init__(self, cluster: ClusterByChance, node: NodeId) -> None:
         super().__init__(cluster, node)

@@ -1,8 +1,8 @@
-"""A node of a cluster loses power at each operation on its disk, or an operation fails, while the cluster takes rounds.
+"""A node of a cluster loses power at each disk operation, or an operation fails, while the cluster receives rounds.
 
-crash      the node goes on with what its disk may show then, the others as they were at that moment; the sender asks
-           again: all nodes show what they showed before or what the edge has, then what it has, and nothing is left
-failure    the operation, and some after it, fail with EIO or ENOSPC; then the disk is good, and the sender asks again
+crash      the node continues with a possible state of its disk, the others with their state at that moment; the sender
+           retries: all nodes show their earlier state or the edge's, then the edge's, and nothing is left over
+failure    the operation and some after it fail with EIO or ENOSPC; then the disk works, and the sender retries
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from saros_cluster.meta.metadata_kv import Notes
 from saros_cluster.placement.ring import NodeId
 from saros_storage.schema import SchemaTree, decode_change
 
-#: The node that the sender asks, and one that only keeps what it sends.
+#: The node that the sender calls, and one that is only a replica.
 TAKES, KEEPS = NodeId(1), NodeId(2)
-#: What a commit that was cut short has left is done by others after less than this.
+#: The time within which other nodes complete an interrupted commit.
 _FINISHED_SECONDS = 6.0
 
 
 @dataclass(frozen=True)
 class _Known:
-    """The rest of the world at a moment, and what is allowed then."""
+    """The rest of the world at a moment, and the allowed states."""
 
     disks: dict[NodeId, Picture]
     notes: Notes
@@ -39,7 +39,7 @@ class _Known:
     after: State
 
     def places(self, node: NodeId, disk: CrashDisk) -> Places:
-        """The cluster as it goes on, a node with this disk."""
+        """Return the continuing cluster, with this disk at a node."""
         disks = {other: CrashDisk(picture) for other, picture in self.disks.items()}
         tree = SchemaTree()
         for line in self.schema.splitlines():
@@ -48,7 +48,7 @@ class _Known:
 
 
 def cluster_crashes(rounds: Rounds, chance: Random, node: NodeId, share: float = 1.0) -> int:
-    """How many states of the node's disk were tried. Raises Wrong."""
+    """Crash a node; return the number of tried states of its disk. Raises Wrong."""
     places = Places()
     edge = Edge(places.line(TAKES))
     disk = places.running[node].disk
@@ -96,7 +96,7 @@ def _go_on(context: str, node: NodeId, disk: CrashDisk, known: _Known) -> None:
 
 
 def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """How many operations of the node's disk failed first. Raises Wrong."""
+    """Let operations of the node's disk fail; return the number of first failures. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         places = Places()
@@ -108,7 +108,7 @@ def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, st
             go_on_after_failure(edge, disk)
             for state in places.states():
                 check(f"{errno.errorcode[number]}: {disk.failed}", state, (devices_of(edge.store),))
-        disk.fails_at = None  # it may have failed to the end: the others have gone on without it
+        disk.fails_at = None  # the disk may have failed until the end, and the others continued without the node
         places.settle()
         places.check_durable(edge.id)
         places.check_nothing_left(f"{errno.errorcode[number]}: {disk.failed}")

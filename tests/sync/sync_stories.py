@@ -1,12 +1,11 @@
-"""Stories by chance: edges write, delete, merge and sync over bad lines; sides restart; devices collide.
+"""Random stories: edges write, delete, merge and sync over faulty links; both sides restart; devices collide.
 
-After each round of an edge that came to its end, the centre shows of the edge's devices what the edge had sealed; of
-devices that two edges have, what the one has that was first, until they are transferred. `make campaign-sync` tells
-many.
+After each completed round of an edge, the centre has the data that the edge had sealed in its devices; a device that
+two edges have belongs to the first one, until it is transferred. `make campaign-sync` runs many stories.
 
     server     restarts
-    cluster    each node shows the same; nodes lose power, also while they take a round, their questions get lost, an
-               answer of the meta group does, files go from their disks, other nodes are to keep a sender
+    cluster    all nodes show the same; nodes lose power, also during a round; requests between them and replies of the
+               meta group are lost; files disappear from their disks; senders get other replicas
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from saros_sync.errors import BeginAgain, Unreachable
 
 
 class Story:
-    """Some edges and a centre; see the module."""
+    """A story with some edges and a centre."""
 
     def __init__(self, chance: Random, edges: int, centre: Centre | ClusterByChance) -> None:
         self.chance = chance
         self.centre = centre
         self.lines = [BadLine(self.centre.line(), self.chance) for _ in range(edges)]
         self.edges = [Edge(line) for line in self.lines]
-        #: What each edge had sealed when its last round was taken.
+        #: The sealed devices of each edge at its last accepted round.
         self.sealed: list[Mapping[str, Device]] = [{} for _ in range(edges)]
         self.mark = 0
         self.rounds = 0
@@ -67,7 +66,7 @@ class Story:
         state = devices_of(edge.store)
         drawing = Drawing(self.chance, state, self.mark)
         operation = self.chance.choice(DRAWN)(drawing)
-        if operation is None or operation.name.startswith("keep"):  # rules of TTL are each side's own
+        if operation is None or operation.name.startswith("keep"):  # each side has its own TTLs
             return
         try:
             edge.tell(operation)
@@ -92,7 +91,7 @@ class Story:
             break
         else:
             raise Wrong(f"edge {which} came to no end")
-        if in_hand:  # that round was of an earlier moment: another one shows this
+        if in_hand:  # that round was of an earlier snapshot; another one has the current data
             self._sync(which)
 
     def _restart(self, which: int) -> None:
@@ -103,7 +102,7 @@ class Story:
         self.check()
 
     def check(self) -> None:
-        """The centre has what each device's owner had sealed."""
+        """Check that the centre has the data that each device's owner had sealed."""
         for state in self.centre.states():
             owners = self.centre.catalog.owners()
             wanted = {
@@ -117,7 +116,7 @@ class Story:
 
 
 def tell_story(seed: int, edges: int = 2, steps: int = 40, *, cluster: bool = False) -> int:
-    """How many rounds came to their ends. Raises Wrong with what went wrong."""
+    """Run a story; return the number of completed rounds. Raises Wrong."""
     chance = Random(seed)
     story = Story(chance, edges, ClusterByChance(chance) if cluster else Centre(chores=chance.choice(CHORES)))
     try:
@@ -130,9 +129,9 @@ def tell_story(seed: int, edges: int = 2, steps: int = 40, *, cluster: bool = Fa
 
 
 def two_senders_at_once() -> None:
-    """A sender commits a device at one node of a cluster while another node is about to commit it for another sender.
+    """Let two senders commit the same device at two nodes of a cluster at once.
 
-    Raises Wrong, unless one of them has it, and the other is told.
+    Raises Wrong unless exactly one of them gets it, and the other is told.
     """
     places = Places()
     edges = [Edge(places.line(node)) for node in places.nodes[:2]]
@@ -141,7 +140,7 @@ def two_senders_at_once() -> None:
         edge.tell(write_rows("root.a.d1", [number], 1))
 
     def meanwhile(what: str) -> None:
-        if what == "schema":  # the device is made in the name of the one, its note not written yet
+        if what == "schema":  # the device is created for one sender, and its note is not written yet
             places.meanwhile = lambda _: None
             places.schema.apply(DeleteSeries("root.a.d1.*"))  # a group that has not heard of it
             conflicts.append(edges[1].sync().conflicts)

@@ -1,9 +1,9 @@
-"""Senders and a receiver in one process, each on a disk of its own; a line between them that does what a test says.
+"""Senders and a receiver in one process, each with its own disk; tests control the link between them.
 
-    edge     a store, and what `saros sync` does beside it        centre     a store that shows what it was sent
+    edge     a store with a sender, as with `saros sync`          centre     a store that shows the received data
 
-What must hold after each round: the centre has of the edge's devices exactly what the edge had
-sealed when the snapshot was taken; before that, what it had after the round before.
+Invariant: after each round the centre has exactly the data that the edge had sealed in its devices at the snapshot;
+before that, the data of the previous round.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from saros_sync.transport import Answer, BeginReply, Transport
 T = TypeVar("T")
 ADDRESS = "centre:6667"
 NAME = "centre_6667"
-#: Contents are sent in many chunks.
+#: Small chunks, so that contents have many.
 SENDING = ReceiverOptions(f"saros://{ADDRESS}", chunk_bytes=100, name="edge")
-#: And are made durable in between.
+#: Contents are synced several times.
 incoming.GOOD_BYTES = 300
 
 
@@ -51,7 +51,7 @@ class _Nobody:
 
 
 class Late:
-    """Does something when somebody waits for it. Implements `Executor`."""
+    """An executor that runs a task when its result is awaited. Implements `Executor`."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
         return _Waited(do)
@@ -70,7 +70,7 @@ class _Waited(Future[T]):
 
 
 class Unheard(InlineExecutor):
-    """Does something at once, and says so when it is asked for the second time. Implements `Executor`."""
+    """An executor that runs a task at once, and reports it as done at the second query. Implements `Executor`."""
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
         found = super().begin(do)
@@ -91,7 +91,7 @@ class _Unheard(Future[T]):
         return asked and super().done()
 
 
-#: All ways of doing things beside.
+#: All kinds of executors.
 CHORES = (InlineExecutor(), Late(), Unheard())
 
 
@@ -109,7 +109,7 @@ def open_centre(
 
 
 class Direct:
-    """A receiver that is right here. Implements `Transport`."""
+    """A direct connection to a receiver in this process. Implements `Transport`."""
 
     def __init__(self, receiver: Callable[[], Receiver], speaker: Requester | None = None) -> None:
         self._receiver = receiver
@@ -132,7 +132,7 @@ class Direct:
 
 
 class Edge:
-    """A store, and a sender beside it; `line` leads to the receiver."""
+    """A store with a sender; `line` is the link to the receiver."""
 
     def __init__(self, line: Transport, disk: CrashDisk | None = None, options: ReceiverOptions = SENDING) -> None:
         self.disk = disk or CrashDisk()
@@ -149,7 +149,7 @@ class Edge:
             operation.run(self.store)
 
     def sync(self) -> RoundResult:
-        """A round with all there is."""
+        """Flush, and run a round."""
         self.store.flush()
         return self.sending.run_round()
 
@@ -175,12 +175,12 @@ def sender_beside(disk: CrashDisk, line: Transport, options: ReceiverOptions = S
 
 
 def reads(disk: CrashDisk) -> ReadAt:
-    """`read_at` of a disk's files."""
+    """Return a `read_at` function for a disk's files."""
     return lambda path, offset, count: bytes(disk.map(path)[offset : offset + count])
 
 
 class Centre:
-    """A store that senders send to."""
+    """A store that receives rounds of senders."""
 
     def __init__(self, disk: CrashDisk | None = None, chores: Executor | None = None) -> None:
         self.disk = disk or CrashDisk()
@@ -199,11 +199,11 @@ class Centre:
         return self.receiver.catalog
 
     def states(self) -> list[State]:
-        """What it shows, once."""
+        """Return the state that the store shows."""
         return [devices_of(self.store)]
 
     def check_nothing_left(self, context: str) -> None:
-        """Each content that is here is one that is shown; no round is in hand. Raises Wrong."""
+        """Check that all stored contents are visible, and no round is in progress. Raises Wrong."""
         folders = set(self.disk.list(f"{FOLDER}/sync-receiver")) - {"device_owner"}
         if folders != set(self.catalog.senders) or self.receiver.rounds_in_progress():
             raise Wrong(
@@ -220,9 +220,9 @@ class Centre:
 
 
 def check_kept(context: str, disk: CrashDisk, path: str, document: Content, may_lack: str = "\n") -> None:
-    """A sender's folder has its last round, each content as its name says, and nothing else. Raises Wrong.
+    """Check that a sender's folder has exactly its last round, with the right contents. Raises Wrong.
 
-    `may_lack`: the end of names that may be missing.
+    Names with the suffix `may_lack` may be missing.
     """
     folder = MirrorFolder(path)
     try:
@@ -240,6 +240,6 @@ def check_kept(context: str, disk: CrashDisk, path: str, document: Content, may_
 
 
 def devices_of(store: object) -> State:
-    """What a store has, whatever empty databases there are."""
+    """Return the content of a store, without empty databases."""
     found = read_store(store)  # type: ignore[arg-type]
     return replace(found, databases=frozenset())

@@ -1,12 +1,12 @@
-"""A network between the nodes of this process that counts calls, and can be cut or lose answers.
+"""A network between the nodes of this process that counts calls, and can be cut or lose replies.
 
     weather = Weather()
-    with weather.around_nodes(): nodes = Nodes(...)     their peers are GrpcPeers behind the weather
+    with weather.around_nodes(): nodes = Nodes(...)     their peers are GrpcPeers subject to the weather
     weather.isolate(2)   nothing reaches node 2, nothing leaves it      heal()
-    weather.lose(PROPOSE, 3)   three answers are lost after the call was carried out; `then` is called after the first
+    weather.lose(PROPOSE, 3)   the replies of three calls are lost; `then` is called after the first
     with weather.counting() as calls: ...              calls[name, group] between any two nodes
 
-A call over a cut is refused at once, as one to a node whose process is gone. Thread-safe.
+A call over a cut fails at once, like one to a node whose process has ended. Thread-safe.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_server.cluster import node as cluster_node
 from saros_storage.base.clock import Clock
 
-#: Name of a call and the group that it is about; calls about no group have -1.
+#: Name of a call and its group; -1 for calls without a group.
 Calls = Counter[tuple[str, int]]
 
 
 class Weather:
-    """See the module."""
+    """The faults of the network between nodes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cuts: set[tuple[int, int]] = set()
         self._isolated: set[int] = set()
-        #: By name of a call: answers that are still to be lost.
+        #: By name of a call: the number of replies that will be lost.
         self._losing: Counter[str] = Counter()
         self._then: Callable[[], object] | None = None
         self._about: int | None = None
         self.lost: Counter[str] = Counter()
         self._counts: list[Calls] = []
-        #: By name, one request that a node made; by node, what it answers.
+        #: A sample request of each call, by name.
         self.samples: dict[str, bytes] = {}
         self.calls: dict[NodeId, Mapping[str, CallHandler]] = {}
         self.streams: dict[NodeId, Mapping[str, StreamHandler]] = {}
 
     @contextmanager
     def around_nodes(self) -> Iterator[None]:
-        """Nodes of a cluster that are opened meanwhile have it."""
+        """Apply the weather to nodes that are opened within this context."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cluster_node, "Environment", partial(cluster_node.Environment, peers=self._peers))
             yield
@@ -70,17 +70,17 @@ class Weather:
         return FaultyPeers(self, identity, address_of, credentials, clock)
 
     def cut(self, sender: int, receiver: int) -> None:
-        """Nothing passes this way."""
+        """Cut the link in this direction."""
         with self._lock:
             self._cuts.add((sender, receiver))
 
     def isolate(self, node: int) -> None:
-        """Nothing passes to the node or from it."""
+        """Cut all links to and from a node."""
         with self._lock:
             self._isolated.add(node)
 
     def heal(self) -> None:
-        """Everything passes again."""
+        """Remove all cuts."""
         with self._lock:
             self._cuts.clear()
             self._isolated.clear()
@@ -90,18 +90,18 @@ class Weather:
     def lose(
         self, name: str, answers: int, then: Callable[[], object] | None = None, *, group: int | None = None
     ) -> None:
-        """Lose the next answers to calls of this name (about one group)."""
+        """Lose the next replies of calls of this name (for one group)."""
         with self._lock:
             self._losing[name] = answers
             self._then, self._about = then, group
 
     def passes(self, sender: int, receiver: int) -> bool:
-        """Whether a message gets through."""
+        """Return whether a message gets through."""
         with self._lock:
             return (sender, receiver) not in self._cuts and not {sender, receiver} & self._isolated
 
     def loses(self, name: str, group: int) -> bool:
-        """Whether this answer is lost."""
+        """Return whether this reply is lost."""
         with self._lock:
             if self._losing[name] <= 0 or self._about not in (None, group):
                 return False
@@ -114,7 +114,7 @@ class Weather:
 
     @contextmanager
     def counting(self) -> Iterator[Calls]:
-        """What is called meanwhile."""
+        """Count the calls within this context."""
         calls: Calls = Counter()
         with self._lock:
             self._counts.append(calls)
@@ -125,14 +125,14 @@ class Weather:
                 self._counts.remove(calls)
 
     def count(self, name: str, group: int) -> None:
-        """A call goes out."""
+        """Count a call."""
         with self._lock:
             for calls in self._counts:
                 calls[name, group] += 1
 
 
 class FaultyPeers(GrpcPeers):
-    """One node's."""
+    """The peers of one node, subject to the weather."""
 
     def __init__(
         self,

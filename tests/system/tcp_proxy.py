@@ -1,19 +1,19 @@
-"""Links that fail: a TCP proxy between nodes, and between clients and nodes, with the weather of each link to order.
+"""Faulty links: a TCP proxy between nodes, and between clients and nodes, with a configurable weather of each link.
 
     client ──> port of the link ══ forth ══> target        each direction has a weather, which may change at any time
            <──                  ══ back  ══
 
-    PASS     bytes pass, `delay_s` later, in order, of each connection `bytes_per_second` (0: as many as come); of each
-             chunk one byte is changed with probability `corruption`
-    HOLD     bytes are kept and pass when the weather is better: a link that stalls
-    LOSE     bytes are lost and nobody is told: a partition, one-way if the other direction passes. A connection that
-             lost bytes has a hole, so it is aborted when the weather is better
-    REFUSE   connections are aborted and new ones too: a link that is down (either direction's says so for both)
+    PASS     bytes pass after `delay_s`, in order, at most `bytes_per_second` per connection (0: unlimited); with
+             probability `corruption`, a byte of a chunk is changed
+    HOLD     bytes are kept until the weather changes: a link that stalls
+    LOSE     bytes are lost silently: a partition, one-way if the other direction passes. A connection that lost bytes
+             has a hole, so it is aborted when the weather changes
+    REFUSE   connections are aborted, new ones too: a link that is down (set in either direction)
 
-`half_close` ends one direction of the connections that are open, and leaves the other.
+`half_close` ends one direction of the open connections, and keeps the other.
 
-The proxy has a thread of its own with an event loop; its methods may be called from any other thread and return when
-what they order is in force.
+The proxy has its own thread with an event loop; its methods may be called from any other thread, and return when the
+change is in effect.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from typing import TypeVar
 T = TypeVar("T")
 HOST = "127.0.0.1"
 _CHUNK_BYTES = 1 << 16
-#: Chunks of a direction that wait; then the sender waits too.
+#: The most queued chunks of a direction; then the sender has to wait.
 _CHUNKS_MAX = 64
 _CALL_SECONDS = 10.0
 
 
 class Mode(Enum):
-    """See the module."""
+    """The treatment of bytes and connections in one direction."""
 
     PASS = "pass"
     HOLD = "hold"
@@ -46,7 +46,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """What a direction does to bytes."""
+    """The mode of a direction, with its delay, rate and corruption."""
 
     mode: Mode = Mode.PASS
     delay_s: float = 0.0
@@ -58,7 +58,7 @@ FAIR = Weather()
 
 
 class _Direction:
-    """The weather of one direction of a link, and who waits for a change."""
+    """The weather of one direction of a link, and the tasks that wait for a change."""
 
     def __init__(self) -> None:
         self.weather = FAIR
@@ -91,7 +91,7 @@ class _Connection:
         self.client = client
         self.target = target
         self.has_hole = False
-        #: Ends to which nothing passes any more, although the other end goes on.
+        #: Ends to which no more bytes pass, although the other end is open.
         self.closed: set[asyncio.StreamWriter] = set()
 
     def close(self, writer: asyncio.StreamWriter) -> None:
@@ -105,7 +105,7 @@ class _Connection:
 
 
 class TcpProxy:
-    """See the module."""
+    """A proxy with a thread of its own."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
@@ -115,26 +115,26 @@ class TcpProxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy", daemon=True)
         self._thread.start()
 
-    # ------------------------------------------------------------------ orders
+    # ------------------------------------------------------------------ control
 
     def add_link(self, name: str, host: str, port: int, listen_port: int = 0) -> int:
-        """A new link to a target, which need not listen yet; the port that leads there."""
+        """Add a link to a target, which need not listen yet; return the port of the link."""
         return self._run(self._add_link(name, host, port, listen_port))
 
     def set_weather(self, name: str, *, forth: Weather | None = None, back: Weather | None = None) -> None:
-        """Change a link's weather; a direction that is None stays as it is."""
+        """Change a link's weather; None keeps that of a direction."""
         self._run(self._set_weather(self._links[name], forth, back))
 
     def half_close(self, name: str, *, forth: bool) -> None:
-        """End the direction to the target (forth), or to the client, of all connections that are open."""
+        """End the direction to the target (forth) or to the client of all open connections."""
         self._run(self._half_close(self._links[name], forth))
 
     def connections(self, name: str) -> int:
-        """How many connections of a link are open."""
+        """Return the number of open connections of a link."""
         return len(self._links[name].connections)
 
     def close(self) -> None:
-        """Abort all, free the ports, end the thread. Idempotent."""
+        """Abort all connections, free the ports, end the thread. Idempotent."""
         if self._loop.is_closed():
             return
         self._run(self._close())
@@ -186,7 +186,7 @@ class TcpProxy:
         task.add_done_callback(self._tasks.discard)
 
     async def _carry(self, link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, from its beginning to its end."""
+        """Carry a connection from its beginning to its end."""
         if link.refuses:
             writer.transport.abort()
             return
@@ -197,14 +197,14 @@ class TcpProxy:
             return
         connection = _Connection(writer, target_writer)
         link.connections.add(connection)
-        if link.refuses:  # since just now
+        if link.refuses:  # changed meanwhile
             connection.abort()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(link.forth, connection, reader, target_writer))
                 group.create_task(self._pump(link.back, connection, target_reader, writer))
         except* OSError:
-            connection.has_hole = True  # one side is gone: so is the connection
+            connection.has_hole = True  # one side has closed, so the connection must end
         finally:
             link.connections.discard(connection)
             connection.abort()
@@ -216,7 +216,7 @@ class TcpProxy:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        """One direction of one connection: chunks wait in a queue until they are due."""
+        """Carry one direction of a connection: chunks wait in a queue until they are due."""
         queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_CHUNKS_MAX)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._deliver(direction, connection, queue, writer))
@@ -249,7 +249,7 @@ class TcpProxy:
                 await writer.drain()
 
     async def _wait(self, direction: _Direction, due: float) -> None:
-        """Until a chunk is due and nothing holds it. Better weather shortens no delay: bytes keep their order."""
+        """Wait until a chunk is due and not held. A change of the weather shortens no delay, to keep bytes in order."""
         await asyncio.sleep(due - self._loop.time())
         while direction.weather.mode is Mode.HOLD:
             await direction.changed.wait()
@@ -264,7 +264,7 @@ class TcpProxy:
 
 @contextlib.contextmanager
 def running_proxy(seed: int = 1):
-    """A proxy that is closed at the end."""
+    """Run a proxy within this context."""
     proxy = TcpProxy(seed)
     try:
         yield proxy

@@ -1,4 +1,4 @@
-"""A cluster with weather: nodes, the network between them, and who leads what. For tests of what a cluster promises."""
+"""A cluster with controlled network faults and leaders, for tests of a cluster's guarantees."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Clocked(Nodes):
 
 
 class Town:
-    """See the module. Numbers of nodes begin at 0, their ids at 1."""
+    """A cluster, its weather and its leaders. Node numbers begin at 0, node ids at 1."""
 
     def __init__(self, nodes: Nodes, weather: Weather) -> None:
         self.nodes = nodes
@@ -95,7 +95,7 @@ class Town:
     # ------------------------------------------------------------------ names
 
     def database(self, group: GroupId, other: GroupId | None = None, *, elsewhere: bool = False) -> str:
-        """A new name whose first slice is the group's; the second one too, or that of `other`, or of any other."""
+        """Return a new name whose first slice is the group's, and whose second is its own, `other`'s or another's."""
         routing = self.routing()
         for name in self._names:
             second = routing.group_at(name, 1)
@@ -107,7 +107,7 @@ class Town:
     # ------------------------------------------------------------------ leaders
 
     def arrange_leaders(self, of_all: int | None = None) -> None:
-        """The head of each group leads it and node 2 the meta group, or one node leads all; and all know that."""
+        """Let the head of each group lead it and node 2 the meta group, or one node all; wait until all know that."""
         wanted = {GroupId(group): NodeId(group) for group in self.routing().groups}
         wanted[META] = NodeId(2)
         if of_all is not None:
@@ -124,7 +124,7 @@ class Town:
         return False
 
     def meet_leaders(self, coordinator: int) -> None:
-        """Who is outside a group learns who leads it from its answer to a write."""
+        """Write from a node to each group, so that the node learns the leaders of groups without it."""
         for known in self._known:
             self.nodes.run(coordinator, f"insert into {known}.d(time, x) values (1, 1)")
 
@@ -133,7 +133,7 @@ class Town:
         return [max(s.term for n in self.running if (s := self.host(n).status(g)) is not None) for g in groups]
 
     def ends(self) -> Counter[str]:
-        """Where the logs end: that of the meta group, and those of the data groups together."""
+        """Return the ends of the logs: of the meta group, and of all data groups together."""
         found: Counter[str] = Counter()
         for group in (META, *self.routing().groups):
             last = max(s.commit for n in self.running if (s := self.host(n).status(group)) is not None)
@@ -141,7 +141,7 @@ class Town:
         return found
 
     def measure(self, coordinator: int, prepare: Callable[[], Callable[[], object]]) -> tuple[Calls, dict[str, int]]:
-        """Calls, and new entries, of what `prepare` returns; again, if an election came in between."""
+        """Return the calls and new entries of the function that `prepare` returns; retry after an election."""
         while True:
             self.arrange_leaders()
             self.meet_leaders(coordinator)
@@ -155,11 +155,11 @@ class Town:
     # ------------------------------------------------------------------ statements
 
     def on_all(self, text: str) -> list[list[tuple[object, ...]]]:
-        """A statement's rows, from each node."""
+        """Return a statement's rows from each node."""
         return [self.nodes.run(number, text) for number in self.running]
 
     def read(self, number: int, text: str, consistency: str) -> tuple[list[tuple[object, ...]], bool]:
-        """A query's rows (times first), and whether they may be stale."""
+        """Return a query's rows (times first), and whether they may be stale."""
         result = self.nodes.node(number).engine.execute(text, SessionContext(consistency=consistency))
         rows: list[tuple[object, ...]] = []
         while (block := result.next_block()) is not None:
@@ -178,7 +178,7 @@ class Town:
         type_: DataType,
         request: WriteRequest = UNNUMBERED,
     ) -> int:
-        """A batch of measurement x."""
+        """Insert a batch of measurement x."""
         column = Column.of(type_, values)
         return self.nodes.node(number).engine.insert_columns(device, np.array(times), {"x": column}, request=request)
 
@@ -189,7 +189,7 @@ def _of_writes(calls: Calls) -> Calls:
 
 @contextmanager
 def a_town(folder: Path, nodes: int, replicas: int, kind: type[Nodes] = Nodes) -> Iterator[Town]:
-    """All is closed at the end. Nobody leads but whom a test wants."""
+    """Run a cluster within this context; only nodes that a test chooses become leaders."""
     weather = Weather()
     with (
         weather.around_nodes(),
@@ -205,7 +205,7 @@ def a_town(folder: Path, nodes: int, replicas: int, kind: type[Nodes] = Nodes) -
 
 
 def at_once(*actions: Callable[[], object]) -> list[object]:
-    """What they answer, or how they fail, when they begin together."""
+    """Run the actions concurrently; return their results or exceptions."""
     start = threading.Barrier(len(actions))
 
     def run(action: Callable[[], object]) -> object:
