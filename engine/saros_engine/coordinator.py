@@ -537,7 +537,7 @@ class QueryEngine:
             point, patterns_of(select), lambda: self._queries.plan(select, session), _sources_of
         )
         if not statement.analyze:
-            lines = explain(plan)
+            title, lines = "distribution plan", explain(plan)
         else:
             started = self._clock.monotonic_ns()
             execution = self._queries.start(plan, question.text, session.asker, question.timeout_ms, point)
@@ -547,8 +547,8 @@ class QueryEngine:
             finally:
                 execution.close()
             elapsed = self._clock.monotonic_ns() - started
-            lines = explain_analysis(execution.drivers, elapsed, execution.memory.peak)
-        return fixed_result([Field("distribution plan", DataType.TEXT)], [(line,) for line in lines])
+            title, lines = "Explain Analyze", explain_analysis(execution.drivers, elapsed, execution.memory.peak)
+        return fixed_result([Field(title, DataType.TEXT)], [(line,) for line in lines])
 
 
 def _result(shown: RowSet, point: ReadPoint) -> Result:

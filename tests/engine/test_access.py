@@ -151,7 +151,7 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "create view root.a.new.v as select s * 2 from root.a.shut": (Privilege.READ_DATA, "root.a.shut.s"),
     "show view": None,
     "create cq c begin select count(s) into root.a.open(x) from root.a.shut group by(1m) end": (
-        Privilege.MAINTAIN,
+        Privilege.USE_CQ,
         EVERYWHERE,
     ),
     "create function f as 'fahrenheit'": (Privilege.USE_UDF, EVERYWHERE),
@@ -159,8 +159,8 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "create trigger t before insert on root.nowhere.** as 'limits'": (Privilege.USE_TRIGGER, EVERYWHERE),
     "drop trigger known": (Privilege.USE_TRIGGER, EVERYWHERE),
     "show triggers": (Privilege.USE_TRIGGER, EVERYWHERE),
-    "drop cq known": (Privilege.MAINTAIN, EVERYWHERE),
-    "show cqs": (Privilege.MAINTAIN, EVERYWHERE),
+    "drop cq known": (Privilege.USE_CQ, EVERYWHERE),
+    "show cqs": (Privilege.USE_CQ, EVERYWHERE),
     "alter database root.b with ttl=5": (Privilege.MANAGE_DATABASE, EVERYWHERE),
     "create database root.c": (Privilege.MANAGE_DATABASE, EVERYWHERE),
     "drop database root.b": (Privilege.MANAGE_DATABASE, EVERYWHERE),
@@ -589,7 +589,7 @@ def test_lists_are_cut_to_what_the_user_may_see(engine: Secured) -> None:
     ]
     assert expected == engine.ask_as("ann", "list privileges of user ann")
     assert ["Role", "Path", "Privileges", "GrantOption"] == engine.header_as("ann", "list privileges of user ann")
-    assert [["", "root.b.**", "READ_DATA", False]] == engine.ask_as("ann", "list privileges of role staff")
+    assert [["staff", "root.b.**", "READ_DATA", False]] == engine.ask_as("ann", "list privileges of role staff")
     assert [["ann"]] == engine.ask_as("root", "list user of role staff")
     assert len(Privilege) == len(engine.ask_as("root", "list privileges of user root"))
 
@@ -675,7 +675,7 @@ def test_select_into_reads_and_writes_as_its_user(engine: Secured) -> None:
 
 
 def test_a_continuous_query_has_what_its_creator_has_when_it_runs(engine: Secured) -> None:
-    engine.allow(Privilege.MAINTAIN)
+    engine.allow(Privilege.USE_CQ)
     engine.allow(Privilege.READ_DATA, "root.a.open.**")
     engine.allow(Privilege.WRITE_DATA, "root.a.copy.**")
     engine.allow(Privilege.WRITE_SCHEMA, "root.a.copy.**")

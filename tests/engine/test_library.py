@@ -187,7 +187,7 @@ def test_times_are_repaired_at_the_least_cost(seed: int) -> None:
     chance = np.random.default_rng(seed)
     times = np.unique(np.arange(0, 70, 10) + chance.integers(-4, 5, 7) * chance.integers(0, 2, 7)) * 10_000
     times = np.delete(times, chance.integers(1, len(times) - 1)).tolist()
-    found = run("timestamprepair", times, times, interval="100000")
+    found = [pair for pair in run("timestamprepair", times, times, interval="100000") if not np.isnan(pair[1])]
 
     @lru_cache(None)
     def least(i: int, j: int) -> int:

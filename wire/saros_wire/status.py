@@ -96,6 +96,7 @@ _ROWS = (
     Status(807, "USER_NOT_HAS_ROLE", ErrorClass.INTEGRITY, "Look with LIST ROLE OF USER."),
     Status(808, "ROLE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with LIST ROLE."),
     Status(809, "ROLE_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing role, or choose another name."),
+    Status(811, "NOT_HAS_PRIVILEGE", ErrorClass.INTEGRITY, "Look with LIST PRIVILEGES OF USER or OF ROLE."),
     Status(2000, "STORAGE_ERROR", ErrorClass.OPERATIONAL, "Check the node's log."),
     Status(1200, "UDF_LOAD_CLASS_ERROR", ErrorClass.PROGRAMMING, "Install the package on every node, then restart it."),
     Status(1300, "CREATE_TRIGGER_ERROR", ErrorClass.INTEGRITY, "DROP the trigger first, or choose another name."),

@@ -38,18 +38,25 @@ class Privilege(Enum):
     USE_UDF = "USE_UDF"
     #: Register, drop and see triggers, which see the writes of other users.
     USE_TRIGGER = "USE_TRIGGER"
+    #: Create, drop and see continuous queries, which run with their creator's privileges.
+    USE_CQ = "USE_CQ"
+    # IoTDB's, for statements that Saros does not have: granted and listed, without effect.
+    USE_PIPE = "USE_PIPE"
+    USE_MODEL = "USE_MODEL"
+    EXTEND_TEMPLATE = "EXTEND_TEMPLATE"
 
 
 EVERYWHERE = "root.**"
 ON_PATHS = frozenset({Privilege.READ_DATA, Privilege.WRITE_DATA, Privilege.READ_SCHEMA, Privilege.WRITE_SCHEMA})
 #: The privilege that another one includes.
 CONTAINS = {Privilege.WRITE_DATA: Privilege.READ_DATA, Privilege.WRITE_SCHEMA: Privilege.READ_SCHEMA}
+_OF_USERS = frozenset({Privilege.MANAGE_USER, Privilege.MANAGE_ROLE})
 _SHORTHANDS = {
     "ALL": frozenset(Privilege),
     "READ": frozenset({Privilege.READ_DATA, Privilege.READ_SCHEMA}),
     "WRITE": frozenset({Privilege.WRITE_DATA, Privilege.WRITE_SCHEMA}),
-    "SYSTEM": frozenset({Privilege.MANAGE_DATABASE, Privilege.MAINTAIN, Privilege.USE_UDF, Privilege.USE_TRIGGER}),
-    "SECURITY": frozenset({Privilege.MANAGE_USER, Privilege.MANAGE_ROLE}),
+    "SYSTEM": frozenset(Privilege) - ON_PATHS - _OF_USERS,
+    "SECURITY": _OF_USERS,
 }
 _BELOW = ".**"
 

@@ -52,7 +52,7 @@ _NAME = re.compile(r"[\w.@+-]{1,64}")
 #: A prefix of names that is reserved for Saros.
 _RESERVED = "__"
 _NO_USER, _USER_EXISTS, _HAS_ROLE, _HAS_NO_ROLE, _NO_ROLE, _ROLE_EXISTS = 804, 805, 806, 807, 808, 809
-_NOTHING_REVOKED = 301
+_NOTHING_REVOKED = 811
 _NO_TOKEN, _TOKEN_EXISTS = 2042, 2043
 
 

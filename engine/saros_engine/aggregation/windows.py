@@ -34,7 +34,7 @@ from saros_storage.base.types import Int64Array, TimeUnit
 from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import WindowGrid
 
-#: The limit of windows of a query: every window is a row of the result, even an empty one.
+#: Limit on windows that overlap or follow the calendar, whose borders are listed, and on those kept to be reversed.
 WINDOWS_MAX = 1_000_000
 #: The number of windows whose borders are computed at once.
 _BORDERS = 4_096
@@ -71,6 +71,10 @@ class WindowSequence(Protocol):
         """Return for each time the number of the last window that starts at or before it; -1 if none does."""
         ...
 
+    def ends_of(self, numbers: Int64Array) -> Int64Array:
+        """Return the ends of the windows of these numbers."""
+        ...
+
 
 class FixedSequence:
     """Windows of a fixed length, at a fixed step."""
@@ -97,14 +101,13 @@ class FixedSequence:
 
         A range of borders around them is cached: other series, and the next rows of this one, need it as well.
         """
-        first, stop, starts, ends = self._kept
+        first, stop, _, _ = self._kept
         if low < first or high > stop:
             first = low - low % _BORDERS
             stop = max(high, min(first + _BORDERS, self.count))
             starts = np.arange(first, stop, dtype=np.int64) * self._step + self._start
-            # start + interval could overflow near the maximum of times.
-            ends = np.where(self._end - starts < self._interval, self._end, starts + self._interval)
-            self._kept = first, stop, starts, ends
+            self._kept = first, stop, starts, self._ends_from(starts)
+        _, _, starts, ends = self._kept
         return starts[low - first : high - first], ends[low - first : high - first]
 
     def first_ending_after(self, time: int) -> int:
@@ -120,6 +123,14 @@ class FixedSequence:
     def index_of(self, times: Int64Array) -> Int64Array:
         """See `WindowSequence`."""
         return np.clip((times - self._start) // self._step, -1, self.count - 1)
+
+    def ends_of(self, numbers: Int64Array) -> Int64Array:
+        """See `WindowSequence`."""
+        return self._ends_from(numbers * self._step + self._start)
+
+    def _ends_from(self, starts: Int64Array) -> Int64Array:
+        """Return the ends for starts; near the end of time start + interval could overflow."""
+        return np.where(self._end - starts < self._interval, self._end, starts + self._interval)
 
 
 class ListedSequence:
@@ -150,6 +161,10 @@ class ListedSequence:
         """See `WindowSequence`."""
         return np.searchsorted(self._starts, times, side="right").astype(np.int64) - 1
 
+    def ends_of(self, numbers: Int64Array) -> Int64Array:
+        """See `WindowSequence`."""
+        return self._ends[numbers]
+
 
 def window_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence:
     """Return the sequence of the windows of a GROUP BY.
@@ -161,18 +176,21 @@ def window_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND)
         raise UserMistake("The second parameter time interval should be a positive integer", code=701)
     if windows.by_calendar:
         return _calendar_sequence(windows, unit)
-    return _checked(FixedSequence(windows.start, windows.end, windows.interval_ticks, windows.step_ticks))
-
-
-def _checked(sequence: FixedSequence) -> FixedSequence:
-    if sequence.count > WINDOWS_MAX:
-        raise _too_many(f"{sequence.count:,}")
+    sequence = FixedSequence(windows.start, windows.end, windows.interval_ticks, windows.step_ticks)
+    if windows.interval_ticks > windows.step_ticks:
+        require_few(sequence, "overlapping")
     return sequence
 
 
-def _too_many(count: str) -> UserMistake:
+def require_few(sequence: WindowSequence, kind: str) -> None:
+    """Raise UserMistake 2005 if there are more windows of a kind than can be kept."""
+    if sequence.count > WINDOWS_MAX:
+        raise _too_many(f"{sequence.count:,} {kind}")
+
+
+def _too_many(windows: str) -> UserMistake:
     return UserMistake(
-        f"GROUP BY would give {count} windows; at most {WINDOWS_MAX:,} are allowed: use larger windows or a shorter "
+        f"GROUP BY would give {windows} windows; at most {WINDOWS_MAX:,} are allowed: use larger windows or a shorter "
         "range",
         code=2005,
     )
@@ -236,7 +254,7 @@ def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array
     begins, stops, numbers = begins[inside], stops[inside], numbers[inside]
     # Rows after a window's end are in the gap before the next window.
     if len(numbers):
-        stops = np.minimum(stops, np.searchsorted(times, ends_of(sequence, numbers)))
+        stops = np.minimum(stops, np.searchsorted(times, sequence.ends_of(numbers)))
     filled = begins < stops
     return numbers[filled], RowRanges(begins[filled], stops[filled])
 
@@ -249,14 +267,8 @@ def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array)
     numbers = sequence.index_of(starts)
     spans = np.flatnonzero((numbers >= 0) & (starts <= ends))
     if len(spans):
-        spans = spans[ends[spans] < ends_of(sequence, numbers[spans])]
+        spans = spans[ends[spans] < sequence.ends_of(numbers[spans])]
     return spans, numbers[spans]
-
-
-def ends_of(sequence: WindowSequence, numbers: Int64Array) -> Int64Array:
-    """Return the ends of the windows with these numbers (at least one)."""
-    low, high = int(numbers.min()), int(numbers.max()) + 1
-    return sequence.ends(low, high)[numbers - low]
 
 
 # ---------------------------------------------------------------------------------------------- calendar
@@ -276,7 +288,7 @@ def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
         if start >= windows.end:
             break
         if steps == WINDOWS_MAX:
-            raise _too_many(f"more than {WINDOWS_MAX:,}")
+            raise _too_many(f"more than {WINDOWS_MAX:,} calendar")
         months = steps * windows.step_months + windows.interval_months
         days = steps * windows.step_days + windows.interval_days
         end = origin.plus(months, days) + windows.interval_ticks + behind

@@ -23,7 +23,7 @@ _INFERRED = {
     LiteralKind.BLOB: DataType.BLOB,
     LiteralKind.TIME: DataType.TIMESTAMP,
 }
-_HEXADECIMAL = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2})*)")
+_HEXADECIMAL = re.compile(r"(?:0x|[xX](?='.*'))?(?P<quote>'?)(?P<digits>(?:[0-9a-fA-F]{2})*)(?P=quote)")
 _BITS = {DataType.INT32: 31, DataType.INT64: 63, DataType.TIMESTAMP: 63}
 _NUMBERS = (LiteralKind.INTEGER, LiteralKind.DOUBLE)
 
@@ -128,11 +128,11 @@ def date_of(literal: Literal, *_: object) -> Scalar:
 
 
 def _blob(literal: Literal, *_: object) -> Scalar:
-    """Return the bytes of X'0aff', or of the same digits as a text."""
+    """Return the bytes of X'0aff', or of a text of it or of its digits."""
     if not isinstance(literal.value, str) or literal.kind is not LiteralKind.STRING:
         return literal.value if isinstance(literal.value, bytes) else None
     digits = _HEXADECIMAL.fullmatch(literal.value)
-    return None if digits is None else bytes.fromhex(digits[1])
+    return None if digits is None else bytes.fromhex(digits["digits"])
 
 
 _Taker = Callable[[Literal, DataType, str, TimeUnit], Scalar]

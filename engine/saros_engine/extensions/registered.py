@@ -21,8 +21,9 @@ from saros_engine.extensions.installed import installed_function
 from saros_engine.extensions.interface import AggregateFunction
 from saros_engine.functions.aggregate import Aggregate
 from saros_engine.functions.function import Function
+from saros_engine.functions.regex import REGEX_FUNCTIONS
 from saros_engine.functions.registry import AGGREGATES, FUNCTIONS, RegisteredCall
-from saros_engine.transforms import POINT_FUNCTIONS
+from saros_engine.transforms import LIBRARY_TRANSFORMS, POINT_FUNCTIONS
 from saros_grammar.syntax.ast import Call, CreateFunction, Expression
 from saros_storage.base.errors import UserMistake
 from saros_storage.schema import Catalogue, SchemaChange, SetEntry
@@ -33,6 +34,7 @@ _EXISTS, _MISSING = 2081, 2082
 _OTHERS = frozenset({"now", "version", "cast", "count_time", "tags"})
 #: Package of the classes of IoTDB's library; their functions are built into Saros.
 _LIBRARY = "org.apache.iotdb.library."
+_LIBRARY_FUNCTIONS = LIBRARY_TRANSFORMS.keys() | {function.name for function in REGEX_FUNCTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,10 @@ def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[S
 
 
 def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the change of DROP FUNCTION. Raises UserMistake 2082."""
+    """Return the change of DROP FUNCTION; none for a function of IoTDB's library. Raises UserMistake 2082."""
     if catalogue.get(KIND, name.upper()) is None:
+        if name.lower() in _LIBRARY_FUNCTIONS:
+            return []
         if is_built_in(name):
             raise UserMistake(f"{name} is a function of Saros, and stays", code=_MISSING)
         raise UserMistake(f"function {name} doesn't exist: look with SHOW FUNCTIONS", code=_MISSING)

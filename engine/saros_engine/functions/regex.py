@@ -5,7 +5,7 @@ its replacement and the original, between separators that no text contains, and 
 
     a-b-c    "-" by "+"      a⟨+|-⟩b⟨+|-⟩c      split at ⟨, |, ⟩:  before a,  new +,  old -,  after b, ...
 
-A row without a result has no point. Pure: any thread.
+A row without a match, or without that part, is null. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -202,10 +202,9 @@ def _without_empty_ends(parts: TextArray, begins: Int64Array) -> Int64Array:
     return np.asarray(np.where(counts == 1, 1, filled), np.int64)
 
 
-#: Series functions, because a row may have no result, like the first row of `diff`.
 REGEX_FUNCTIONS: tuple[Function, ...] = (
-    Function("strreplace", FunctionKind.SERIES, _check_strreplace, _make_strreplace),
-    Function("regexmatch", FunctionKind.SERIES, _check_regexmatch, _make_regexmatch),
-    Function("regexreplace", FunctionKind.SERIES, _check_regexreplace, _make_regexreplace),
-    Function("regexsplit", FunctionKind.SERIES, _check_regexsplit, _make_regexsplit),
+    Function("strreplace", FunctionKind.SCALAR, _check_strreplace, _make_strreplace),
+    Function("regexmatch", FunctionKind.SCALAR, _check_regexmatch, _make_regexmatch),
+    Function("regexreplace", FunctionKind.SCALAR, _check_regexreplace, _make_regexreplace),
+    Function("regexsplit", FunctionKind.SCALAR, _check_regexsplit, _make_regexsplit),
 )

@@ -1,6 +1,6 @@
 """All functions and aggregates of SQL, by lower-case name, and lookup of the ones that a call names.
 
-    FUNCTIONS     of a row (`scalar`); of earlier rows, too (`series`); or without a result for some rows (`regex`)
+    FUNCTIONS     of a row (`scalar`); of earlier rows, too (`series`); or of searches in texts (`regex`)
     AGGREGATES    of a window or a group
 
 A function is checked once, by analysis (`check`: argument types and attributes -> result type), and made once per

@@ -14,7 +14,7 @@ from saros_engine.aggregation.aggregation import (
     TimeAggregation,
 )
 from saros_engine.aggregation.row_windows import RowWindowAggregation
-from saros_engine.aggregation.windows import ends_of, pane_sequence, window_sequence
+from saros_engine.aggregation.windows import pane_sequence, require_few, window_sequence
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.block_buffer import BlockBuffer
 from saros_engine.operators.operator import Operator, OperatorContext
@@ -98,9 +98,12 @@ def _aggregation(node: Aggregate, context: OperatorContext) -> Aggregation:
         return LabelAggregation(calls, end_of)
     if not isinstance(windows, TimeWindows):
         return RowWindowAggregation(node.calls, node.stage, windows, with_end=node.end_time)
+    sequence = window_sequence(windows, context.time_unit)
+    if node.descending:
+        require_few(sequence, "descending")
     return TimeAggregation(
         calls,
-        window_sequence(windows, context.time_unit),
+        sequence,
         pane_sequence(windows, context.time_unit),
         label_end=windows.label_end,
         with_end=node.end_time,
@@ -118,7 +121,7 @@ class _LastTimes:
         """Return the last times of the windows with these labels."""
         if self._label_end or len(labels) == 0:
             return labels
-        return ends_of(self._sequence, self._sequence.index_of(labels)) - 1
+        return self._sequence.ends_of(self._sequence.index_of(labels)) - 1
 
 
 def _describe(node: Aggregate) -> str:

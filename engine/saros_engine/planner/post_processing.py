@@ -64,11 +64,6 @@ def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
         return outputs
     kept = [output for output in outputs if isinstance(output.expression, EndTimeReference)]
     counted = [output for output in outputs if not isinstance(output.expression, EndTimeReference)]
-    if offset and offset >= len(counted):
-        raise SemanticError(
-            f"The value of SOFFSET ({offset}) is equal to or exceeds the number of sequences ({len(counted)}) that can"
-            " actually be returned."
-        )
     return kept + (counted[offset:] if count is None else counted[offset : offset + count])
 
 
@@ -88,7 +83,10 @@ def filled(node: Node, fill: Fill | None, moment: TimeContext, *, descending: bo
 
 
 def _fill_value(literal: Literal, type_: DataType, moment: TimeContext) -> Scalar:
-    """Return the value for one column; None if it does not fit the column's type."""
+    """Return the value for one column; None if it does not fit the column's type. A time counts as its number."""
+    if literal.kind is LiteralKind.TIME and type_ is not DataType.DATE:
+        ticks = value_of(literal, DataType.TIMESTAMP, moment.zone, moment.unit)
+        literal = Literal(LiteralKind.INTEGER, ticks, str(ticks))
     value = literal.value
     if type_ in STRING_TYPES:
         return value if isinstance(value, str) else literal.text

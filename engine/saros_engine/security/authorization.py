@@ -356,7 +356,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.TEMPLATE_NODES: None,
     ast.ShowKind.TEMPLATE_SET: None,
     ast.ShowKind.TEMPLATE_USING: None,
-    ast.ShowKind.CONTINUOUS_QUERIES: Privilege.MAINTAIN,
+    ast.ShowKind.CONTINUOUS_QUERIES: Privilege.USE_CQ,
     ast.ShowKind.SENDERS: Privilege.MAINTAIN,
     ast.ShowKind.RECEIVERS: Privilege.MAINTAIN,
     ast.ShowKind.SYNC: Privilege.MAINTAIN,
@@ -478,8 +478,8 @@ RULES: dict[type, Rule] = {
     ast.DropViews: Rule(_drop_views, _SCHEMA),
     ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
-    ast.CreateContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),  # it runs with its creator's privileges
-    ast.DropContinuousQuery: Rule(_needs(Privilege.MAINTAIN), _SCHEMA),
+    ast.CreateContinuousQuery: Rule(_needs(Privilege.USE_CQ), _SCHEMA),  # it runs with its creator's privileges
+    ast.DropContinuousQuery: Rule(_needs(Privilege.USE_CQ), _SCHEMA),
     ast.CreateFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.DropFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),

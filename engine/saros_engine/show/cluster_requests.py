@@ -38,7 +38,7 @@ _TEXT = DataType.TEXT
 _QUERY_FIELDS = (
     Field("Time", DataType.TIMESTAMP),
     Field("QueryId", _TEXT),
-    Field("DataNodeId", DataType.INT64),
+    Field("DataNodeId", DataType.INT32),
     Field("ElapsedTime", DataType.FLOAT),
     Field("Statement", _TEXT),
     Field("WaitTimeInServer", DataType.FLOAT),

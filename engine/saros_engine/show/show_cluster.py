@@ -16,7 +16,7 @@ from saros_storage.base.types import DataType
 
 _TEXT, _INT32, _INT64 = DataType.TEXT, DataType.INT32, DataType.INT64
 _NODE_FIELDS = (
-    Field("NodeID", _INT64),
+    Field("NodeID", _INT32),
     Field("NodeType", _TEXT),
     Field("Status", _TEXT),
     Field("InternalAddress", _TEXT),
@@ -27,7 +27,7 @@ _NODE_FIELDS = (
     Field("Rack", _TEXT),
 )
 _DATA_NODE_FIELDS = (
-    Field("NodeID", _INT64),
+    Field("NodeID", _INT32),
     Field("Status", _TEXT),
     Field("RpcAddress", _TEXT),
     Field("RpcPort", _INT32),
@@ -35,7 +35,7 @@ _DATA_NODE_FIELDS = (
     Field("SchemaRegionNum", _INT32),
 )
 _CONFIG_NODE_FIELDS = (
-    Field("NodeID", _INT64),
+    Field("NodeID", _INT32),
     Field("Status", _TEXT),
     Field("InternalAddress", _TEXT),
     Field("InternalPort", _INT32),
@@ -48,13 +48,13 @@ _ID_FIELDS = (Field(_CLUSTER_ID, _TEXT),)
 #: Columns that only SHOW CLUSTER DETAILS has.
 _DETAILS = frozenset({"RpcAddress", "RpcPort", "Rack"})
 _REGION_FIELDS = (
-    Field("RegionId", _INT64),
+    Field("RegionId", _INT32),
     Field("Type", _TEXT),
     Field("Status", _TEXT),
     Field("Database", _TEXT),
     Field("SeriesSlotNum", _INT32),
     Field("TimeSlotNum", _INT64),
-    Field("DataNodeId", _INT64),
+    Field("DataNodeId", _INT32),
     Field("RpcAddress", _TEXT),
     Field("RpcPort", _INT32),
     Field("InternalAddress", _TEXT),

@@ -29,7 +29,7 @@ _PARTITION_FIELDS = (
     Field("Tombstones", _INT32),
     Field("SetAside", _INT32),
     Field("Reason", _TEXT),
-    Field("DataNodeId", _INT64),
+    Field("DataNodeId", _INT32),
 )
 _FILE_FIELDS = (
     Field("Database", _TEXT),
@@ -42,12 +42,12 @@ _FILE_FIELDS = (
     Field("EndTime", _TEXT),
     Field("Bytes", _INT64),
     Field("Reason", _TEXT),
-    Field("DataNodeId", _INT64),
+    Field("DataNodeId", _INT32),
 )
 _USAGE_FIELDS = (
     Field("Database", _TEXT),
-    Field("DataNodeId", _INT64),
-    Field("RegionId", _INT64),
+    Field("DataNodeId", _INT32),
+    Field("RegionId", _INT32),
     Field("TimePartition", _INT64),
     Field("SizeInBytes", _INT64),
 )

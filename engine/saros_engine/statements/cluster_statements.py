@@ -15,11 +15,11 @@ from saros_engine.plan.plan import Field
 from saros_grammar.syntax import ast
 from saros_storage.base.types import DataType
 
-_ADMITTED = (Field("NodeID", DataType.INT64), Field("ClusterFile", DataType.TEXT))
+_ADMITTED = (Field("NodeID", DataType.INT32), Field("ClusterFile", DataType.TEXT))
 
 _PLANNED = (
-    Field("FromRegionId", DataType.INT64),
-    Field("ToRegionId", DataType.INT64),
+    Field("FromRegionId", DataType.INT32),
+    Field("ToRegionId", DataType.INT32),
     Field("Slots", DataType.INT64),
     *(Field(name, DataType.DOUBLE) for name in ("Moved", "FromBefore", "FromAfter", "ToBefore", "ToAfter")),
 )

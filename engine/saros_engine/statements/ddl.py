@@ -60,13 +60,12 @@ def alter_database(store: Database, statement: AlterDatabase, request: WriteRequ
 
 
 def delete_databases(store: Database, statement: DeleteDatabases, request: WriteRequest) -> int:
-    """Execute DROP DATABASE; if one of the paths matches no database, drop none."""
+    """Execute DROP DATABASE. Raises UserMistake 508 if the paths match no database."""
     databases: dict[str, None] = {}
     for path in statement.paths:
-        found = store.schema.match_databases(parse_pattern(str(path)))
-        if not found:
-            raise UserMistake(f"Path [{path}] is not a database", code=508)
-        databases |= dict.fromkeys(found)
+        databases |= dict.fromkeys(store.schema.match_databases(parse_pattern(str(path))))
+    if not databases:
+        raise UserMistake(f"Path [{', '.join(map(str, statement.paths))}] is not a database", code=508)
     for database in databases:
         store.delete_database(database, request=request)
         _forget_ttl(store, _patterns_of_database(database), request.unnumbered)
@@ -129,20 +128,16 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
 def delete_timeseries(store: Database, statement: DeleteTimeseries, request: WriteRequest) -> int:
     """Execute DROP TIMESERIES of the series that the patterns match, except for series of device templates.
 
-    If a pattern matches none, drop nothing.
+    Raises UserMistake 508 if there are none.
     """
     found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
-    count = 0
-    for path, matched in found:
-        if any(given_by(store.schema, device, series.measurement) is None for device, series in matched):
-            continue
-        # Another client may be dropping these series: this deletion returns after they are gone on all nodes.
-        removed = 0 if matched else store.delete_series(str(path), request=request)
-        if not removed:
-            raise UserMistake(f"Timeseries [{path}] does not exist{_hint(store, path, matched)}", code=508)
-        count += removed
+    # A pattern without a match is deleted too: it waits until series that another client is dropping are gone.
     patterns = [pattern for path, matched in found for pattern in _own(store, path, matched)]
-    return count + sum(store.delete_series(pattern, request=request) for pattern in patterns)
+    count = sum(store.delete_series(pattern, request=request) for pattern in patterns)
+    if not count:
+        texts = ", ".join(str(path) for path, _ in found)
+        raise UserMistake(f"Timeseries [{texts}] does not exist{_hint(store, *found[0])}", code=508)
+    return count
 
 
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:

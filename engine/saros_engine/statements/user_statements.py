@@ -220,9 +220,12 @@ def _names(title: str, names: Iterable[str]) -> RowSet:
 
 
 def _list_privileges(users: Users, of: ast.Principal) -> RowSet:
-    """Return the rows of LIST PRIVILEGES: a user's own privileges first, then those of each of its roles."""
+    """Return the rows of LIST PRIVILEGES.
+
+    A role's privileges; or a user's own ones, with an empty role, and then those of each of its roles.
+    """
     if of.kind is ast.PrincipalKind.ROLE:
-        return RowSet(_PRIVILEGE_FIELDS, _rows("", users.role(of.name).grants))
+        return RowSet(_PRIVILEGE_FIELDS, _rows(of.name, users.role(of.name).grants))
     user = users.user(of.name)
     own = [Granted(p, EVERYWHERE, option=True) for p in Privilege] if user.administrator else user.grants
     rows = _rows("", own)

@@ -2,6 +2,7 @@
 
 selectors    TOP_K, BOTTOM_K
 intervals    ZERO_DURATION, NON_ZERO_DURATION, ZERO_COUNT, NON_ZERO_COUNT
+master_data  MASTER_REPAIR
 sampling     EQUAL_SIZE_BUCKET_..._SAMPLE, M4
 profile      of IoTDB's library: SPREAD, PERCENTILE, ZSCORE, ...
 signal       of the library: RESAMPLE, HIGHPASS, DTW, ...
@@ -20,6 +21,7 @@ from saros_engine.transforms.anomaly import ANOMALY
 from saros_engine.transforms.clusters import CLUSTERS
 from saros_engine.transforms.filling import FILLING
 from saros_engine.transforms.intervals import INTERVALS
+from saros_engine.transforms.master_data import MASTER_DATA
 from saros_engine.transforms.profile import PROFILE
 from saros_engine.transforms.quality import QUALITY
 from saros_engine.transforms.repair import REPAIR
@@ -30,23 +32,15 @@ from saros_engine.transforms.shape import SHAPE
 from saros_engine.transforms.signal import SIGNAL
 from saros_engine.transforms.spectrum import SPECTRUM
 
-__all__ = ["POINT_FUNCTIONS", "Points", "SeriesTransform"]
+__all__ = ["LIBRARY_TRANSFORMS", "POINT_FUNCTIONS", "Points", "SeriesTransform"]
 
-POINT_FUNCTIONS: dict[str, SeriesTransform] = {
+#: Those of IoTDB's library, which are registered there before use.
+LIBRARY_TRANSFORMS: dict[str, SeriesTransform] = {
     f.name: f
-    for group in (
-        SELECTORS,
-        INTERVALS,
-        SAMPLING,
-        PROFILE,
-        SIGNAL,
-        SPECTRUM,
-        SHAPE,
-        QUALITY,
-        REPAIR,
-        ANOMALY,
-        CLUSTERS,
-        FILLING,
-    )
+    for group in (PROFILE, SIGNAL, SPECTRUM, SHAPE, QUALITY, REPAIR, ANOMALY, CLUSTERS, FILLING)
     for f in group
+}
+POINT_FUNCTIONS: dict[str, SeriesTransform] = {
+    **{f.name: f for group in (SELECTORS, INTERVALS, SAMPLING, MASTER_DATA) for f in group},
+    **LIBRARY_TRANSFORMS,
 }

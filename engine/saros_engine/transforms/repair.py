@@ -28,8 +28,9 @@ from saros_engine.transforms.quality import bridged, deviation
 from saros_engine.transforms.series_transform import Generator, Points
 from saros_grammar.syntax.literals import is_duration
 from saros_scheduler import require_wanted
+from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.types import DataType, Float64Array, Int64Array, NumericArray, TimeUnit
+from saros_storage.base.types import FLOATING_TYPES, DataType, Float64Array, Int64Array, NumericArray, TimeUnit
 
 _NANOSECOND = TimeUnit.NANOSECOND
 
@@ -78,11 +79,21 @@ def _make_timestamprepair(attributes: Attributes, unit: TimeUnit) -> Generator:
             count = -(-(int(times[-1]) - start) // pace) + 1
             _require_few(count, len(times))
             even = start + pace * np.arange(count)
-            places, rows = _moves(even, times)
-            times, column = even[places], column.take(rows)
+            return _at_places(even, *_moves(even, times), column)
         return finite_points(Points(times, (column,)))
 
     return run
+
+
+def _at_places(even: Int64Array, places: Int64Array, rows: Int64Array, column: Column) -> Points:
+    """Return the moved points; a time between them without one is NaN, or left out if the type has no NaN."""
+    moved = Points(even[places], (column.take(rows),))
+    if column.type not in FLOATING_TYPES or not len(places):
+        return moved
+    first, stop = int(places[0]), int(places[-1]) + 1
+    values = np.full(stop - first, np.nan)
+    values[places - first] = doubles(moved)
+    return made_points(even[first:stop], column.type, values)
 
 
 def _require_few(count: int, rows: int) -> None:

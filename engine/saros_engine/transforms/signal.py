@@ -121,6 +121,7 @@ def _resample(name: str) -> SeriesTransform:
                 return made_points(found.times, DataType.DOUBLE, found.times)
             start = int(found.times[0]) if bounds[0] is None else bounds[0]
             end = int(found.times[-1]) + 1 if bounds[1] is None else bounds[1]
+            found = found.take(np.flatnonzero(found.times < end))
             count = max(-(-(end - start) // every), 0)
             if count > WINDOWS_MAX:
                 raise UserMistake(f"{name} would give {count} points; at most {WINDOWS_MAX:,} are made", code=2005)

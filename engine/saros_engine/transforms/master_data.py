@@ -1,0 +1,167 @@
+"""MASTER_REPAIR: replaces rows by rows of master data, so that rows close in time stay close in value.
+
+The first half of the arguments is the data, the second half the master data; a row of either counts if any of its
+values is present. A missing value of the data continues the one before it; rows of the master data must be whole.
+Distances are Euclidean, with each column divided by its standard deviation in the data.
+
+    candidates of a row     the k nearest master rows of it, and of the repaired rows up to `omega` before it
+    its repair              the nearest candidate that is within `eta` of each of those repaired rows
+
+A row without such a candidate gets its nearest master row. A repaired row is a master row, so what is compared are
+distances between rows and master rows, and between master rows.
+
+Source: Xi Wang et al., Cleaning Time Series with Master Data, 2023. Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from saros_engine.functions.function import Attributes, expect, integer_attribute, number_attribute
+from saros_engine.plan.expression import FunctionCall
+from saros_engine.transforms.profile import made_points
+from saros_engine.transforms.series_transform import Generator, Points, SeriesTransform, attributes_of
+from saros_scheduler import require_wanted
+from saros_storage.base.block import Column
+from saros_storage.base.errors import UserMistake
+from saros_storage.base.types import NUMERIC_TYPES, DataType, Float64Array, Int64Array, TimeUnit
+
+_NAME = "master_repair"
+#: Limit on pairs of rows that are compared, which are held in memory.
+_PAIRS_MAX = 1 << 24
+#: Estimates: `omega` in median steps; the share of distances of rows close in time within `eta`, and of neighbours.
+_STEPS, _NEAR_SHARE, _NEIGHBOUR_SHARE = 10, 0.9973, 0.9
+_K_LEAST, _K_MOST = 2, 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The attributes of a call; None: to be estimated. `omega` is in ticks; `column` counts from 0."""
+
+    omega: int | None
+    eta: float | None
+    k: int | None
+    column: int
+
+
+def _parsed(attributes: Attributes, columns: int) -> _Wanted:
+    """Return the attributes. Raises UserMistake 701."""
+    eta = number_attribute(_NAME, attributes, "eta") if "eta" in attributes else None
+    if eta is not None and not 0 < eta < np.inf:
+        raise UserMistake(f"{_NAME}: 'eta' must be a number above 0 and is {eta}", code=701)
+    return _Wanted(
+        integer_attribute(_NAME, attributes, "omega", low=0) if "omega" in attributes else None,
+        eta,
+        integer_attribute(_NAME, attributes, "k", low=1) if "k" in attributes else None,
+        integer_attribute(_NAME, attributes, "output_column", 1, low=1, high=columns) - 1,
+    )
+
+
+def _result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
+    if not types or len(types) % 2:
+        raise UserMistake(f"{_NAME} takes as many series of master data as of data, and has {len(types)}", code=701)
+    expect(_NAME, types, *[NUMERIC_TYPES] * len(types))
+    return types[_parsed(attributes, len(types) // 2).column]
+
+
+def _make(call: FunctionCall, _: TimeUnit) -> Generator:
+    width = len(call.arguments) // 2
+    wanted = _parsed(attributes_of(call), width)
+
+    def run(points: Points) -> Points:
+        times, data = _rows(points.times, points.columns[:width])
+        _, master = _rows(points.times, points.columns[width:])
+        data, master = _continued(data), master[~np.isnan(master).any(axis=1)]
+        column = points.columns[wanted.column]
+        if not len(data) or not len(master):
+            return Points(times[:0], (column.take(times[:0]),))
+        if len(master) * max(len(data), len(master)) > _PAIRS_MAX:
+            raise _refusal(f"{len(data):,} rows and {len(master):,} of master data")
+        deviations = data.std(axis=0)
+        scale = np.where(deviations > 0, deviations, 1.0)
+        chosen = _repaired(times, data / scale, master / scale, wanted)
+        return made_points(times, column.type, master[chosen, wanted.column])
+
+    return run
+
+
+def _refusal(what: str) -> UserMistake:
+    return UserMistake(f"{_NAME}: {what} are too many to compare; take a shorter range of time", code=2005)
+
+
+def _rows(times: Int64Array, columns: Sequence[Column]) -> tuple[Int64Array, Float64Array]:
+    """Return the rows with any value, and their times; missing values are NaN."""
+    rows = np.stack([np.where(c.present, c.numbers.astype(np.float64), np.nan) for c in columns], axis=1)
+    some = np.flatnonzero(~np.isnan(rows).all(axis=1))
+    return times[some], rows[some]
+
+
+def _continued(rows: Float64Array) -> Float64Array:
+    """Return the rows with missing values replaced by the ones before them, and by the first one at the beginning."""
+    known = ~np.isnan(rows)
+    if not known.any(axis=0).all():
+        return rows[:0]  # a column without any value
+    last = np.maximum.accumulate(np.where(known, np.arange(len(rows))[:, None], -1), axis=0)
+    return np.take_along_axis(rows, np.where(last < 0, known.argmax(axis=0), last), axis=0)
+
+
+def _repaired(times: Int64Array, data: Float64Array, master: Float64Array, wanted: _Wanted) -> Int64Array:
+    """Return the number of the master row for each row."""
+    steps = np.sort(np.diff(times))
+    omega = wanted.omega
+    if omega is None:
+        omega = int(steps[len(steps) // 2]) * _STEPS if len(steps) else 0
+    firsts = np.searchsorted(times, times - omega)
+    eta = wanted.eta if wanted.eta is not None else _estimated_eta(data, firsts)
+    distances, between = _distances(data, master), _distances(master, master)
+    k = min(wanted.k or _estimated_k(distances, eta), len(master))
+    near, like = _nearest(distances, k), _nearest(between, k)
+    chosen = np.empty(len(data), np.int64)
+    for row, first in enumerate(firsts.tolist()):
+        require_wanted()
+        before = chosen[first:row][::-1]
+        candidates = np.concatenate((near[row], like[before].ravel())) if len(before) else near[row, :1]
+        smooth = candidates[(between[np.ix_(candidates, before)] <= eta).all(axis=1)]
+        chosen[row] = smooth[distances[row, smooth].argmin()] if len(smooth) else near[row, 0]
+    return chosen
+
+
+def _distances(rows: Float64Array, others: Float64Array) -> Float64Array:
+    """Return the distances of each row to each other row."""
+    found = np.zeros((len(rows), len(others)))
+    for column in range(rows.shape[1]):
+        require_wanted()
+        found += (rows[:, column, None] - others[:, column]) ** 2
+    return np.sqrt(found)
+
+
+def _nearest(distances: Float64Array, k: int) -> Int64Array:
+    """Return for each row the numbers of the k nearest others, nearest first."""
+    return np.argsort(distances, axis=1, kind="stable")[:, :k]
+
+
+def _estimated_eta(data: Float64Array, firsts: Int64Array) -> float:
+    """Return the bound of nearly all distances between rows close in time; infinite if there are none."""
+    if int((np.arange(len(data)) - firsts).sum()) > _PAIRS_MAX:
+        raise _refusal(f"{len(data):,} rows within 'omega' of each other")
+    pairs = [_distances(data[row : row + 1], data[first:row])[0] for row, first in enumerate(firsts.tolist())]
+    return _at_share(np.concatenate(pairs), _NEAR_SHARE)
+
+
+def _estimated_k(distances: Float64Array, eta: float) -> int:
+    """Return the least number of neighbours of which some are usually further away than `eta`."""
+    ordered = np.sort(distances, axis=1)
+    for k in range(_K_LEAST, _K_MOST + 1):
+        if _at_share(ordered[:, :k].ravel(), _NEIGHBOUR_SHARE) > eta:
+            return k
+    return _K_MOST
+
+
+def _at_share(values: Float64Array, share: float) -> float:
+    return float(np.sort(values)[int(len(values) * share)]) if len(values) else np.inf
+
+
+MASTER_DATA = (SeriesTransform(_NAME, _result_type, _make, apart=True),)
