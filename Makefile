@@ -130,8 +130,8 @@ campaign-doors: .venv/.dev ## EXAMPLES random frames through every way into a da
 campaign-streaming: .venv/.dev ## a Spark stream from Saros to Saros restarts RESTARTS times; no row may be lost or duplicated
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)
 
-compare-iotdb: .venv/.dev ## compare answers with the IoTDB at IOTDB_PORT (drops its databases); RECORD=1 records them for the tests
-	@$(BIN)/python benchmarks/compare_iotdb.py --port $(IOTDB_PORT) $(if $(RECORD),--record)
+compare-iotdb: .venv/.dev ## compare answers with the IoTDB at IOTDB_PORT (drops its databases); RECORD=1 records them for the tests; MINUTES=n asks random queries
+	@$(BIN)/python benchmarks/compare_iotdb.py --port $(IOTDB_PORT) $(if $(RECORD),--record) $(if $(filter command line environment,$(origin MINUTES)),--minutes $(MINUTES))
 
 simulate-scale: .venv/.dev ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
 	@$(BIN)/python benchmarks/simulate_scale.py

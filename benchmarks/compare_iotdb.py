@@ -1,26 +1,39 @@
 """Compare the answers of a running IoTDB with those of Saros, through IoTDB's Python client; or record them.
 
 python benchmarks/compare_iotdb.py [--port 6667] [--record] [TOPIC ...]
+python benchmarks/compare_iotdb.py [--port 6667] --minutes M [--seed 1]
 
 The statements are those of `tests/iotdb/*.sql`; see `tests/iotdb_answers.py`. IoTDB must run on this machine with user
 root, password root; all its databases are dropped. Without --record, prints the answers that differ and are not in
 `tests/iotdb/differences.toml`, and the percentage of equal ones; the exit code is 1 if there are any. With --record,
-writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros.
+writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros. With --minutes, asks both servers random
+queries over random databases, those of `tests/engine/model`, and prints the seed of each database with a difference that
+no rule of `differences.toml` explains.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import logging
+import math
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 
 from own_server import own_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from iotdb_answers import Comparison, Session, answers, differences, session_at, topics, write_recording
+from engine.model.drawing import DEVICES, QueryDrawing, draw_history
+from engine.model.expressions import Value
+from engine.model.history import TYPES, Database, Delete, Write
+from iotdb_answers import Comparison, Session, answers, ask, differences, rule_for, session_at, topics, write_recording
+
+#: Changes of a random database, and queries over it.
+_STEPS, _QUERIES = 12, 40
 
 
 def record(session: Session, names: Sequence[str]) -> int:
@@ -43,11 +56,75 @@ def compare(iotdb: Session, saros: Session, names: Sequence[str]) -> int:
     return 1 if unexplained else 0
 
 
+# ---------------------------------------------------------------------------------------------- random queries
+
+
+def campaign(iotdb: Session, saros: Session, minutes: float, seed: int) -> int:
+    """Compare answers for so many minutes."""
+    deadline, comparison, unexplained = time.monotonic() + 60 * minutes, Comparison(), 0
+    for number in itertools.count(seed):
+        if time.monotonic() > deadline:
+            break
+        for statement in statements_of(number):
+            expected, answer = ask(iotdb, statement), ask(saros, statement)
+            before = len(comparison.different)
+            comparison.add(statement, expected, answer)
+            if len(comparison.different) > before and rule_for(statement, expected, answer) is None:
+                unexplained += 1
+                print(f"seed {number}\n> {statement}\nIoTDB: {expected}\nSaros: {answer}\n", flush=True)
+    print(f"{comparison.share()}, {unexplained} differences without a rule")
+    return 1 if unexplained else 0
+
+
+def statements_of(seed: int) -> Iterator[str]:
+    """Yield the statements that make a random database, and queries over it."""
+    chance = Random(seed)
+    history, model = draw_history(chance, _STEPS), Database()
+    yield "delete database root.**"
+    for database in ("root.g", "root.h"):
+        yield f"create database {database}"
+    for device in sorted({change.device for change in history if isinstance(change, Write)}):
+        yield from _creation(device, DEVICES[device])
+    for change in history:
+        model.apply(change)
+        yield _deletion(change) if isinstance(change, Delete) else _insertion(change)
+    drawing = QueryDrawing(chance, model)
+    for _ in range(_QUERIES):
+        yield drawing.draw().text()
+
+
+def _creation(device: str, aligned: bool) -> Iterator[str]:
+    if aligned:
+        yield f"create aligned timeseries {device}({', '.join(f'{name} {kind}' for name, kind in TYPES.items())})"
+    else:
+        yield from (f"create timeseries {device}.{name} {kind}" for name, kind in TYPES.items())
+
+
+def _deletion(change: Delete) -> str:
+    return f"delete from {change.pattern} where time >= {change.start} and time < {change.end}"
+
+
+def _insertion(change: Write) -> str:
+    rows = zip(change.times, *change.columns.values(), strict=True)
+    values = (f"({time}, {', '.join(map(_literal, row))})" for time, *row in rows)
+    aligned = "aligned " * change.aligned
+    return f"insert into {change.device} {aligned}(time, {', '.join(change.columns)}) values {', '.join(values)}"
+
+
+def _literal(value: Value) -> str:
+    """Return a value as both dialects write it; they differ for infinity and for the sign of zero."""
+    if isinstance(value, float) and not (value and math.isfinite(value)):
+        return "NaN" if math.isnan(value) else "0.0" if value == 0 else "1e30"
+    return f"'{value}'" if isinstance(value, str) else "null" if value is None else str(value)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("topics", nargs="*", metavar="TOPIC", default=topics())
     parser.add_argument("--port", type=int, default=6667, help="where IoTDB listens (default 6667)")
     parser.add_argument("--record", action="store_true", help="rewrite tests/iotdb/answers")
+    parser.add_argument("--minutes", type=float, default=0, help="compare random queries for so long")
+    parser.add_argument("--seed", type=int, default=1, help="of the first random database")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     try:
@@ -58,6 +135,8 @@ def main() -> int:
     if arguments.record:
         return record(iotdb, arguments.topics)
     with own_server() as server:
+        if arguments.minutes:
+            return campaign(iotdb, session_at(server.port), arguments.minutes, arguments.seed)
         return compare(iotdb, session_at(server.port), arguments.topics)
 
 

@@ -21,6 +21,7 @@ from iotdb_answers import (
     differences,
     equal,
     recording,
+    rule_for,
     session_at,
     topics,
     write_recording,
@@ -101,6 +102,13 @@ def test_columns_of_a_wildcard_are_equal_in_any_order() -> None:
     one = Answer("rows", (("a", "INT32"), ("b", "INT32")), ((1, 2),))
     other = Answer("rows", (("b", "INT32"), ("a", "INT32")), ((2, 1),))
     assert (True, False) == (equal("select *", one, other), equal("select a, b", one, other))
+
+
+def test_a_rule_explains_a_difference_by_statement_and_outcome() -> None:
+    refused, answered = Answer("error 701"), rows()
+    assert "LIMIT 0 is allowed, and answers no rows." == rule_for("select x from root.a limit 0", refused, answered)
+    assert rule_for("select x from root.a", refused, answered) is None
+    assert rule_for("select x from root.a limit 0", answered, refused) is None
 
 
 @pytest.mark.parametrize(
