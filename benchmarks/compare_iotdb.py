@@ -7,8 +7,8 @@ The statements are those of `tests/iotdb/*.sql`; see `tests/iotdb_answers.py`. I
 root, password root; all its databases are dropped. Without --record, prints the answers that differ and are not in
 `tests/iotdb/differences.toml`, and the percentage of equal ones; the exit code is 1 if there are any. With --record,
 writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros. With --minutes, asks both servers random
-queries over random databases, those of `tests/engine/model`, and prints the seed of each database with a difference that
-no rule of `differences.toml` explains.
+queries over random databases, those of `tests/engine/model`, and prints the seed of each database with a difference
+that no rule of `differences.toml` explains.
 """
 
 from __future__ import annotations
