@@ -1,4 +1,4 @@
-"""Power cuts on a real file system: nothing acknowledged may be lost, nothing may be wrong or half there.
+"""Power cuts on a real file system: no acknowledged write may be lost, and nothing may be wrong or incomplete.
 
 python benchmarks/campaign_power.py [--cuts 100] [--file-system ext4] [--seed 1] [--durability fsync]
 
@@ -10,11 +10,11 @@ Each round, processes work on a file system in an image file (ext4 or xfs, with 
 
 After some acknowledgements the file system is shut down by its ioctl, and the processes are killed. The image is
 mounted again, which replays the journal, and checked by fsck. Then a process verifies the data folder, opens it, and
-compares all points and series with what was acknowledged; the one operation of each lane that was in progress may have
-happened or not, as a whole. Backups must verify, and the last acknowledged one is restored and compared; after a
+compares all points and series with the acknowledged operations; the operation of each lane that was in progress must
+have happened completely or not at all. Backups must verify, and the last acknowledged one is restored and compared; after a
 round with sync, one more round must make the receiver equal. Some cuts fall into the opening of the folder.
 
-What was acknowledged is known from pipes, outside the file system. The operations are drawn from the seed; where a cut
+Acknowledgements come through pipes, outside the file system. The operations are drawn from the seed; where a cut
 falls depends on the machine. On a violation the exit code is 1, and the data folder as the cut left it is kept.
 Without root, loop devices or the file system's tools it says so and does nothing. With `--durability os` it must fail.
 """
@@ -71,10 +71,10 @@ from saros_storage.folder_check import check_folder
 from saros_storage.io.disk import LocalDisk
 
 LANES = 3
-#: After so many cuts the next ones get a new file system.
+#: The number of cuts after which a new file system is made.
 CUTS_PER_IMAGE = 20
 CUTS = {Cut.DROP_LOG: 6, Cut.WRITE_LOG: 3, Cut.WRITE_ALL: 1}
-#: Of a hundred rounds: so many have a server, have sync.
+#: The percentage of rounds with a server, and with sync.
 SERVED, SYNCED = 40, 25
 #: A process that has not answered by then hangs.
 PATIENCE_S = 120.0
@@ -92,7 +92,7 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class Moment(Enum):
-    """What a cut comes after."""
+    """The events after which a cut comes."""
 
     OPENING = "the processes are started"
     ACKNOWLEDGED = "operations are acknowledged"
@@ -105,13 +105,13 @@ MOMENTS = {Moment.OPENING: 12, Moment.ACKNOWLEDGED: 38, Moment.BEGUN: 50}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a round does, drawn before it."""
+    """The plan of a round, drawn in advance."""
 
     served: bool
     synced: bool
     #: Back the folder up before it is opened.
     backs_up: bool
-    #: The cut comes after so many of these events, and so many seconds.
+    #: The number of events, and then of seconds, after which the cut comes.
     moment: Moment
     events: int
     seconds: float
@@ -263,7 +263,7 @@ def serve(folder: str, port: int) -> None:
 
 
 def send(folders: Folders, port: int, plan: Plan, reports: Reports) -> None:
-    """A process: rounds of sync, beside the process that has the folder open."""
+    """Run rounds of sync, in a process of its own."""
     chance = random.Random(plan.seed)
     while not os.path.exists(os.path.join(folders.edge, "node.json")) or serving(folders.centre) is None:
         time.sleep(0.01)
@@ -289,7 +289,7 @@ def add_receiver(folders: Folders, port: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was acknowledged: the models stand after each lane's last such operation."""
+    """The acknowledged operations: each model is that of its lane after the last of them."""
 
     models: list[Model]
     #: Number and positions of the last backup of the round, if one was acknowledged.
@@ -402,7 +402,7 @@ def check_receiver(folders: Folders, evidence: Evidence) -> None:
 
 @dataclass(slots=True)
 class Tally:
-    """What the summary tells."""
+    """The figures of the summary."""
 
     cuts: Counter[str] = field(default_factory=Counter)
     operations: Counter[str] = field(default_factory=Counter)

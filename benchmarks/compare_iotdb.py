@@ -60,7 +60,7 @@ def compare(iotdb: Session, saros: Session, names: Sequence[str]) -> int:
 
 
 def campaign(iotdb: Session, saros: Session, minutes: float, seed: int) -> int:
-    """Compare answers for so many minutes."""
+    """Compare answers for some minutes."""
     deadline, comparison, unexplained = time.monotonic() + 60 * minutes, Comparison(), 0
     for number in itertools.count(seed):
         if time.monotonic() > deadline:

@@ -39,7 +39,7 @@ Simulation = Callable[[int], object]
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a mutant: `killed`, `time` or `survived`; the test or simulation that found it."""
+    """The outcome of a mutant: `killed`, `time` or `survived`; the test or simulation that found it."""
 
     outcome: str
     by: str = ""
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Record:
-    """What a run without mutants showed."""
+    """The result of a run without mutants."""
 
     #: Processor seconds of each test.
     seconds: dict[str, float] = field(default_factory=dict)

@@ -7,7 +7,7 @@
 
 A mutant is put in place with `function.__code__ = ...`: all references to the function then run the mutant, and the
 rest of the program runs at full speed. Only functions of modules and classes are mutated, with all that they contain.
-Constants of modules, defaults and decorators stay as they are, and so do assertions, what is raised, and calls of
+Constants of modules, defaults and decorators stay as they are, and so do assertions, raised exceptions, and calls of
 loggers.
 """
 
@@ -64,7 +64,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that can be made in a tree: what the field of a node is to contain instead."""
+    """A possible change of a tree: the new content of a field of a node."""
 
     function: str
     statement: ast.stmt

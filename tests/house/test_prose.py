@@ -37,18 +37,18 @@ MARKERS = tuple(
 FILES = [*SOURCES, *(path for folder in ("benchmarks", "tests") for path in sorted((ROOT / folder).rglob("*.py")))]
 #: Sentences with a marker, by room or folder. A rewrite lowers a number; none may rise.
 ALLOWED = {
-    "benchmarks": 15,
+    "benchmarks": 0,
     "cluster": 0,
     "driver": 0,
     "engine": 0,
-    "grammar": 1,
+    "grammar": 0,
     "scheduler": 0,
     "server": 0,
     "shell": 0,
     "spark": 0,
     "storage": 0,
     "sync": 0,
-    "tests": 416,
+    "tests": 410,
     "wire": 0,
 }
 

@@ -4,7 +4,7 @@
     cut         the shutdown ioctl: from now on nothing reaches the image, and every call on the file system fails
     restore     unmount, mount (the kernel replays the journal), unmount, check, mount again
 
-A cut differs in what happens to the journal in memory at that moment:
+Cuts differ in the fate of the journal in memory:
 
     DROP_LOG      it is lost, as in a power cut
     WRITE_LOG     it is written first, the files' data is not: names and sizes are newer than contents

@@ -1,6 +1,6 @@
-"""The clients of the power-cut campaign: numbered operations, and a model of what they leave.
+"""The clients of the power-cut campaign: numbered operations, and a model of their effect.
 
-A lane is a client with databases of its own that carries out operations one after the other. What an operation does
+A lane is a client with databases of its own that carries out operations one after the other. The effect of an operation
 follows from its number alone, so a lane's ledger is the number of the last operation that was acknowledged.
 
     root.l<lane>      d0 to d2, written in slots of 100 times; x<n>: series that were created and have no points
@@ -29,7 +29,7 @@ Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class Kind(Enum):
-    """What an operation does."""
+    """The effect of an operation."""
 
     WRITE = "write a slot"
     ROW = "write the first row of a slot"
@@ -97,7 +97,7 @@ def carry_out(connection: saros.Connection, lane: int, number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a lane's databases hold: times and values by device, and the series that were created."""
+    """The content of a lane's databases: times and values by device, and the series that were created."""
 
     points: dict[str, tuple[Integers, Integers]]
     created: frozenset[str]
@@ -117,7 +117,7 @@ class Content:
 
 
 class Model:
-    """What a lane's operations leave."""
+    """The model of a lane."""
 
     def __init__(self, lane: int) -> None:
         self.lane = lane
@@ -153,7 +153,7 @@ class Model:
         self._written[does.slot] = does.number
 
     def content(self) -> Content:
-        """Return what a reader finds."""
+        """Return the expected content."""
         points = {}
         for device in range(DEVICES):
             slots = sorted(slot for slot in self._written if slot % DEVICES == device)
@@ -166,7 +166,7 @@ class Model:
 
 
 def read(connection: saros.Connection, lane: int) -> Content:
-    """Read what a lane's databases hold."""
+    """Read the content of a lane's databases."""
     points = {device: _read_device(connection, device) for device in (device_of(lane, d) for d in range(DEVICES))}
     rows = connection.execute(f"show timeseries root.l{lane}.x*").fetchall()
     return Content(points, frozenset(str(row[0]) for row in rows))

@@ -35,7 +35,7 @@ def create_series(expressions: ExpressionBuilder, path: PathExpression, context:
     if len(path.nodes) < 2:
         raise expressions.error(context.exactPath(), "a series needs a device and a measurement: root.sg.d1.s1")
     measurement = context.exactPath().nodes[-1]
-    if measurement.name() is None:  # a column of INSERT by this name is the time, or is none
+    if measurement.name() is None:  # INSERT takes a column of this name for the time
         word = expressions.raw(measurement)
         message = f"a measurement called {word} needs back-quotes: `{word}`"
         raise expressions.error(measurement, message, ("a name",))
