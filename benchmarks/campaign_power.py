@@ -11,8 +11,8 @@ Each round, processes work on a file system in an image file (ext4 or xfs, with 
 After some acknowledgements the file system is shut down by its ioctl, and the processes are killed. The image is
 mounted again, which replays the journal, and checked by fsck. Then a process verifies the data folder, opens it, and
 compares all points and series with the acknowledged operations; the operation of each lane that was in progress must
-have happened completely or not at all. Backups must verify, and the last acknowledged one is restored and compared; after a
-round with sync, one more round must make the receiver equal. Some cuts fall into the opening of the folder.
+have happened completely or not at all. Backups must verify, and the last acknowledged one is restored and compared.
+After sync, one more round must make the receiver equal. Some cuts fall into the opening of the folder.
 
 Acknowledgements come through pipes, outside the file system. The operations are drawn from the seed; where a cut
 falls depends on the machine. On a violation the exit code is 1, and the data folder as the cut left it is kept.
