@@ -183,10 +183,8 @@ def translated_errors() -> AbstractContextManager[None]:
 def _translated(error: Exception) -> DatabaseError | None:
     if isinstance(error, UnicodeEncodeError):
         half, start = error.object[error.start], max(error.start - 20, 0)
-        message = (
-            f"{error.object[start : error.end]!r} ends with {half!r}, which is no character: the text was not UTF-8"
-        )
-        return database_error(f"{message} where it was read", 2003)
+        message = f"{error.object[start : error.end]!r} ends with {half!r}, which is not a character"
+        return database_error(f"{message}: the text comes from a file that is not UTF-8; read it in its encoding", 2003)
     code = getattr(error, "code", None)
     if not isinstance(code, int):
         return None

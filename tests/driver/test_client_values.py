@@ -78,7 +78,7 @@ def test_nan_among_numbers_is_a_value_wherever_it_is_not_pandas(values: object) 
 def test_one_value_is_no_column(values: object) -> None:
     name = type(values).__name__
     with pytest.raises(
-        UnreadableValues, match=f"^column x: a sequence with a value for each time is wanted, not one {name}$"
+        UnreadableValues, match=f"^column x: expected a sequence with a value for each time, not one {name}$"
     ):
         arrow_array(values, "column x")
 
@@ -91,5 +91,5 @@ def test_values_of_no_one_type_are_refused(values: object) -> None:
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**70])
 def test_whole_numbers_that_no_type_holds_are_told_the_bounds(number: int) -> None:
-    with pytest.raises(UnreadableValues, match=r"^column x: a whole number is outside of -2\*\*63 to 2\*\*63 - 1$"):
+    with pytest.raises(UnreadableValues, match=r"^column x: an integer is outside the range -2\*\*63 to 2\*\*63 - 1$"):
         arrow_array([1, number], "column x")

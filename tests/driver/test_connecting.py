@@ -57,7 +57,7 @@ def test_an_address_without_its_scheme_makes_no_folder(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(saros.InterfaceError) as refused:
         saros.connect(target)
-    assert f"this looks like an address: write {meant}, or begin with ./ for a folder" in str(refused.value)
+    assert f"the target looks like an address: write {meant}, or begin with ./ for a folder" in str(refused.value)
     assert [] == os.listdir(tmp_path)
     saros.connect(f"./{target}").close()
     saros.connect(target).close()  # there is one of that name
@@ -100,7 +100,7 @@ def test_a_folder_that_is_kept_in_git_is_as_good_as_empty(tmp_path: Path) -> Non
 def test_values_stand_in_a_sequence(values: object, tmp_path: Path) -> None:
     with (
         saros.connect(tmp_path / "data") as connection,
-        pytest.raises(saros.ProgrammingError, match="the values for \\? stand in a sequence"),
+        pytest.raises(saros.ProgrammingError, match="the values for \\? must be a sequence"),
     ):
         connection.execute("select x from root.a.d where x > ?", values)  # type: ignore[arg-type]
 
@@ -110,11 +110,11 @@ def test_a_zone_and_a_time_out_that_cannot_be_are_refused_at_once(tmp_path: Path
         saros.connect(tmp_path / "data", time_zone="Mars/Base")
     for zone in (zoneinfo.ZoneInfo("Europe/Berlin"), 1):
         with pytest.raises(
-            saros.InterfaceError, match=r"time_zone is a name such as 'Europe/Berlin' or '\+08:00', not"
+            saros.InterfaceError, match=r"time_zone must be a name such as 'Europe/Berlin' or '\+08:00', not"
         ):
             saros.connect(tmp_path / "data", time_zone=zone)  # type: ignore[arg-type]
     for wrong in (-1, 0, float("nan"), "3"):
-        with pytest.raises(saros.InterfaceError, match="timeout is a number of seconds above 0"):
+        with pytest.raises(saros.InterfaceError, match="timeout must be a number of seconds above 0"):
             saros.connect(tmp_path / "data", timeout=wrong)  # type: ignore[arg-type]
     assert [] == os.listdir(tmp_path)
 
@@ -122,9 +122,9 @@ def test_a_zone_and_a_time_out_that_cannot_be_are_refused_at_once(tmp_path: Path
 def test_what_is_no_statement_and_what_are_no_values(tmp_path: Path) -> None:
     with saros.connect(tmp_path / "data") as connection:
         for wrong in (5, b"show version", None):
-            with pytest.raises(saros.ProgrammingError, match="a statement is a text, not"):
+            with pytest.raises(saros.ProgrammingError, match="a statement must be a text, not"):
                 connection.execute(wrong)
-        with pytest.raises(saros.ProgrammingError, match="stand in a sequence"):
+        with pytest.raises(saros.ProgrammingError, match="must be a sequence"):
             connection.execute("select x from root.a.d where x > ?", {"x": 1})
 
 
@@ -161,20 +161,20 @@ def test_a_wrong_option_is_named_also_where_the_folder_is_open(tmp_path: Path) -
 
 @pytest.mark.parametrize("target", [None, 5, ""])
 def test_a_target_is_a_path_or_an_address(target: object) -> None:
-    with pytest.raises(saros.InterfaceError, match=rf"a folder's path or saros://host:port, not {target!r}"):
+    with pytest.raises(saros.InterfaceError, match=rf"the path of a folder, or saros://host:port, not {target!r}"):
         saros.connect(target)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("device", "times", "columns", "said"),
     [
-        ("root.a.d", [1], {"x": 1}, "column x: a sequence with a value for each time is wanted, not one int"),
+        ("root.a.d", [1], {"x": 1}, "column x: expected a sequence with a value for each time, not one int"),
         ("root.a.d", [1, 2], {"ok": [1, 2], "x": [1, "a"]}, "column x: values cannot be read as one type"),
         ("root.a.d", [1], {"x": [{}]}, "column x: columns of Arrow type struct<> cannot be stored"),
         ("root.a.d", ["2024-01-01"], {"x": [1]}, r"not string; np\.array\(times, 'datetime64\[ms\]'\) makes them"),
-        ("root.a.d", 1, {"x": [1]}, "times: a sequence with a value for each time is wanted, not one int"),
-        ("root.a.d", [1], {1: [1]}, "names of columns are texts, not 1"),
-        (None, [1], {"x": [1]}, "a device is a path, or a path for each row, not None"),
+        ("root.a.d", 1, {"x": [1]}, "times: expected a sequence with a value for each time, not one int"),
+        ("root.a.d", [1], {1: [1]}, "names of columns must be texts, not 1"),
+        (None, [1], {"x": [1]}, "the device must be a path, or a path for each row, not None"),
     ],
 )
 def test_an_insert_that_cannot_be_names_the_column(
@@ -217,8 +217,8 @@ def test_what_is_closed_is_not_entered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are called a"),
-        (pa.table([[1], [2]], names=["a", "a"]), "two columns are called a"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are named a"),
+        (pa.table([[1], [2]], names=["a", "a"]), "two columns are named a"),
         (pd.DataFrame({"Time": [1], "a": [1]}), "column Time would be a series"),
         (pa.table({"a": [1], "time": [1]}), "column time would be a series"),
     ],

@@ -92,7 +92,7 @@ def test_a_device_that_is_refused_keeps_no_other_from_being_written(connection: 
     [
         (["root.a.d"], saros.ProgrammingError, "1 devices for 2 times"),
         (["root.a.d", None], saros.ProgrammingError, "a device is null"),
-        ([1, 2], saros.InterfaceError, "devices are texts"),
+        ([1, 2], saros.InterfaceError, "devices must be texts"),
     ],
 )
 def test_devices_must_be_texts_one_for_each_row(

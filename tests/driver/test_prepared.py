@@ -97,14 +97,14 @@ def test_half_a_character_is_the_callers_mistake(connection: saros.Connection) -
     half = b"20 \xb0C".decode(errors="surrogateescape")
     cursor = connection.cursor()
     connection.insert("root.g.d", [1], {"s": [1.5], "t": ["a"]})
-    with pytest.raises(saros.ProgrammingError, match=r"'20 \\udcb0' ends with '\\udcb0', which is no character"):
+    with pytest.raises(saros.ProgrammingError, match=r"'20 \\udcb0' ends with '\\udcb0', which is not a character"):
         cursor.execute("insert into root.g.d(time, t) values (2, ?)", (half,))
-    with pytest.raises(saros.ProgrammingError, match="which is no character"):
+    with pytest.raises(saros.ProgrammingError, match="which is not a character"):
         cursor.executemany("insert into root.g.d(time, t) values (?, ?)", [(3, "b"), (4, half)])
-    with pytest.raises(saros.ProgrammingError, match="which is no character"):
+    with pytest.raises(saros.ProgrammingError, match="which is not a character"):
         cursor.execute(f"select s from root.g.d where t = '{half}'").fetchall()
     for columns in ({"t": [half]}, {half: [1]}):
-        with pytest.raises(saros.ProgrammingError, match="which is no character"):
+        with pytest.raises(saros.ProgrammingError, match="which is not a character"):
             connection.insert("root.g.d", [5], columns)
     assert [(1, "a"), (3, "b")] == cursor.execute("select t from root.g.d").fetchall()
 

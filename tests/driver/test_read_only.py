@@ -180,7 +180,7 @@ def test_the_folder_of_a_clusters_node_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("target", [":memory:", "saros://localhost"])
 def test_it_is_for_folders(target: str) -> None:
-    with pytest.raises(saros.InterfaceError, match="read_only is for folders"):
+    with pytest.raises(saros.InterfaceError, match="read_only is for folders only"):
         saros.connect(target, read_only=True)
 
 

@@ -149,7 +149,7 @@ def test_an_insert_whose_outcome_a_node_of_a_cluster_does_not_know_is_sent_again
     insert.failed(coded(2018), CLUSTER, 1.0)
     insert.failed(coded(2017), CLUSTER, 2.0)
     error = final_error(insert, coded(2017), CLUSTER, 30.0)
-    assert (2018, "nobody knows whether the write was carried out: words") == (error.code, str(error))
+    assert (2018, "it is unknown whether the write was executed: words") == (error.code, str(error))
     for attempts, memory in (
         (RetryPolicy(30.0, write=True, insert=True, deadline=30.0), HERE),
         (RetryPolicy(30.0, write=True), CLUSTER),

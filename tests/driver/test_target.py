@@ -46,22 +46,22 @@ def test_target(text: str, expected: Target) -> None:
         ("saros://::1", "several colons: put an IPv6 address in brackets"),
         ("saros://[::1", "brackets that do not match"),
         ("saros://[::1]7000", "brackets that do not match"),
-        ("saros://[host]:1", "no IPv6 address"),
-        ("saros://a b", "character that no name has"),
+        ("saros://[host]:1", "not an IPv6 address"),
+        ("saros://a b", "character that host names cannot have"),
         ("saros://:SECRET@h", "an @ but no user"),
         ("saros://@h", "an @ but no user"),
         ("saros://u:SEC@RET@h", "more than one @"),
         ("saros://u:SECRET@a,u:SECRET@b", "more than one @"),
         ("saros://u:SEC/RET@h", "something after the addresses.*%2F"),
         ("saros://u:SEC#RET@h", "something after the addresses.*%23"),
-        ("saros://u:SEC?RET@h", "none of consistency=, tls="),
+        ("saros://u:SEC?RET@h", "use consistency=, tls="),
         ("saros://u:SECRET@h/root.a", "something after the addresses"),
         ("saros://u:SEC%RET@h", "% in its password"),
         ("saros://u:SECRET%ff@h", "password that is not UTF-8"),
-        ("saros://h/?consistency=SECRET", "none of strong, mid, weak"),
+        ("saros://h/?consistency=SECRET", "use one of strong, mid, weak"),
         ("saros://h/?consistency=weak&consistency=mid", "consistency twice"),
-        ("saros://h/?SECRET=1", "none of consistency=, tls="),
-        ("saros://h/?tls", "none of consistency=, tls="),
+        ("saros://h/?SECRET=1", "use consistency=, tls="),
+        ("saros://h/?tls", "use consistency=, tls="),
         ("saros://h/?tls=", "empty tls"),
         ("saros://h/?partial_results=SECRET", "neither true nor false"),
     ],
@@ -83,7 +83,7 @@ def test_arguments_go_before_the_target() -> None:
             user=None, password=None, consistency=None, tls_ca=None, partial_results=False
         )
         assert partial.partial_results is False
-    with pytest.raises(saros.InterfaceError, match="none of strong"):
+    with pytest.raises(saros.InterfaceError, match="one of strong"):
         given.override(user=None, password=None, consistency="eventually", tls_ca=None)
     with pytest.raises(saros.InterfaceError, match="password and no user"):
         parse_target("saros://h").override(user=None, password="q", consistency=None, tls_ca=None)

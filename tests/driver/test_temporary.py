@@ -60,7 +60,7 @@ def test_options_apply_and_wrong_ones_leave_no_folder(temporary: Path) -> None:
         assert [(10**9, 1.0)] == connection.execute("select x from root.a.d").fetchall()
     with pytest.raises(saros.ProgrammingError, match="durabilty"):
         saros.connect(":memory:", options={"durabilty": "os"})
-    with pytest.raises(saros.InterfaceError, match="a folder has none"):
+    with pytest.raises(saros.InterfaceError, match="open a folder without them"):
         saros.connect(":memory:", user="root", password="x")
     assert [] == folders(temporary)
 

@@ -88,7 +88,7 @@ def test_wrong_use(connection: saros.Connection, arguments: dict[str, str], code
 
 
 def test_lines_are_one_text(connection: saros.Connection) -> None:
-    with pytest.raises(saros.InterfaceError, match="lines are a text or bytes, not list: join them by newlines"):
+    with pytest.raises(saros.InterfaceError, match="lines must be a text or bytes, not list: join them with newlines"):
         connection.write_lines(["m f=1"], database="x")  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def test_no_lines(connection: saros.Connection) -> None:
 
 def test_more_bytes_than_a_message_has(target: str, connection: saros.Connection) -> None:
     if "://" in target:
-        with pytest.raises(saros.ProgrammingError, match=f"at most {BODY_BYTES_MAX} in one write; divide them"):
+        with pytest.raises(saros.ProgrammingError, match=f"more than {BODY_BYTES_MAX} for one write: divide them"):
             connection.write_lines(b"\n" * (BODY_BYTES_MAX + 1), database="large")
 
 

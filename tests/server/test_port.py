@@ -585,7 +585,7 @@ def test_a_new_certificate_is_shown_to_new_clients(
 
 def test_a_port_that_is_taken_says_so(listen: Callable[..., PortListener], echo: EchoProtocol) -> None:
     port = int(listen().address.rpartition(":")[2])
-    with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{port}: another process has the port"):
+    with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{port}: another process uses the port"):
         PortListener("127.0.0.1", port, None, [echo])
 
 

@@ -358,7 +358,7 @@ def test_with_a_certificate_clients_speak_tls(tmp_path: Path, certificate: Certi
     [
         ("localhost", "", "this port takes TLS only: connect with TLS (docs/security.md); add /?tls=ca.pem"),
         ("localhost", "/?tls={other}", "; {other} has not signed the server's certificate"),
-        ("127.0.0.2", "/?tls={own}", "; the server's certificate is for other names: use one of those"),
+        ("127.0.0.2", "/?tls={own}", "; the server's certificate is for other names: connect to one of them"),
     ],
 )
 def test_who_cannot_connect_is_told_what_may_be_missing(
@@ -382,7 +382,7 @@ def test_who_cannot_connect_is_told_what_may_be_missing(
             "CERTIFICATE_VERIFY_FAILED: certificate has expired: OK",
             "renew it, unless the clock of this machine is wrong",
         ),
-        ("CERTIFICATE_VERIFY_FAILED: certificate is not yet valid", "the clock of this machine is wrong"),
+        ("CERTIFICATE_VERIFY_FAILED: certificate is not yet valid", "check the clocks of this machine"),
         ("CERTIFICATE_VERIFY_FAILED: unable to get local issuer", "ca.pem has not signed the server's certificate"),
     ],
 )
@@ -391,7 +391,7 @@ def test_a_certificate_out_of_its_time_is_not_taken_for_a_strangers(said: str, w
 
 
 def test_a_server_without_tls_is_called_so(secured: Secured, certificate: CertificateFiles) -> None:
-    with pytest.raises(saros.OperationalError, match=r"the server does not speak TLS: leave tls away$"):
+    with pytest.raises(saros.OperationalError, match=r"the server does not use TLS: connect without tls$"):
         saros.connect(f"saros://{secured.server.address}", tls_ca=certificate.certificate)
 
 

@@ -135,9 +135,9 @@ def test_only_this_machine_may_connect(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_an_error_and_frees_the_folder(server: Server, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     port = int(server.address.rpartition(":")[2])
-    with pytest.raises(ConfigurationError, match=r"cannot listen .* another process has the port"):
+    with pytest.raises(ConfigurationError, match=r"cannot listen .* another process uses the port"):
         Server(other, "127.0.0.1", port)
-    with pytest.raises(ConfigurationError, match=r"cannot listen .* for HTTP: another process has the port"):
+    with pytest.raises(ConfigurationError, match=r"cannot listen .* for HTTP: another process uses the port"):
         Server(other, "127.0.0.1", 0, metrics_port=port)
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         free = reserved.getsockname()[1]
@@ -152,7 +152,7 @@ def test_a_default_port_of_http_that_is_taken_costs_http_only(server: Server, tm
     other.start()
     try:
         assert other.http is None
-        assert f"cannot listen on 127.0.0.1:{port} for HTTP: another process has the port" in other.http_problem
+        assert f"cannot listen on 127.0.0.1:{port} for HTTP: another process uses the port" in other.http_problem
         saros.connect(f"saros://{other.address}").close()
     finally:
         other.stop()
@@ -163,7 +163,7 @@ def test_the_port_of_http_can_be_chosen(server: Server, tmp_path: Path) -> None:
     data, (port,) = str(tmp_path / "chosen"), free_ports(1)
     taken = server.address.rpartition(":")[2]
     refused = run("start", "--data", data, "--port", "0", "--http-port", taken)
-    assert (1, True) == (refused.returncode, "for HTTP: another process has the port" in refused.stderr)
+    assert (1, True) == (refused.returncode, "for HTTP: another process uses the port" in refused.stderr)
     started = run("start", "--data", data, "--port", "0", "--http-port", str(port))
     try:
         assert f"HTTP at http://127.0.0.1:{port}\n" in started.stdout, started.stderr
@@ -244,7 +244,7 @@ def test_a_client_that_leaves_ends_its_query(server: Server) -> None:
 def test_a_target_where_nobody_answers_and_options_that_belong_to_the_node() -> None:
     with pytest.raises(saros.OperationalError, match="no Saros node answers"):
         saros.connect("saros://127.0.0.1:1")
-    with pytest.raises(saros.InterfaceError, match="options belong to the node"):
+    with pytest.raises(saros.InterfaceError, match="options are for folders only"):
         saros.connect("saros://127.0.0.1:1", options={"durability": "os"})
 
 

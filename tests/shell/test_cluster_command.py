@@ -302,7 +302,7 @@ def test_a_node_whose_port_is_taken_says_so(tmp_path: Path) -> None:
     with listening(int(cluster.address(ONE).rpartition(":")[2])):
         done = run("start", "--node", "1", "--dir", str(tmp_path))
     assert 1 == done.returncode
-    assert f"it did not come up: cannot listen on {cluster.address(ONE)}: another process has the port" in done.stderr
+    assert f"it did not come up: cannot listen on {cluster.address(ONE)}: another process uses the port" in done.stderr
     assert f"{tmp_path}/node1/server.log" in done.stderr
 
 

@@ -36,11 +36,11 @@ def arrow_array(values: object, what: str) -> pa.Array:
     """
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         kind = type(values).__name__
-        raise UnreadableValues(f"{what}: a sequence with a value for each time is wanted, not one {kind}")
+        raise UnreadableValues(f"{what}: expected a sequence with a value for each time, not one {kind}")
     try:
         array = values if isinstance(values, pa.Array | pa.ChunkedArray) else _converted(values)
     except OverflowError as error:
-        raise UnreadableValues(f"{what}: a whole number is outside of -2**63 to 2**63 - 1") from error
+        raise UnreadableValues(f"{what}: an integer is outside the range -2**63 to 2**63 - 1") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
         raise UnreadableValues(f"{what}: values cannot be read as one type: {error}") from error
     try:

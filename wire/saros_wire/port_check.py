@@ -6,9 +6,9 @@ import errno
 import socket
 
 _ADVICE = {
-    errno.EADDRINUSE: "another process has the port: end it, or choose another port",
-    errno.EADDRNOTAVAIL: "this machine has no such address",
-    errno.EACCES: "ports below 1024 are for the administrator of the machine: choose another one",
+    errno.EADDRINUSE: "another process uses the port: stop it, or choose another port",
+    errno.EADDRNOTAVAIL: "this machine does not have the address: choose another one",
+    errno.EACCES: "ports below 1024 need administrator rights: choose another one",
 }
 
 

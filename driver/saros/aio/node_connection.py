@@ -194,7 +194,7 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
             if self._failure is not None:
                 raise CallFailed(Fate.NOT_SENT, self._failure.details)
             if not self._sent_all and self._unsent == left:
-                raise CallFailed(Fate.NOT_SENT, "it does not take the request", silent_s=SILENT_S)
+                raise CallFailed(Fate.NOT_SENT, "it does not read the request", silent_s=SILENT_S)
         return request
 
     @property

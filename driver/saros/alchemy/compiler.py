@@ -82,7 +82,7 @@ def _matching(comparison: str, form: str, *, small: bool = False) -> Any:
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
         if not isinstance(binary.right, BindParameter):
-            _unsupported("patterns of LIKE that are computed", "use like() with a text")
+            _unsupported("computed patterns of LIKE", "use like() with a text")
         escape = binary.modifiers.get("escape")
         pattern = binary.right._with_binary_element_type(_Pattern(form, escape, small=small))
         left = self.process(binary.left, **kw)
@@ -97,7 +97,7 @@ def _regular(comparison: str) -> Any:
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
         if not isinstance(binary.right, BindParameter) or binary.modifiers.get("flags"):
-            _unsupported("regular expressions that are computed or have flags", "use a text, in which (?i) may stand")
+            _unsupported("regular expressions that are computed or have flags", "use a text, which may begin with (?i)")
         return f"{self.process(binary.left, **kw)} {comparison} {self.process(binary.right, **kw)}"
 
     return visit
@@ -138,11 +138,11 @@ class SarosCompiler(compiler.SQLCompiler):
     def visit_select(self, select_stmt: Any, *args: Any, **kwargs: Any) -> str:
         """Compile a SELECT from one device. Raises CompileError for subqueries, joins, DISTINCT and GROUP BY."""
         if self.stack:
-            _unsupported("subqueries", "ask for the inner rows first, or use text()")
+            _unsupported("subqueries", "select the inner rows first, or use text()")
         if len(select_stmt.get_final_froms()) > 1:
             _unsupported("joins", "select several devices by a path with *, with text()")
         if select_stmt._distinct or select_stmt._distinct_on:
-            _unsupported("DISTINCT", "make the rows distinct where they arrive")
+            _unsupported("DISTINCT", "remove duplicate rows from the result")
         if select_stmt._group_by_clauses:
             _unsupported("GROUP BY a column", "use text() for windows of time: GROUP BY ([start, end), 1h)")
         self.labels, self._taken, self._series = [], set(), None
@@ -221,7 +221,7 @@ class SarosCompiler(compiler.SQLCompiler):
 
     def visit_compound_select(self, *_: Any, **__: Any) -> str:
         """Raise CompileError."""
-        _unsupported("UNION and its kin", "ask one after the other")
+        _unsupported("UNION, INTERSECT and EXCEPT", "run the SELECTs one after the other")
 
     def visit_join(self, *_: Any, **__: Any) -> str:
         """Raise CompileError."""
@@ -233,7 +233,7 @@ class SarosCompiler(compiler.SQLCompiler):
 
     def visit_cte(self, *_: Any, **__: Any) -> str:
         """Raise CompileError."""
-        _unsupported("WITH", "ask for the inner rows first")
+        _unsupported("WITH", "select the inner rows first")
 
     # ------------------------------------------------------------------ expressions
 
@@ -298,7 +298,7 @@ class SarosCompiler(compiler.SQLCompiler):
 
     def returning_clause(self, *_: Any, **__: Any) -> str:
         """Raise CompileError."""
-        _unsupported("RETURNING", "the row is as it was written; read it with select()")
+        _unsupported("RETURNING", "read the written row with select()")
 
     def visit_update(self, *_: Any, **__: Any) -> str:
         """Raise CompileError."""
@@ -318,9 +318,7 @@ class SarosDDLCompiler(compiler.DDLCompiler):
         if type(obj).__visit_name__ == "ddl":
             return str(super().process(obj))
         what = type(obj).__visit_name__.replace("_", " ").upper()
-        _unsupported(
-            what, "series come with the first row, or by text('CREATE TIMESERIES ...'); they go by DROP TIMESERIES"
-        )
+        _unsupported(what, "writes create series, as does text('CREATE TIMESERIES ...'); DROP TIMESERIES removes them")
 
 
 class SarosTypeCompiler(compiler.GenericTypeCompiler):

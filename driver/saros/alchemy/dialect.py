@@ -140,7 +140,7 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
     def create_connect_args(self, url: URL) -> Any:
         """Return the target and the arguments of `saros.connect`. Raises ArgumentError for unknown options."""
         if url.database:
-            raise exc.ArgumentError("saros:// has no path behind its host: a table names its database itself")
+            raise exc.ArgumentError("saros:// addresses have no path after the host: tables name their database")
         query = dict(url.query)
         hosts = query.pop("host", ())
         addresses = [hosts] if isinstance(hosts, str) else list(hosts)
@@ -207,7 +207,7 @@ class EmbeddedDialect(SarosDialect):
         Raises ArgumentError for an address without a folder, or with a host or user.
         """
         if url.host or url.username or not url.database:
-            raise exc.ArgumentError("saros+embedded:///folder names a folder, and neither a host nor a user")
+            raise exc.ArgumentError("saros+embedded:///folder takes a folder, without a host or a user")
         query = dict(url.query)
         arguments: dict[str, Any] = _arguments(query)
         if query:
@@ -225,7 +225,7 @@ def _arguments(query: dict[str, Any]) -> dict[str, Any]:
     try:
         return {name: read(_one(query.pop(name), name)) for name, read in _ARGUMENTS.items() if name in query}
     except ValueError as error:
-        raise exc.ArgumentError(f"an option of the address is no number: {error}") from None
+        raise exc.ArgumentError(f"an option of the address must be a number: {error}") from None
 
 
 def _one(value: Any, name: str) -> str:
@@ -236,4 +236,4 @@ def _one(value: Any, name: str) -> str:
 
 def _require_empty(query: dict[str, Any], known: Sequence[str]) -> None:
     if query:
-        raise exc.ArgumentError(f"there is no option {next(iter(query))}: there are {', '.join(known)}")
+        raise exc.ArgumentError(f"unknown option {next(iter(query))}: the options are {', '.join(known)}")

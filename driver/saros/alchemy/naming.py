@@ -19,8 +19,8 @@ def device_path(table: str, schema: str | None) -> str:
     path = table if schema is None or table == "root" or table.startswith("root.") else f"{schema}.{table}"
     if not path.startswith("root.") or _PATH.fullmatch(path) is None:
         raise ValueError(
-            f"{path!r} is no device: a table's name is a path such as root.plant.pump1, or has a schema such as"
-            " root.plant before it; nodes with other signs than letters, digits and _ stand in back-quotes"
+            f"{path!r} is not a device: a table's name must be a path such as root.plant.pump1, or have a schema such"
+            " as root.plant; nodes with other characters than letters, digits and _ need back-quotes"
         )
     return path
 

@@ -192,7 +192,7 @@ class BulkWriter:
         progress: Callable[[BulkProgress], object] | None,
     ) -> None:
         if batch_rows < 1 or max_in_flight < 1:
-            raise InterfaceError("batch_rows and max_in_flight are at least 1")
+            raise InterfaceError(f"batch_rows, max_in_flight must be at least 1, not {batch_rows}, {max_in_flight}")
         self._session = session
         self._owner = ForkGuard()
         self._callback = progress
@@ -308,7 +308,7 @@ class BulkWriter:
 
     def _wait_for_room(self) -> None:
         if self._closed:
-            raise InterfaceError("the bulk writer is closed")
+            raise InterfaceError("the bulk writer is closed: open another one with Connection.bulk_writer")
         if self._failed_points >= POINTS_MAX:
             self._raise_failures()
         self._changed.wait_for(lambda: not self._queue.is_full)

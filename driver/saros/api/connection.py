@@ -122,25 +122,25 @@ def target_of(target: object, **given: Unpack[Options]) -> Target | str:
     """Return the nodes, or the folder, that the arguments of `connect` name. Raises InterfaceError if one is wrong."""
     timeout, time_zone = given.get("timeout"), given.get("time_zone")
     if given.get("timestamps", "datetime") not in ("datetime", "epoch"):
-        raise InterfaceError(f'timestamps is "datetime" or "epoch", not {given["timestamps"]!r}')
+        raise InterfaceError(f'timestamps must be "datetime" or "epoch", not {given["timestamps"]!r}')
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise InterfaceError(f"timeout is a number of seconds above 0, not {timeout!r}")
+        raise InterfaceError(f"timeout must be a number of seconds above 0, not {timeout!r}")
     if time_zone is not None and not isinstance(time_zone, str):
-        raise InterfaceError(f"time_zone is a name such as 'Europe/Berlin' or '+08:00', not {time_zone!r}")
+        raise InterfaceError(f"time_zone must be a name such as 'Europe/Berlin' or '+08:00', not {time_zone!r}")
     if not isinstance(target, str | os.PathLike) or target == "":
-        raise InterfaceError(f"the target is a folder's path or saros://host:port, not {target!r}")
+        raise InterfaceError(f"the target must be the path of a folder, or saros://host:port, not {target!r}")
     if given.get("partial_results") not in (None, True, False):
-        raise InterfaceError(f"partial_results is True or False, not {given['partial_results']!r}")
+        raise InterfaceError(f"partial_results must be True or False, not {given['partial_results']!r}")
     read_only = given.get("read_only", False)
     if read_only not in (True, False):
-        raise InterfaceError(f"read_only is True or False, not {read_only!r}")
+        raise InterfaceError(f"read_only must be True or False, not {read_only!r}")
     text: str = os.fspath(target)
     if read_only and ("://" in text or text == MEMORY):
-        raise InterfaceError("read_only is for folders")
+        raise InterfaceError(f"read_only is for folders only: connect to {without_password(text)} without it")
     if "://" not in text:
         return _folder_of(text, given)
     if given.get("options"):
-        raise InterfaceError("options belong to the node: give them where it is started")
+        raise InterfaceError("options are for folders only: set the options of a server where it is started")
     return parse_target(text).override(
         user=given.get("user"),
         password=given.get("password"),
@@ -154,11 +154,11 @@ def _folder_of(text: str, given: Options) -> str:
     for_nodes = ("user", "password", "consistency", "tls_ca", "partial_results")
     if any(given.get(name) is not None for name in for_nodes):
         only = "user, password, consistency, tls_ca and partial_results"
-        raise InterfaceError(f"{only} are for saros:// targets; a folder has none")
+        raise InterfaceError(f"{only} are for saros:// targets only: open a folder without them")
     meant = suggested_target(text)
     if meant is not None and not os.path.exists(text):
         shown = without_password(meant)
-        raise InterfaceError(f"this looks like an address: write {shown}, or begin with ./ for a folder")
+        raise InterfaceError(f"the target looks like an address: write {shown}, or begin with ./ for a folder")
     return text
 
 

@@ -108,9 +108,10 @@ class CursorState(Generic[_O]):
     def _check_statement(self, statement: object, parameters: object) -> None:
         """Check the arguments of `execute`. Raises ProgrammingError, or InterfaceError if the cursor is closed."""
         if not isinstance(statement, str):
-            raise ProgrammingError(f"a statement is a text, not {type(statement).__name__}", 2003)
+            raise ProgrammingError(f"a statement must be a text, not {type(statement).__name__}", 2003)
         if isinstance(parameters, str | bytes | Mapping) or not hasattr(parameters, "__len__"):
-            raise ProgrammingError("the values for ? stand in a sequence, such as (20.5,)", 2003)
+            kind = type(parameters).__name__
+            raise ProgrammingError(f"the values for ? must be a sequence, such as (20.5,), not {kind}", 2003)
         self._check_open()
 
     def _check_prepared(self, statement: object) -> None:

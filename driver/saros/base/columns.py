@@ -44,7 +44,7 @@ def _datetimes(ticks: list[int | None], unit: str, zone: tzinfo) -> list[datetim
         return [None if tick is None else aware(begin + timedelta(0, 0, tick * step)) for tick in ticks]
     except OverflowError as error:
         raise database_error(
-            'a datetime holds the years 1 to 9999, and a time is outside: connect with timestamps="epoch"', 2007
+            'a time is outside the years 1 to 9999 of datetime: connect with timestamps="epoch"', 2007
         ) from error
 
 

@@ -26,10 +26,10 @@ def rows_by_device(devices: object, batch: pa.RecordBatch, aligned: bool | None)
     The rows of a device keep their order. Raises InterfaceError (not strings), ProgrammingError 2003 (lengths, nulls).
     """
     if not hasattr(devices, "__len__"):
-        raise InterfaceError(f"a device is a path, or a path for each row, not {devices!r}")
+        raise InterfaceError(f"the device must be a path, or a path for each row, not {devices!r}")
     texts = arrow_array(devices, "devices")
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)) and len(texts):
-        raise InterfaceError(f"devices are texts, one for each row, not values of type {texts.type}")
+        raise InterfaceError(f"devices must be texts, one for each row, not values of type {texts.type}")
     if len(texts) != batch.num_rows:
         raise database_error(f"there are {len(texts)} devices for {batch.num_rows} times: give one for each row", 2003)
     if texts.null_count:

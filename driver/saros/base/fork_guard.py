@@ -28,5 +28,6 @@ class ForkGuard:
         """Raise InterfaceError in any other process."""
         if not self.is_own_process:
             raise InterfaceError(
-                f"the connection is that of process {self._process}, which forked: connect anew in this process", 2014
+                f"the connection belongs to process {self._process}, which forked: open another one in this process",
+                2014,
             )

@@ -71,7 +71,7 @@ def times_and_columns(device: object, times: object, columns: object | None) -> 
         if name.lower() == _TIME:
             raise InterfaceError(
                 f"column {name} would be a series: give times as the second argument, and the table without them"
-                f" (a series that is called so goes in a mapping)"
+                f" (to write a series with this name, give a mapping)"
             )
     return times, named
 
@@ -90,7 +90,7 @@ def _split(device: object, frame: object) -> tuple[object, Mapping[str, object]]
     if len(times) + (index is not None) != 1:
         places = [f"a column {name}" for name in times] + ([] if index is None else ["an index of times"])
         problem = (
-            f"{' and '.join(places)}: leave one," if places else "no column time, and no index of times: name one,"
+            f"{' and '.join(places)}: remove one," if places else "no column time, and no index of times: name one,"
         )
         raise InterfaceError(f"the {type(frame).__name__} has {problem} or give the times as the second argument")
     return index if index is not None else next(iter(times.values())), {n: named[n] for n in named if n not in times}
@@ -132,11 +132,11 @@ def _checked(columns: Iterable[tuple[object, object]]) -> Iterable[tuple[str, ob
     seen: set[object] = set()
     for name, values in columns:
         if name in seen:
-            raise InterfaceError(f"two columns are called {name}: each is a series, with a name of its own")
+            raise InterfaceError(f"two columns are named {name}: rename one, since each becomes a series")
         if str(name).startswith("root."):
             raise InterfaceError(
-                f"column {name} is named by a path, and a name within the device is wanted: rename it, or fetch with"
-                f" short_names=True (a series that is called so goes in a mapping)"
+                f"column {name} is a full path instead of a name within the device: rename it, or fetch with"
+                f" short_names=True (to write a series with this name, give a mapping)"
             )
         seen.add(name)
         yield str(name), values
@@ -145,4 +145,4 @@ def _checked(columns: Iterable[tuple[object, object]]) -> Iterable[tuple[str, ob
 def _check_texts(device: object, names: Iterable[object]) -> None:
     for name in (device, *names):
         if not isinstance(name, str):
-            raise InterfaceError(f"paths of devices and names of columns are texts, not {name!r}", 2003)
+            raise InterfaceError(f"paths of devices and names of columns must be texts, not {name!r}", 2003)

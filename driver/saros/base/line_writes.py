@@ -16,7 +16,7 @@ def line_write(data: object, database: str, precision: str, template: str | None
     if isinstance(data, str):
         data = data.encode()
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise InterfaceError(f"lines are a text or bytes, not {type(data).__name__}: join them by newlines")
+        raise InterfaceError(f"lines must be a text or bytes, not {type(data).__name__}: join them with newlines")
     now_ns = time.time_ns() if time_ns is None else time_ns
     return LineWrite(bytes(data), database, precision, now_ns, template or "")
 

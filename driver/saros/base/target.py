@@ -74,10 +74,10 @@ def parse_target(text: str) -> Target:
         raise _wrong("has something after the addresses that is neither / nor ?" + _HINT)
     login, at, hosts = authority.rpartition("@")
     if "@" in login:
-        raise _wrong("has more than one @: one user and password stand in front of all addresses" + _HINT)
+        raise _wrong("has more than one @: write one user and password before all addresses" + _HINT)
     user, _, password = login.partition(":")
     if at and not user:
-        raise _wrong("has an @ but no user in front of it")
+        raise _wrong("has an @ but no user before it")
     options = dict(_options(query))
     return _checked(
         Target(
@@ -106,7 +106,7 @@ def _checked(target: Target) -> Target:
     if target.password and not target.user:
         raise _wrong("has a password and no user")
     if target.consistency not in (None, *CONSISTENCIES):
-        raise _wrong(f"has a consistency that is none of {', '.join(CONSISTENCIES)}")
+        raise _wrong(f"has an unknown consistency: use one of {', '.join(CONSISTENCIES)}")
     if target.tls_ca == "":
         raise _wrong("has an empty tls: give the file of the certificate authority")
     return target
@@ -121,7 +121,7 @@ def _address(text: str, number: int) -> str:
         try:
             IPv6Address(host)
         except AddressValueError:
-            raise _wrong(f"{which} with brackets around something that is no IPv6 address") from None
+            raise _wrong(f"{which} with brackets around something that is not an IPv6 address") from None
         return f"[{host}]:{_port(port, which)}"
     if "[" in text or "]" in text:
         raise _wrong(f"{which} with brackets that do not match")
@@ -131,7 +131,7 @@ def _address(text: str, number: int) -> str:
     if not host:
         raise _wrong(f"{which} without a host")
     if re.search(r"[^\w.-]", host):
-        raise _wrong(f"{which} whose host has a character that no name has" + _HINT)
+        raise _wrong(f"{which} whose host has a character that host names cannot have" + _HINT)
     return f"{host}:{_port(port if colon else None, which)}"
 
 
@@ -148,7 +148,7 @@ def _options(query: str) -> Iterator[tuple[str, str]]:
     for pair in query.split("&") if query else ():
         name, equals, value = pair.partition("=")
         if not equals or name not in _OPTIONS:
-            raise _wrong(f"has an option that is none of {', '.join(option + '=' for option in _OPTIONS)}")
+            raise _wrong(f"has an unknown option: use {', '.join(option + '=' for option in _OPTIONS)}")
         if name in seen:
             raise _wrong(f"has the option {name} twice")
         seen.add(name)
@@ -164,7 +164,7 @@ def _boolean(options: Mapping[str, str], name: str) -> bool | None:
 
 def _decoded(text: str, what: str) -> str:
     if re.search(r"%(?![0-9A-Fa-f]{2})", text):
-        raise _wrong(f"has a % in its {what} that two hexadecimal digits do not follow" + _HINT)
+        raise _wrong(f"has a % in its {what} without two hexadecimal digits after it" + _HINT)
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:

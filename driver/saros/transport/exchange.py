@@ -38,12 +38,12 @@ class Fate(Enum):
     """The way in which a call failed, which decides whether it may be repeated."""
 
     ANSWERED = "the node answered with an error"
-    NOT_SENT = "the node has not got the whole request, and does not carry it out"
-    LOST = "the connection ended before the answer came"
-    LATE = "the time of the call was over before the answer came"
-    CANCELLED = "this process canceled the call"
-    BROKEN = "the node sent bytes that are no answer"
-    TOO_LARGE = "the request is larger than a message may be: it was not sent"
+    NOT_SENT = "the node has not received the whole request, and does not execute it"
+    LOST = "the connection ended before the answer arrived"
+    LATE = "the call timed out before the answer arrived"
+    CANCELLED = "this process cancelled the call"
+    BROKEN = "the node sent bytes that are not an answer"
+    TOO_LARGE = "the request exceeds the limit of a message, and was not sent"
 
 
 class CallFailed(Exception):
@@ -117,7 +117,8 @@ def encode_request(
     body_bytes = sum([part.nbytes if type(part) is memoryview else len(part) for part in body])
     if len(head) > frames.HEAD_BYTES_MAX or body_bytes > frames.BODY_BYTES_MAX:
         raise CallFailed(
-            Fate.TOO_LARGE, f"a request of {len(head)} + {body_bytes} bytes: more than {frames.BODY_BYTES_MAX}"
+            Fate.TOO_LARGE,
+            f"the request has {len(head)} + {body_bytes} bytes, more than {frames.BODY_BYTES_MAX}: divide it",
         )
     start = frames.encode_header(Kind.REQUEST, request, len(head), body_bytes, call) + head
     if greet:
@@ -132,7 +133,7 @@ def decode_header(data: Buffer) -> Header:
     except frames.BadFrame as error:
         if bytes(data[:2]) == _TLS_ALERT:
             raise CallFailed(Fate.LOST, CLOSED) from None
-        raise CallFailed(Fate.BROKEN, f"the answer is none of this protocol: {error}") from None
+        raise CallFailed(Fate.BROKEN, f"the answer is not of this protocol: {error}") from None
 
 
 def check_frame(header: Header, head: bytes, request: int) -> None:
@@ -147,7 +148,7 @@ def _error_of(head: bytes) -> CallFailed:
     try:
         error = client_pb2.ErrorReply.FromString(head)
     except ValueError as cause:  # the base class of protobuf's DecodeError
-        return CallFailed(Fate.BROKEN, f"an error that cannot be read: {cause}")
+        return CallFailed(Fate.BROKEN, f"the node sent an unreadable error: {cause}")
     rows = error.partial_write if error.HasField("partial_write") else None
     return CallFailed(Fate.ANSWERED, error.message, code=error.code, partial_write=rows)
 

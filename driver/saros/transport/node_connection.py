@@ -98,7 +98,7 @@ class NodeConnection:
             with self._sending:
                 self._opened().send(buffers, total)
         except (BlockingIOError, TimeoutError):
-            raise CallFailed(Fate.NOT_SENT, "it does not take the request", silent_s=SILENT_S) from None
+            raise CallFailed(Fate.NOT_SENT, "it does not read the request", silent_s=SILENT_S) from None
         except OSError as error:
             raise self._refusal(request) or CallFailed(Fate.NOT_SENT, reason_of(error)) from None
         return request
@@ -136,7 +136,7 @@ class NodeConnection:
             with self._sending:
                 self._opened().send((frame,), len(frame))
         except (BlockingIOError, TimeoutError):
-            raise CallFailed(Fate.LOST, "it does not take what is sent", silent_s=SILENT_S) from None
+            raise CallFailed(Fate.LOST, "it does not read what it is sent", silent_s=SILENT_S) from None
         except OSError as error:
             raise CallFailed(Fate.LOST, reason_of(error)) from None
 
@@ -437,7 +437,7 @@ def context_of(authority: bytes | None) -> ssl.SSLContext | None:
     try:
         return tls_context(authority)
     except ValueError as error:
-        raise InterfaceError(f"the certificate authority cannot be read: {error}") from error
+        raise InterfaceError(f"the certificate of the authority cannot be read: {error}") from error
 
 
 def read_authority(file: str | None) -> bytes | None:

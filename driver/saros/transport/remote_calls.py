@@ -81,17 +81,17 @@ _WRONG_LOGIN, _TOO_LARGE = 801, 2006
 #: Texts in errors, for connections without and with TLS, and the hint for each.
 _HINTS_WITHOUT_TLS = (
     ("takes TLS only", "add /?tls=ca.pem"),
-    ("connection closed", "if the server speaks TLS, add /?tls=ca.pem"),
+    ("connection closed", "if the server uses TLS, add /?tls=ca.pem"),
 )
-_NO_TLS = "the server does not speak TLS: leave tls away"
-_OTHER_NAME = "the server's certificate is for other names: use one of those"
+_NO_TLS = "the server does not use TLS: connect without tls"
+_OTHER_NAME = "the server's certificate is for other names: connect to one of them"
 _HINTS_WITH_TLS = (
     ("WRONG_VERSION_NUMBER", _NO_TLS),
     ("UNEXPECTED_EOF", _NO_TLS),
     ("HANDSHAKE_FAILURE", _NO_TLS),
     ("connection closed", _NO_TLS),
     ("certificate has expired", "renew it, unless the clock of this machine is wrong"),
-    ("certificate is not yet valid", "the clock of this machine is wrong, or that of the machine that made it"),
+    ("certificate is not yet valid", "check the clocks of this machine and of the machine that made it"),
     ("Hostname mismatch", _OTHER_NAME),
     ("IP address mismatch", _OTHER_NAME),
     ("CERTIFICATE_VERIFY_FAILED", "{tls} has not signed the server's certificate"),
@@ -505,7 +505,8 @@ class RemoteCalls(Generic[_R]):
         """See `Session.write_lines`. The request sets the time of lines without one, so a repetition has no effect."""
         if len(write.data) > BODY_BYTES_MAX:
             raise database_error(
-                f"{len(write.data)} bytes of lines: at most {BODY_BYTES_MAX} in one write; divide them", _TOO_LARGE
+                f"the lines have {len(write.data)} bytes, more than {BODY_BYTES_MAX} for one write: divide them",
+                _TOO_LARGE,
             )
         request = client_pb2.WriteLinesRequest(
             database=write.database, precision=write.precision, time_ns=write.time_ns, template=write.template

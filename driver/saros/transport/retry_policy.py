@@ -175,7 +175,7 @@ class RetryPolicy:
     def check_node(self, memory: Memory) -> None:
         """Check that the call may be sent to a node. Raises OperationalError (2018) if it might be executed twice."""
         if self._memory is not None and memory != self._memory:
-            raise _unknown("the node that it was sent to is gone, and this one cannot know")
+            raise _unknown("the node that received it is gone, and this one has no record of it")
 
     def failed(self, failure: Failure, memory: Memory | None, now: float) -> None:
         """Record a failed attempt (`memory` None: to open a session). Raises the call's error if it was the last."""
@@ -233,4 +233,4 @@ class RetryPolicy:
 
 
 def _unknown(why: str) -> OperationalError:
-    return OperationalError(f"nobody knows whether the write was carried out: {why}", OUTCOME_UNKNOWN)
+    return OperationalError(f"it is unknown whether the write was executed: {why}", OUTCOME_UNKNOWN)
