@@ -160,7 +160,9 @@ class Server:
         except ConfigurationError as error:
             if not clients.endswith(f":{port}"):
                 raise
-            raise ConfigurationError(f"cannot listen on port {port} for HTTP: clients have this port") from error
+            raise ConfigurationError(
+                f"cannot listen on port {port} for HTTP: it is the port for clients; choose another one"
+            ) from error
         self._listeners.append(made)
         return made
 
@@ -177,7 +179,7 @@ class Server:
         except ConfigurationError as error:
             if required:
                 raise
-            self.http_problem = f"{error}; this server has no HTTP service: choose a port with http_port"
+            self.http_problem = f"{error}; this server runs without HTTP: choose another port with http_port"
             return None
         self._listeners.append(made)
         return made

@@ -76,7 +76,7 @@ def test_new_files_are_taken_when_they_fit_and_what_is_wrong_is_said_once(
     assert files.reload_if_changed()
     assert [Path(path).read_bytes() for path in paths] == files.contents
     assert [] == files.problems(now)
-    assert ["a certificate cannot be read anew", "a new certificate"] == [r.getMessage() for r in caplog.records]
+    assert ["a changed certificate cannot be read", "a new certificate"] == [r.getMessage() for r in caplog.records]
 
 
 def test_certificates_are_good_while_all_of_them_are(tmp_path: Path) -> None:

@@ -88,10 +88,10 @@ def test_another_process_has_no_moment_of_this_one(targets: str) -> None:
         point = connection.hold()
         elsewhen = ReadPoint(point.name, point.lease_s, point.address, point.instance ^ 2)
 
-        with pytest.raises(saros.OperationalError, match="started anew") as raised:
+        with pytest.raises(saros.OperationalError, match="its node was restarted") as raised:
             connection.execute(SELECT, at=elsewhen)
         assert GONE == raised.value.code
-        with pytest.raises(saros.OperationalError, match="started anew"):
+        with pytest.raises(saros.OperationalError, match="its node was restarted"):
             connection.hold(like=elsewhen)
 
 

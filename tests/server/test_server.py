@@ -141,7 +141,7 @@ def test_a_port_that_is_taken_is_an_error_and_frees_the_folder(server: Server, t
         Server(other, "127.0.0.1", 0, metrics_port=port)
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         free = reserved.getsockname()[1]
-    with pytest.raises(ConfigurationError, match=r"cannot listen .* for HTTP: clients have this port"):
+    with pytest.raises(ConfigurationError, match=r"cannot listen .* for HTTP: it is the port for clients"):
         Server(other, "127.0.0.1", free, metrics_port=free)
     saros.connect(other).close()
 

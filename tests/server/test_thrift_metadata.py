@@ -152,7 +152,7 @@ def test_paths_are_no_sql(client: ThriftClient, path: str) -> None:
 
 def test_calls_about_nothing_are_refused(client: ThriftClient) -> None:
     for name in ("deleteStorageGroups", "deleteTimeseries"):
-        assert "names nothing" in refused(client, 301, name, structs.Paths(1, []), bare=True)
+        assert "names no paths" in refused(client, 301, name, structs.Paths(1, []), bare=True)
 
 
 # ---------------------------------------------------------------------------------------------- templates

@@ -364,7 +364,7 @@ def test_a_measurement_with_any_characters_is_a_name(client: ThriftClient) -> No
 
 
 def test_queries_of_nothing_are_refused(client: ThriftClient) -> None:
-    with pytest.raises(Failed, match="the call names nothing"):
+    with pytest.raises(Failed, match="the call names no paths"):
         asked(client, "executeRawDataQueryV2", structs.RawDataQuery(1, [], 10, 2, 4))
 
 

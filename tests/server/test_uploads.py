@@ -44,13 +44,13 @@ def test_chunks_make_the_file_that_was_sent(uploads: Uploads) -> None:
 
 
 def test_a_file_can_be_found_while_it_comes(uploads: Uploads) -> None:
-    with pytest.raises(UploadRefused, match="nothing of a of job job has come"):
+    with pytest.raises(UploadRefused, match="nothing of a of job job was received"):
         uploads.received("job", "a")
     send(uploads, "job", "a", DATA[:2_000])
     path, size = uploads.received("job", "a")
     assert (2_000, DATA[:2_000]) == (size, Path(path).read_bytes())
     uploads.discard("job")
-    with pytest.raises(UploadRefused, match="is over"):
+    with pytest.raises(UploadRefused, match="has ended"):
         uploads.received("job", "a")
 
 
@@ -89,7 +89,7 @@ def test_a_job_that_is_over_leaves_nothing_and_takes_nothing(uploads: Uploads) -
     send(uploads, "other", "a")
     uploads.discard("job")
     uploads.discard("job")
-    with pytest.raises(UploadRefused, match="job job is over"):
+    with pytest.raises(UploadRefused, match="job job has ended"):
         uploads.receive("job", "b", 0, zlib.crc32(DATA), DATA)
     assert ["other"] == [path.name for path in Path(uploads.folder).iterdir()]
 

@@ -59,7 +59,7 @@ def listed(parts: Iterable[str]) -> str:
     """Return parts of SQL as a comma-separated list. Raises UserMistake if there are none."""
     text = ", ".join(parts)
     if not text:
-        raise UserMistake("the call names nothing that it could be about", code=301)
+        raise UserMistake("the call names no paths or series: give at least one", code=301)
     return text
 
 

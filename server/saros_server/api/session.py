@@ -109,7 +109,7 @@ def open_session(
     not a data folder, corrupt), SemanticError (unknown time zone).
     """
     if consistency not in CONSISTENCIES:
-        raise UserMistake(f"consistency {consistency!r} is none of {', '.join(CONSISTENCIES)}", code=2003)
+        raise UserMistake(f"consistency {consistency!r} is unknown: use one of {', '.join(CONSISTENCIES)}", code=2003)
     if time_zone is not None:
         zone_of(time_zone)
     key = os.path.realpath(folder)

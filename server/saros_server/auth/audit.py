@@ -96,7 +96,9 @@ class AuditLog:
             try:
                 self._write(event, user, host, statement[:_STATEMENT_CHARACTERS], code)
             except OSError:
-                logger.exception("a line of the audit trail is lost", extra={"audit_event": event, "user": user})
+                logger.exception(
+                    "a line of the audit trail could not be written", extra={"audit_event": event, "user": user}
+                )
                 self._file = None
 
     def tail(self, lines_max: int, *, user: str = "", event: str = "") -> AuditTail:

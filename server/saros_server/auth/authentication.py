@@ -174,7 +174,7 @@ class Authentication:
             phc = self._pool.submit(hash_password, password, self._cost).result()
             self._directory.change(Rehash(user.name, user.hash, phc))
         except StorageError as error:
-            logger.warning("a password could not be hashed anew", extra={"user": user.name, "error": str(error)})
+            logger.warning("a password could not be hashed again", extra={"user": user.name, "error": str(error)})
 
     def close(self) -> None:
         """Cancel the logins that wait for a thread."""

@@ -48,7 +48,7 @@ class Administration:
             if not is_address(address):
                 raise UserMistake(f"{address!r} is not an address; write host:port", code=NO_SUCH_NODE)
         if peer == client:
-            raise UserMistake(f"{peer} cannot be for nodes and for clients: give two addresses", code=NO_SUCH_NODE)
+            raise UserMistake(f"{peer} cannot serve both nodes and clients: give two addresses", code=NO_SUCH_NODE)
         if rack and not is_rack(rack):
             raise UserMistake(f"{rack!r} is not a valid rack name; use letters, digits, and ._-", code=NO_SUCH_NODE)
         self._database.grow(Admit(peer, client, token, rack))
@@ -63,7 +63,7 @@ class Administration:
         for node in joining:
             if node in topology.in_state(NodeState.WAITING) and not self._answers(node):
                 where = topology.nodes[node].peer
-                raise StorageError(f"node {node} ({where}) does not answer: start it, then ask again", code=_SILENT)
+                raise StorageError(f"node {node} ({where}) does not answer: start it, then try again", code=_SILENT)
         self._database.grow(Begin(tuple(joining), tuple(leaving)))
 
     def plan(self, measure: Measure) -> Sequence[PlannedMove]:
@@ -78,7 +78,7 @@ class Administration:
         """See `ClusterAdmin.migrate`."""
         members = self._routes.now.members(GroupId(region)) if region != META else ()
         if leaving not in members or joining in members:
-            known = f"{leaving} is not a member of region {region}, or {joining} is one already"
+            known = f"{leaving} is not a member of region {region}, or node {joining} already is"
             raise UserMistake(f"node {known}: look with SHOW REGIONS", code=NO_SUCH_NODE)
         chosen = tuple(joining if node == leaving else node for node in members)
         self._database.grow(Begin(members={NodeId(region): chosen}))

@@ -113,9 +113,9 @@ class BackgroundTasks:
         try:
             chore()
         except StorageError as error:
-            logger.warning("a chore was put off", extra={"chore": chore.__name__, "why": str(error)})
+            logger.warning("a background task was postponed", extra={"chore": chore.__name__, "why": str(error)})
         except Exception:
-            logger.exception("a chore failed", extra={"chore": chore.__name__})
+            logger.exception("a background task failed", extra={"chore": chore.__name__})
 
     def _expire(self) -> None:
         self._readers.expire(self._clock.monotonic_ns())

@@ -470,7 +470,7 @@ class _Opening:
 
 
 def _report(path: str, error: CorruptFile) -> None:
-    logger.warning("a file that is loaded is damaged", extra={"file": path, "why": str(error)})
+    logger.warning("a file to load is damaged", extra={"file": path, "why": str(error)})
 
 
 def _restored(contents: LogContents, installed: Position | None) -> Restored:

@@ -112,7 +112,7 @@ class Balancing:
         told = [self._meter.local_loads()]
         for node, answer in ask_each(sorted(self._others()), self._ask, LOADS, b""):
             if isinstance(answer, str):
-                raise StorageError(f"node {node} does not say what its slots have to do: {answer}", code=2016)
+                raise StorageError(f"node {node} does not report the load of its slots: {answer}; try again", code=2016)
             told.append(SlotLoads.decode(answer, slots))
         found = united(told, slots)
         by: Mapping[Measure, Loads] = {

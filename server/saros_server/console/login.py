@@ -46,7 +46,7 @@ class LoginRoutes:
         body = _json_of(request)
         login = operations.Login(text(body, "user"), text(body, "password"), shared=True)
         if self._sessions.is_sealed:
-            raise HttpError(403, "this console has no users: open it by the link that saros console has printed")
+            raise HttpError(403, "this console has no users: open it with the link that saros console printed")
         opened, cookie = self._sessions.open(login, request.headers, request.peer)
         return json_response(_state(opened, session), headers={"Set-Cookie": cookie})
 

@@ -167,7 +167,8 @@ class HttpApplication:
         query = exchange.query if route.query_credentials else {}
         credentials = credentials_of(exchange.headers.get("authorization"), query)
         if credentials is ANONYMOUS:
-            raise unauthorized("this needs a login: send user and password (Basic), or a token (Bearer)", NOT_LOGGED_IN)
+            message = "this node requires a login: send user and password (Basic), or a token (Bearer)"
+            raise unauthorized(message, NOT_LOGGED_IN)
         return credentials
 
     def _of_browser(self, exchange: _Exchange) -> HttpSession | None:
@@ -176,7 +177,7 @@ class HttpApplication:
             return None
         found = self._cookies.admit(exchange.scope["method"], exchange.headers, exchange.peer)
         if found is None and self._is_sealed:
-            raise unauthorized("only the browser that saros console has opened is let in", NOT_LOGGED_IN)
+            raise unauthorized("only the browser that saros console opened has access: run it again", NOT_LOGGED_IN)
         return found
 
     @asynccontextmanager
@@ -266,7 +267,9 @@ class _Exchange:
             async with asyncio.timeout(max(timeout_s, 0)):
                 message = await self._receive()
         except TimeoutError:
-            raise HttpError(408, "the body came too slowly", Connection="close") from None
+            raise HttpError(
+                408, "the body arrived too slowly: send it faster, or in parts", Connection="close"
+            ) from None
         if message["type"] == "http.disconnect":
             raise ClientGone
         self._is_read = not message.get("more_body", False)

@@ -55,9 +55,7 @@ def credentials_of(authorization: str | None, query: Mapping[str, str]) -> Crede
         case "token":
             return _from_pair(value) if ":" in value else Credentials("", value)
         case _:
-            message = (
-                f"authorization by {scheme[:20]!r} is unknown: use Basic with user and password, or Bearer with a token"
-            )
+            message = f"authorization {scheme[:20]!r} is not supported: use Basic (user and password) or Bearer (token)"
             raise unauthorized(message)
 
 

@@ -21,7 +21,7 @@ def check_origin(headers: Headers) -> None:
     origin = headers.get("origin")
     foreign = origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower()
     if foreign or headers.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
-        raise HttpError(403, "requests of web pages of other sites are refused: let a server of yours send them")
+        raise HttpError(403, "requests from web pages of other sites are refused: send them from your own server")
 
 
 def check_local_name(headers: Headers) -> None:

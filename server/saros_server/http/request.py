@@ -58,7 +58,7 @@ class HttpRequest:
         """Return the body, parsed as a JSON object. Raises HttpError."""
         found = self.json()
         if not isinstance(found, dict):
-            raise HttpError(400, f"the body is JSON, but {type(found).__name__} instead of an object")
+            raise HttpError(400, f"the body must be a JSON object, not {type(found).__name__}")
         return found
 
 

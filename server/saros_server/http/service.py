@@ -103,7 +103,7 @@ class HttpService:
             self._server.should_exit = True
             self._thread.join(grace_s + _ABORT_SECONDS + 2 * _TICK_SECONDS)
             if self._thread.is_alive():
-                logger.warning("HTTP requests go on")  # they wait for the node, and end when it closes
+                logger.warning("HTTP requests are still running")  # they wait for the node, and end when it closes
         self._socket.close()
         self._threads.close()
 

@@ -143,7 +143,9 @@ def run_influxql(text: str, session: HttpSession) -> Response:
     """Execute CREATE DATABASE. Raises HttpError 400 for any other statement."""
     created = _CREATE.fullmatch(text)
     if created is None:
-        raise HttpError(400, f"InfluxQL except CREATE DATABASE is unknown, so is {text[:60]!r}: send SQL as sql")
+        raise HttpError(
+            400, f"InfluxQL other than CREATE DATABASE is not supported: send SQL as sql instead of {text[:60]!r}"
+        )
     name = re.sub(r"\\(.)", r"\1", created[1].strip('"'))
     try:
         session.call(operations.EXECUTE, Statement(f"create database root.{quote_node(database_name(name))}"))

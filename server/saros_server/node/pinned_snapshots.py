@@ -39,7 +39,7 @@ class NoSuchReadPoint(StorageError):
     code = 2032
 
     def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"the moment {name} is not kept here: {why}")
+        super().__init__(f"the read point {name} no longer exists: {why}")
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +84,8 @@ class PinnedSnapshots:
         """
         if not 0 < len(name) <= _NAME_MAX or not 0 < lease_ms <= LEASE_MS_MAX:
             raise UserMistake(
-                f"a moment has a name of 1 to {_NAME_MAX} letters, and a lease of 1 to {LEASE_MS_MAX} ms", code=2003
+                f"a read point needs a name of 1 to {_NAME_MAX} characters, and a lease of 1 to {LEASE_MS_MAX} ms",
+                code=2003,
             )
         self._check_instance(name, instance)
         with self._taking:
@@ -123,12 +124,12 @@ class PinnedSnapshots:
     def _get(self, name: str) -> _PinnedSnapshot:
         kept = self._kept.get(name)
         if kept is None:
-            raise NoSuchReadPoint(name, "nobody has read at it for long, or others have taken its place")
+            raise NoSuchReadPoint(name, "its lease has expired, or newer ones have replaced it")
         return kept
 
     def _check_instance(self, name: str, instance: int) -> None:
         if instance not in (0, self.instance):
-            raise NoSuchReadPoint(name, "the node was started anew since")
+            raise NoSuchReadPoint(name, "its node was restarted")
 
     def _leave(self, kept: _PinnedSnapshot) -> None:
         with self._lock:

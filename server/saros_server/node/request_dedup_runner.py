@@ -18,7 +18,7 @@ class OutcomeForgotten(Exception):
     code = 2018
 
     def __init__(self) -> None:
-        super().__init__("the write came so late that nobody knows whether it was carried out before")
+        super().__init__("the write arrived so late that it is unknown whether it was executed before: check its rows")
 
 
 class Requests:

@@ -74,12 +74,12 @@ class Uploads:
     def receive(self, job: str, name: str, offset: int, crc32: int, data: bytes | memoryview) -> int:
         """Append a chunk; return the size of the file up to now. Raises UploadRefused, DiskFull, StorageError."""
         if zlib.crc32(data) != crc32:
-            raise UploadRefused(f"a chunk of {name} at {offset} came with another checksum than it left with")
+            raise UploadRefused(f"the chunk of {name} at {offset} arrived with another checksum: send the file again")
         found = self._job(job, name)
         with found.lock:
             self._check_open(job, found)
             if name not in found.parts and len(found.parts) >= _FILES_MAX:
-                raise UploadRefused(f"job {job} brings more than {_FILES_MAX} files: make more jobs of it")
+                raise UploadRefused(f"job {job} has more than {_FILES_MAX} files: divide them among several jobs")
             part = found.parts.setdefault(name, _Part())
             if offset == part.size:
                 self._append(job, name, part, data)
@@ -107,7 +107,7 @@ class Uploads:
         with found.lock:
             self._check_open(job, found)
             if name not in found.parts:
-                raise UploadRefused(f"nothing of {name} of job {job} has come: send it first")
+                raise UploadRefused(f"nothing of {name} of job {job} was received: send it first")
             return self._path(job, name), found.parts[name].size
 
     def discard(self, job: str) -> None:
@@ -125,12 +125,12 @@ class Uploads:
         now = self._clock.monotonic_ns()
         with self._lock:
             if job in self._over:
-                raise UploadRefused(f"job {job} is over: what comes of it now is no longer wanted")
+                raise UploadRefused(_ended(job))
             stale = {} if job in self._jobs else self._stale(now)
             found = self._jobs.get(job)
             if found is None:
                 if len(self._jobs) >= _JOBS_MAX:
-                    raise UploadRefused(f"{_JOBS_MAX} jobs bring files at the moment: try later")
+                    raise UploadRefused(f"{_JOBS_MAX} jobs are uploading files: try again later")
                 found = self._jobs[job] = _Job(now)
             found.touched_ns = now
         for name_, old in stale.items():
@@ -174,10 +174,14 @@ class Uploads:
 
     def _check_open(self, job: str, found: _Job) -> None:
         if found.over:
-            raise UploadRefused(f"job {job} is over: what comes of it now is no longer wanted")
+            raise UploadRefused(_ended(job))
 
     @staticmethod
     def _check_name(name: str) -> None:
         """Raise UploadRefused for an invalid name: names become parts of paths."""
         if not _NAME.fullmatch(name):
             raise UploadRefused(f"{name[:100]!r} is not a valid name of a job or of a file of one")
+
+
+def _ended(job: str) -> str:
+    return f"job {job} has ended, and accepts no more files: begin another one"

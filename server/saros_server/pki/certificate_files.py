@@ -85,7 +85,7 @@ class WatchedFiles:
             self._read()
         except ConfigurationError as error:  # the next file may not be written yet
             if str(error) != self._refused:
-                logger.warning("a certificate cannot be read anew", extra={"error": str(error)})
+                logger.warning("a changed certificate cannot be read", extra={"error": str(error)})
             self._refused = str(error)
             return False
         self._seen, self._refused = stamp, None

@@ -115,7 +115,7 @@ class PortListener:
             for client in self._clients:
                 client.connection.abort()
             if not self._changed.wait_for(self._is_empty, ABORT_SECONDS):
-                logger.warning("calls go on", extra={"calls": len(self._clients)})
+                logger.warning("calls are still running", extra={"calls": len(self._clients)})
                 return  # these calls end with the node that they wait for
         self._workers.close()
         self._monitor.close()
