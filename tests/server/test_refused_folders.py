@@ -115,7 +115,7 @@ def test_what_only_reads_works_where_nothing_can_be_written(
     with readable(data):
         for command in (f"verify {data}", f"backup --data {data} --to backups"):
             assert 0 == main(command.split())
-            told = "it was not locked: what is found here is right only if no process writes there meanwhile"
+            told = "is read-only and could not be locked; the result is valid only if no process writes to it meanwhile"
             assert locked != (told in capsys.readouterr().err)
     assert before == names(data)
     assert 0 == main(["restore", "--from", "backups", "--data", "restored"])

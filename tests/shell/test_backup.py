@@ -41,8 +41,7 @@ def test_backups_lie_in_a_folder_outside_of_the_data(tmp_path: Path, capsys: pyt
     for place in (data, data / "backups"):
         assert 1 == back_up("--data", data, "--to", place)
         assert (
-            f"{place} lies inside {data}, and would be lost with it; back up to another folder"
-            in capsys.readouterr().err
+            f"{place} is inside {data} and would be lost with it; back up to another folder" in capsys.readouterr().err
         )
     assert 1 == back_up("--data", data, "--to", file)
     assert f"{file} is a file; backups need a folder: pass another one with --to" in capsys.readouterr().err
@@ -225,7 +224,7 @@ def test_a_node_of_a_cluster_becomes_a_store_of_its_own(tmp_path: Path, capsys: 
         cluster.run(0, "delete from root.b.d.y where time = 1")
         cluster.run(0, f"insert into root.a.d(time, x) values ({6 * week}, 6)")
         assert 0 == back_up("--url", url, "--to", tmp_path / "backups", "--incremental")
-        assert " known" in capsys.readouterr().out
+        assert " unchanged" in capsys.readouterr().out
         after = [cluster.run(0, f"select * from root.{name}.d") for name in "ab"]
     finally:
         cluster.close()

@@ -138,7 +138,7 @@ def test_up_again_changes_nothing(directory: Path) -> None:
 def test_a_cluster_stays_as_it_was_made(directory: Path, option: str) -> None:
     done = call("up", option, "2", "--dir", str(directory))
     assert 2 == done.returncode
-    assert f"was made with {option} 3, and cannot be changed to 2: leave {option} away" in done.stderr
+    assert f"was created with {option} 3, which cannot be changed to 2; omit {option}" in done.stderr
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def test_data_and_identity_outlive_a_stop_of_all(directory: Path) -> None:
     assert "stopped: 1, 2, 3\n" == call("down", "--dir", str(directory)).stdout
     assert 3 == call("status", "--dir", str(directory)).returncode
     done = call("down", "--dir", str(directory))
-    assert (0, "nothing ran\n") == (done.returncode, done.stdout)
+    assert (0, "no node was running\n") == (done.returncode, done.stdout)
     done = run("up", "--dir", str(directory))
     assert 0 == done.returncode, done.stderr
     assert cluster == cluster_in(directory)
@@ -243,17 +243,17 @@ def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
             again = join(directory, tmp_path, peer, client)
             assert (0, done.stdout) == (again.returncode, again.stdout)
             done = join(directory, tmp_path, peer, "127.0.0.1:1")
-            assert (2, True) == (done.returncode, f"is node {file.node} at {peer}, {client}: give" in done.stderr)
+            assert (2, True) == (done.returncode, f"belongs to node {file.node} at {peer}, {client}" in done.stderr)
             for pid in servers_of(tmp_path):
                 os.kill(pid, signal.SIGKILL)
             peer, client = (f"127.0.0.1:{base_port() + 1_100 + number}" for number in range(2))
             done = join(directory, second, peer, client, "--replace", "99")
-            assert (2, True) == (done.returncode, "--replace: there is no node 99: there are 1, 2, 3" in done.stderr)
+            assert (2, True) == (done.returncode, "there is no node 99; the nodes are 1, 2, 3" in done.stderr)
             lost = str(file.node)
             for _ in range(2):
                 done = join(directory, second, peer, client, "--replace", lost)
                 assert 0 == done.returncode, done.stderr
-                assert f"is in the cluster, in the place of node {lost}: end that" in done.stdout
+                assert f"is in the cluster, in place of node {lost}; stop that node" in done.stdout
             taken = load(str(second), DISK)
             assert taken is not None
             done = run("status", "--to", f"saros://{client}")
@@ -292,7 +292,7 @@ def test_a_node_that_is_needed_does_not_leave(directory: Path) -> None:
     assert 0 != done.returncode
     assert "2 nodes would be left for 3 replicas; add a node first" in done.stderr
     done = run("remove-node", "--dir", str(directory), "--node", "2", "3")
-    assert (2, True) == (done.returncode, "1 node would be left for 3 copies: add nodes first" in done.stderr)
+    assert (2, True) == (done.returncode, "1 node would be left for 3 replicas; add nodes first" in done.stderr)
     assert THREE in cluster_in(directory).nodes
 
 
@@ -342,7 +342,7 @@ def test_down_ends_also_what_is_just_coming_up(tmp_path: Path) -> None:
     assert 1 == len(servers_of(tmp_path))
     assert "stopped: 1\n" == call("down", "--dir", str(tmp_path)).stdout
     assert [] == servers_of(tmp_path)
-    assert "nothing ran\n" == call("down", "--dir", str(tmp_path)).stdout
+    assert "no node was running\n" == call("down", "--dir", str(tmp_path)).stdout
 
 
 def servers_of(directory: Path) -> list[int]:
@@ -402,7 +402,7 @@ def test_a_cluster_that_was_made_without_users_gets_none(tmp_path: Path) -> None
     make(str(tmp_path), 1, 1, base_port(), DISK)
     done = call("up", "--auth", "--dir", str(tmp_path))
     assert 2 == done.returncode
-    assert "was made without --auth, and keeps no users" in done.stderr
+    assert "was created without --auth and has no users" in done.stderr
 
 
 def test_a_weak_password_makes_no_cluster(tmp_path: Path) -> None:
@@ -522,7 +522,7 @@ def test_a_node_that_is_not_there(tmp_path: Path) -> None:
     make(str(tmp_path), 2, 2, base_port(), DISK)
     done = call("down", "--dir", str(tmp_path), "--node", "3")
     assert 2 == done.returncode
-    assert "there is no node 3: there are 1, 2" in done.stderr
+    assert "there is no node 3; the nodes are 1, 2" in done.stderr
 
 
 # ---------------------------------------------------------------------------------------------- init
@@ -547,7 +547,7 @@ def test_init_writes_one_nodes_file_once(tmp_path: Path) -> None:
     assert 0 == init(folder).returncode
     done = init(folder, node="1")
     assert 2 == done.returncode
-    assert "cluster.json exists already with other content" in done.stderr
+    assert "cluster.json already exists with other content" in done.stderr
     assert file == load(str(folder), DISK)
 
 
@@ -568,7 +568,7 @@ def test_new_clusters_have_a_bound_of_voters(tmp_path: Path) -> None:
     assert before == load(str(folder), DISK)
     done = call("up", "--dir", str(tmp_path / "cluster"), "--meta-voters", "7")
     assert 2 == done.returncode
-    assert "was made with --meta-voters 5, and cannot be changed to 7" in done.stderr
+    assert "was created with --meta-voters 5, which cannot be changed to 7" in done.stderr
 
 
 @pytest.mark.slow
@@ -591,8 +591,8 @@ def test_init_takes_the_hash_of_an_administrator(tmp_path: Path, capsys: pytest.
 def test_certificates_are_made_for_all_nodes(tmp_path: Path) -> None:
     words = ("certificates", "--dir", str(tmp_path / "out"), "--cluster", ID, "--nodes")
     done = call(*words, "1=hostA,2=192.0.2.1")
-    assert (0, True) == (done.returncode, "made ca.pem, node1.pem, node2.pem\n" in done.stdout)
-    assert "all of them are there" in call(*words, "1=hostA,2=192.0.2.1").stdout
+    assert (0, True) == (done.returncode, "created ca.pem, node1.pem, node2.pem\n" in done.stdout)
+    assert "all certificates exist already" in call(*words, "1=hostA,2=192.0.2.1").stdout
     for nodes in ("1", "0=a", "1=a,1=b", "1=a b"):
         assert 2 == call(*words, nodes).returncode
     assert 2 == call("certificates", "--dir", str(tmp_path / "out"), "--cluster", "mine", "--nodes", "1=a").returncode
@@ -637,12 +637,12 @@ def test_who_joins_is_told_at_once_that_certificates_do_not_go_together(
     secure, port = _tls_port(tmp_path, tls=True)
     with secure:
         assert not may_start("bare", port)
-        assert "node 2 is admitted, and needs a certificate before it starts" in capsys.readouterr().out
+        assert "node 2 is admitted, but needs a certificate before it starts" in capsys.readouterr().out
         assert may_start("given", port)
     plain, port = _tls_port(tmp_path, tls=False)
     with plain:
         assert may_start("bare", port)
-        with pytest.raises(UserMistake, match="the nodes of the cluster have no certificates for each other"):
+        with pytest.raises(UserMistake, match="the other nodes of the cluster use no certificates"):
             may_start("given", port)
 
 
@@ -656,7 +656,7 @@ def test_a_database_of_its_own_does_not_become_a_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cluster": None}, "the same for every node of the cluster; a new one: --cluster "),
+        ({"cluster": None}, "for a new cluster, pass --cluster "),
         ({"cluster": "mine"}, 'cluster is "mine": expected a UUID'),
         ({"node": "3"}, "node is 3: expected one of the nodes 1, 2"),
         ({"replicas": "3"}, "replicas is 3: expected from 1 to 2"),

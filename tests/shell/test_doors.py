@@ -75,7 +75,7 @@ def test_a_file_with_two_columns_called_time_is_not_written(
     target = place.files / file
     assert 1 == exporter.main(["-d", place.target, "root.twice.**", "-o", str(target), "--quiet"])
     assert (
-        "saros export: root.twice.d has a series called Time, as the column of times is: export CSV or JSON with "
+        "saros export: root.twice.d has a series named Time, like the column of times; export CSV or JSON with "
         "--types, or a TsFile\n"
     ) == capsys.readouterr().err
     assert not target.exists()

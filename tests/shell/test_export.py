@@ -123,7 +123,7 @@ def test_a_statement_that_is_no_query_is_refused_and_not_run(
 ) -> None:
     target = tmp_path / "q.csv"
     assert 1 == export("-e", statement, "-d", folder, "-o", str(target))
-    assert "-e needs a query that gives rows and writes none; this statement was not run" in capsys.readouterr().err
+    assert "-e needs a query that returns rows and writes none; this statement was not run" in capsys.readouterr().err
     assert 0 == export("-e", "select count(t) from root.a.w", "-d", folder, "-o", str(target))
     assert "2" == target.read_text().splitlines()[1]
 
@@ -148,7 +148,7 @@ def test_what_is_no_time_is_refused_and_not_an_export_of_no_rows(
 ) -> None:
     for option in ("--start", "--end"):
         assert 1 == export("root.**", "-d", folder, "-o", str(tmp_path / "out"), option, word)
-        assert f"{option} {word!r} is no time: give one such as" in capsys.readouterr().err
+        assert f"{option} {word!r} is not a time; pass one such as" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert 0 == export("root.**", "-d", folder, "-o", str(tmp_path / "out"), "--end", "NOW() - 1d", "--start=-5")
 
@@ -156,7 +156,7 @@ def test_what_is_no_time_is_refused_and_not_an_export_of_no_rows(
 def test_a_suffix_of_no_format_is_no_folder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "plant.xlsx"
     assert 1 == export("root.a.w.*", "-d", folder, "-o", str(target))
-    assert "cannot tell the format of plant.xlsx: end it in .csv, .json, .parquet or .tsfile" in capsys.readouterr().err
+    assert "cannot tell the format of plant.xlsx; use the suffix .csv, .json" in capsys.readouterr().err
     assert not target.exists()
     assert 0 == export("root.a.w.*", "-d", folder, "-o", str(target), "--format", "csv")
     assert ["root.a.w.csv"] == [file.name for file in target.iterdir()]
@@ -170,13 +170,13 @@ def test_says_where_the_files_are(folder: str, tmp_path: Path, capsys: pytest.Ca
 
 def test_a_device_is_no_pattern_of_series(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == export("root.a.w", "-d", folder, "-o", str(tmp_path / "w.csv"))
-    assert "no series match root.a.w (those of a device are root.plant.pump1.*)" in capsys.readouterr().err
+    assert "no series match root.a.w (the series of a device are root.plant.pump1.*)" in capsys.readouterr().err
 
 
 def test_no_database_is_made_to_export_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = tmp_path / "dta"
     assert 2 == export("root.**", "-d", str(wrong), "-o", str(tmp_path / "out"))
-    assert f"saros export: there is no database in {wrong}: say where with -d\n" == capsys.readouterr().err
+    assert f"saros export: there is no database in {wrong}; pass another one with -d\n" == capsys.readouterr().err
     assert [] == list(tmp_path.iterdir())
 
 

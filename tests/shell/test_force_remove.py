@@ -18,7 +18,7 @@ REGIONS: list[dict[str, object]] = [
 
 def test_it_says_what_becomes_of_each_group() -> None:
     said = warning([NodeId(3), NodeId(2)], REGIONS).splitlines()
-    assert "These nodes are treated as lost for good: 2 3." == said[0]
+    assert "These nodes will be removed as permanently lost: 2 3." == said[0]
     assert [
         "  the meta group: continues with the data of node 1 or 4, which has every acknowledged write.",
         "  group 1: continues with the data of node 1, which has every acknowledged write.",

@@ -42,7 +42,7 @@ def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytes
     output = capsys.readouterr()
     assert "2 bad rows" in output.out
     assert "p.csv, line 3: time: 'not a time' is no ISO 8601 time\n" in output.err
-    assert "hint: --time-format says how times are written, such as '%d.%m.%Y %H:%M:%S'" in output.err
+    assert "hint: pass the format of times with --time-format, such as '%d.%m.%Y %H:%M:%S'" in output.err
     with (tmp_path / "p.csv.bad.csv").open(newline="") as stream:
         bad = list(csv.reader(stream))
     assert [["3", "not a time", "2.5", "2"], ["4", "1970-01-01T00:00:03", "oops", "3"]] == [
@@ -129,9 +129,9 @@ def test_files_beside_the_source_that_cannot_be_read_or_written_are_named(
     for nonsense in ("nonsense", "[1]", '{"p.csv": "many"}'):
         (tmp_path / "state.json").write_text(nonsense)
         assert 1 == run(tmp_path, "--device", "root.a.d", "--resume", str(source))
-        assert "state.json does not say how far an import came: remove it" in capsys.readouterr().err
+        assert "state.json is not the state of an import; delete it" in capsys.readouterr().err
     assert 1 == run(tmp_path, "--device", "root.a.d", "--state", str(tmp_path / "no" / "state.json"), str(source))
-    assert "where progress is kept: No such file or directory; see --state" in capsys.readouterr().err
+    assert "No such file or directory; pass another --state" in capsys.readouterr().err
     source.write_text("time,x\n1,2\nx,3\n")
     (tmp_path / "p.csv.bad.csv").mkdir()
     assert 1 == run(tmp_path, "--device", "root.a.d", str(source))
@@ -182,7 +182,7 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "missing.csv"))
     assert "no such file" in capsys.readouterr().err
     assert 2 == run(tmp_path, "--device", "root.a.d", str(tmp_path))
-    assert f"{tmp_path} is a folder: name its files" in capsys.readouterr().err
+    assert f"{tmp_path} is a folder; pass its files" in capsys.readouterr().err
 
 
 def test_bench_measures_what_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,7 +231,7 @@ def test_files_that_are_not_utf_8_say_how_they_are_written(tmp_path: Path, capsy
     refused = f"saros import: {source} is not utf-8: say how it is written, such as --encoding latin-1\n"
     assert refused == capsys.readouterr().err
     assert 1 == run(tmp_path, *arguments, "--encoding", "latin-0")
-    assert "there is no encoding 'latin-0'" in capsys.readouterr().err
+    assert "unknown encoding 'latin-0'; pass one such as utf-8" in capsys.readouterr().err
     assert 0 == run(tmp_path, *arguments, "--encoding", "latin-1", "--decimal", ",")
     assert [
         "1 file, 1 row, 2 points, 0 bad rows",
@@ -517,10 +517,10 @@ def test_a_tsfile_is_loaded_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert 0 == exporter.main(["-d", str(tmp_path / "data"), "root.a.**", "-o", str(file), "--quiet"])
     define(tmp_path, "drop database root.a")
     assert 0 == run(tmp_path, str(file))
-    assert "1 TsFile loaded, whose points are not counted here\n" in capsys.readouterr().out
+    assert "1 TsFile loaded; points in TsFiles are not counted\n" in capsys.readouterr().out
     assert [(1, 7)] == rows(tmp_path, "select n from root.a.d")
     assert 1 == run(tmp_path, "--device", "root.b", str(file))
-    assert "is a TsFile, which names its devices: leave --device and --device-column out" in capsys.readouterr().err
+    assert "is a TsFile, which names its devices; omit --device and --device-column" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("batch_rows", ["2", "100"])

@@ -76,9 +76,9 @@ def test_a_last_point_of_no_series_is_noticed(query: str, expected: list[str], c
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("select x from root.a.d where state = on_fire", "on_fire, of which WHERE asks; a text has quotes: 'on_fire'"),
-        ("select count(x) from root.a.d where y > 1", "y, of which WHERE asks; a text has quotes: 'y'"),
-        ("select x from root.a.d where root.a.e.x > 1", "root.a.e.x, of which WHERE asks"),
+        ("select x from root.a.d where state = on_fire", "on_fire in WHERE; a text needs quotes: 'on_fire'"),
+        ("select count(x) from root.a.d where y > 1", "y in WHERE; a text needs quotes: 'y'"),
+        ("select x from root.a.d where root.a.e.x > 1", "root.a.e.x in WHERE"),
         ("select x from root.a.d where x > 5", None),
         ("select x from root.a.d where time > 5", None),
         ("select x from root.a.d where y is null", None),
@@ -90,7 +90,7 @@ def test_a_condition_on_no_series_is_noticed_where_nothing_fits(
     connection.execute("insert into root.a.d(time, state) values (1, 'on')")
     notes: list[str] = []
     assert StatementRunner(connection, list, notes.extend).run(query)
-    assert notes == ([] if expected is None else [f"note: no series is called {expected}"])
+    assert notes == ([] if expected is None else [f"note: no series match {expected}"])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_comparison_with_null_is_noticed_where_nothing_fits(
     condition: str, compared: str | None, test: str | None, connection: saros.Connection
 ) -> None:
     connection.execute("insert into root.a.d(time, state) values (1, 'on')")
-    said = f"note: {compared} is never true, as nothing equals null or differs from it: {test} asks for it"
+    said = f"note: {compared} is never true, since a comparison with null is null; use {test}"
     for what in ("x", "count(x)"):
         notes: list[str] = []
         assert StatementRunner(connection, list, notes.extend).run(f"select {what} from root.a.d where {condition}")
@@ -119,7 +119,7 @@ def test_a_path_that_is_asked_for_as_a_pattern_is_noticed(what: str, connection:
     for path, told in (("root.a", True), ("root.a.d.x" if what == "timeseries" else "root.a.d", False)):
         notes: list[str] = []
         assert StatementRunner(connection, list, notes.extend).run(f"show {what} {path}")
-        note = f"note: {path} is a pattern here, which means just that path: below it is {path}.**"
+        note = f"note: the pattern {path} matches only that path; {path}.** matches all below it"
         assert notes == ([note] if told else [])
 
 

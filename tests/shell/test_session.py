@@ -95,9 +95,9 @@ def test_a_path_lists_the_series_below_it(piped, path: str) -> None:
 def test_files_that_are_no_text_are_refused_by_name(piped) -> None:
     Path("bad.sql").write_bytes(b"select 1;\xff")
     code, _, err = piped("", "-f", "bad.sql")
-    assert (2, ["saros shell: cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
+    assert (2, ["saros shell: cannot read bad.sql: it is not UTF-8 text (at byte 9)"]) == (code, err)
     code, _, err = piped("\\i bad.sql\n")
-    assert (1, ["<stdin>:1: cannot read bad.sql: it is no text in UTF-8 (at byte 9)"]) == (code, err)
+    assert (1, ["<stdin>:1: cannot read bad.sql: it is not UTF-8 text (at byte 9)"]) == (code, err)
 
 
 def test_nobody_who_answers_is_no_mistake_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,8 +222,8 @@ def test_a_named_query_is_saved_listed_run_and_deleted(piped, monkeypatch: pytes
     for wrong, complaint in (
         ("\\n hot", f"hot takes 1 parameters, not 0: {saved}"),
         ("\\n hot 'a", "cannot read the parameters: No closing quotation"),
-        ("\\n cold", "there is no query named cold; \\n lists those that there are"),
-        ("\\nd cold", "there is no query named cold; \\n lists those that there are"),
+        ("\\n cold", "there is no query named cold; \\n lists all queries"),
+        ("\\nd cold", "there is no query named cold; \\n lists all queries"),
         ("\\ns a/b select 1", "cannot save the query: a name consists of letters, digits, - and _, not 'a/b'"),
         ("\\ns hot", "\\ns needs a name and a statement: \\ns hot select last * from root.plant.**"),
     ):
@@ -252,7 +252,7 @@ def test_a_result_is_plotted(piped) -> None:
     assert "1970-01-01 00:00:00.001" in out[-1]
     for wrong, complaint in (
         ("\\plot", "\\plot needs a query"),
-        ("\\plot flush", "\\plot needs a query that gives rows"),
+        ("\\plot flush", "\\plot needs a query that returns rows"),
         ("\\plot select count(x) from root.a.d", "nothing to plot: there is no column of times"),
         ("\\plot select x from root.a.d where time > 5", "nothing to plot: there are no numbers"),
     ):

@@ -125,7 +125,7 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
     told = f"saros sync: {centre.address} is not the address of a server; write saros://host:port\n"
     assert run("add-receiver", centre.address, "--data", edge) == (1, "", told)
     lock = FolderLock.acquire(str(tmp_path / "edge" / "sync-sender" / name))
-    told = f"{name}: process {os.getpid()} sends to it: saros sync status shows how far that is\n"
+    told = f"{name}: process {os.getpid()} is already sending to it; see saros sync status\n"
     assert run("once", "--data", edge) == (1, "", told)
     lock.release()
     code, out, _ = run("once", "--data", edge)
@@ -133,10 +133,10 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
     assert (0, f"{name}: round 1: nothing new\n", "") == run("once", "--data", edge)
     code, out, _ = run("once", "--data", other)
     assert code == 0
-    assert "root.plant.edge.pump is refused: it is of sender edge (" in out
+    assert "root.plant.edge.pump is refused: it belongs to sender edge (" in out
     code, out, _ = run("status", "--data", other)
     assert code == 3
-    assert "up to date with what was flushed" in out
+    assert "up to date with data flushed" in out
     assert "refused   1 device\n" in out
     assert not [line for line in out.splitlines() if line != line.rstrip()]
     code, out, _ = run("status", "--data", other, "--json")
@@ -165,7 +165,7 @@ def test_each_failed_try_is_told_before_the_pause(
     name = target.replace(":", "_")
     first, second, last = capsys.readouterr().err.splitlines()
     assert first.startswith(f"{name}: no Saros node answers at {target}: ")
-    assert [f"{last}; next try in 0.001 s", f"{name}: the same; next try in 0.002 s"] == [first, second]
+    assert [f"{last}; next attempt in 0.001 s", f"{name}: the same error; next attempt in 0.002 s"] == [first, second]
     assert load_status(SenderFolder(edge, LocalDisk()), name, LocalDisk()).failures
 
 

@@ -181,14 +181,14 @@ def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
     ):
         if asked not in (None, made):
             raise UserMistake(
-                f"the cluster in {cluster.directory} was made with --{name} {made}, and cannot be changed to {asked}:"
-                f" leave --{name} away, or make another cluster in another --dir"
-                + ("; saros cluster add-node lets nodes join" if name == "nodes" else "")
+                f"the cluster in {cluster.directory} was created with --{name} {made}, which cannot be changed to"
+                f" {asked}; omit --{name}, or create another cluster with another --dir"
+                + ("; to add nodes, run saros cluster add-node" if name == "nodes" else "")
             )
     if options.auth and cluster.file.administrator is None:
         raise UserMistake(
-            f"the cluster in {cluster.directory} was made without --auth, and keeps no users: leave --auth away, or"
-            f" give it an administrator first: saros cluster secure --dir {cluster.directory}"
+            f"the cluster in {cluster.directory} was created without --auth and has no users; omit --auth, or first add"
+            f" an administrator with saros cluster secure --dir {cluster.directory}"
         )
 
 
@@ -243,7 +243,7 @@ def _down(options: argparse.Namespace) -> int:
     nodes = [node for node in _chosen(cluster, options.node) if cluster.is_started(node)]
     left = local_cluster.stop(cluster, nodes, Progress().say)
     stopped = [str(node) for node in nodes if node not in left]
-    sys.stdout.write(f"stopped: {', '.join(stopped)}\n" if stopped else "nothing ran\n")
+    sys.stdout.write(f"stopped: {', '.join(stopped)}\n" if stopped else "no node was running\n")
     return _failed("down", dict.fromkeys(left, "it has not ended yet")) if left else 0
 
 
@@ -360,7 +360,7 @@ def _add_options(made: argparse.ArgumentParser) -> None:
     _directory_option(made)
     made.add_argument("--nodes", type=int, default=1, metavar="N", help="number of nodes (default 1)")
     made.add_argument("--base-port", type=int, metavar="N", help="first port to try (default: that of the first node)")
-    made.add_argument("--no-wait", action="store_true", help="return once they begin to join")
+    made.add_argument("--no-wait", action="store_true", help="return when the nodes begin to join")
     login_options(made)
     _start_options(made)
 
@@ -397,7 +397,7 @@ def _remove_options(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--force",
         action="store_true",
-        help="the nodes are lost for good: groups without a majority go on with what is left",
+        help="the nodes are permanently lost; groups without a majority continue with the remaining replicas",
     )
     made.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     login_options(made)
@@ -415,7 +415,7 @@ def _remove_node(options: argparse.Namespace) -> int:
         return max(_end_removed("remove-node", cluster, node, say) for node in nodes)
     left, copies = len(set(cluster.nodes) - set(nodes)), cluster.file.replicas
     if len(nodes) > 1 and left < copies:
-        raise UserMistake(f"{counted(left, 'node')} would be left for {copies} copies: add nodes first", code=2024)
+        raise UserMistake(f"{counted(left, 'node')} would be left for {copies} replicas; add nodes first", code=2024)
     ended = 0
     for node in nodes:  # each is stopped before the next leaves, since that may fail
         cluster_growing.remove(cluster, login, node, say)
@@ -427,8 +427,8 @@ def _is_confirmed(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], 
     running = [node for node in nodes if cluster.is_taken(node)]
     if running:
         raise UserMistake(
-            f"node {running[0]} runs, so it is not lost: end it first, saros cluster down --node {running[0]}"
-            f" --dir {cluster.directory}; or remove it without --force"
+            f"node {running[0]} is running, so it is not lost; stop it first with saros cluster down --node"
+            f" {running[0]} --dir {cluster.directory}, or remove it without --force"
         )
     with cluster_growing.connect(cluster, login, nodes) as connection:
         sys.stderr.write(force_remove.warning(nodes, rows_of(connection, "show regions")))
@@ -437,7 +437,7 @@ def _is_confirmed(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], 
 
 def _end_removed(command: str, cluster: LocalCluster, node: NodeId, say: Callable[[str], None]) -> int:
     if local_cluster.stop(cluster, [node], say):
-        return _failed(command, {node: "it has left the cluster, and its process has not ended yet: try again"})
+        return _failed(command, {node: "it has left the cluster, but its process has not ended yet; run this again"})
     local_cluster.note_removed(cluster, node, LocalDisk())
     sys.stdout.write(f"node {node} has left the cluster; {cluster.folder(node)} may be deleted\n")
     return 0
@@ -502,7 +502,7 @@ def _chosen(cluster: LocalCluster, node: int | None) -> list[NodeId]:
     if node is None:
         return cluster.nodes
     if node not in cluster.nodes:
-        raise UserMistake(f"there is no node {node}: there are {', '.join(map(str, cluster.nodes))}")
+        raise UserMistake(f"there is no node {node}; the nodes are {', '.join(map(str, cluster.nodes))}")
     return [NodeId(node)]
 
 
@@ -541,7 +541,7 @@ COMMANDS = {
         _start_node,
         "the node keeps starting: see saros cluster status",
     ),
-    "down": SubCommand("stop all nodes, or one", _down_options, _down, "nodes told to stop still will"),
+    "down": SubCommand("stop all nodes, or one", _down_options, _down, "nodes that were told to stop still stop"),
     "secure": SubCommand(
         "give a cluster on this machine an administrator: from then on, clients log in",
         _secure_options,
@@ -552,19 +552,19 @@ COMMANDS = {
         "add nodes on this machine",
         _add_options,
         _add_nodes,
-        "a change that has begun goes on: see saros cluster status --watch; if none has, run it again",
+        "a change that has begun continues: see saros cluster status --watch; if none has begun, run this again",
     ),
     "remove-node": SubCommand(
         "remove a node, then stop it",
         _remove_options,
         _remove_node,
-        "a change that has begun goes on: run it again to stop the node",
+        "a change that has begun continues; run this again to stop the node",
     ),
     "replace-node": SubCommand(
         "replace a node, even a lost one, then stop it",
         _replace_options,
         _replace_node,
-        "a change that has begun goes on: run it again to stop the node",
+        "a change that has begun continues; run this again to stop the node",
     ),
     "init": SubCommand(
         "write the cluster.json of one node of a cluster",
@@ -576,12 +576,12 @@ COMMANDS = {
         "create certificates for the nodes of a cluster",
         hosts.certificates_options,
         hosts.certificates,
-        "what was created is kept: run it again",
+        "created files are kept; run this again",
     ),
     "join": SubCommand(
         "add a node on this machine to a cluster of several",
         hosts.join_options,
         hosts.join,
-        "what has begun goes on: run it again to resume",
+        "steps that have begun continue; run this again to resume",
     ),
 }

@@ -26,7 +26,7 @@ def named(nodes: Collection[NodeId]) -> str:
 def warning(nodes: Collection[NodeId], regions: Sequence[Row]) -> str:
     """Return a warning with the data that may be lost; `regions` are the rows of SHOW REGIONS."""
     lines = [
-        f"These nodes are treated as lost for good: {named(nodes)}.",
+        f"These nodes will be removed as permanently lost: {named(nodes)}.",
         "Make sure that their processes have ended, and never start them again: writes that they accept would be lost.",
     ]
     for number, rows in groupby(regions, itemgetter("RegionId")):
@@ -60,6 +60,6 @@ def confirmed(nodes: Collection[NodeId]) -> bool:
     """
     if not sys.stdin.isatty():
         raise UserMistake("confirmation needs a terminal; pass --yes")
-    sys.stderr.write(f"To go on, type their ids ({named(nodes)}): ")
+    sys.stderr.write(f"To continue, type their ids ({named(nodes)}): ")
     sys.stderr.flush()
     return sys.stdin.readline().split() == named(nodes).split()

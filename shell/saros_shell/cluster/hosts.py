@@ -87,7 +87,8 @@ def init(options: argparse.Namespace) -> int:
     """Write the cluster.json of one node. Raises UserMistake."""
     if options.cluster is None:
         raise UserMistake(
-            f"give --cluster, the same for every node of the cluster; a new one: --cluster {uuid.uuid4()}"
+            f"--cluster is missing: pass the id of the cluster; for a new cluster, pass --cluster {uuid.uuid4()} for"
+            " each of its nodes"
         )
     disk = LocalDisk()
     nodes = _parse_nodes(options.nodes)
@@ -106,14 +107,14 @@ def init(options: argparse.Namespace) -> int:
         raise UserMistake(f"{options.data} is not empty, and has no {CLUSTER_FILE}; choose another folder")
     if found not in (None, file):
         path = os.path.join(options.data, CLUSTER_FILE)
-        raise UserMistake(f"{path} exists already with other content; choose another folder")
+        raise UserMistake(f"{path} already exists with other content; choose another folder")
     if found is None:
         disk.make_folder(options.data)
         save(options.data, file, disk)
     if file.administrator is None and not is_loopback(file.address.client):
         sys.stderr.write(
-            f"to listen on {file.address.client}, a node needs an administrator: saros user hash > hash, and in a new"
-            " folder this with --administrator-hash-file hash; or use saros start --insecure\n"
+            f"to listen on {file.address.client}, a node needs an administrator: run saros user hash > hash, then this"
+            " command for a new folder with --administrator-hash-file hash; or use saros start --insecure\n"
         )
     sys.stdout.write(f"node {file.node} of cluster {file.cluster}: saros start --data {options.data}\n")
     return 0
@@ -122,7 +123,7 @@ def init(options: argparse.Namespace) -> int:
 def _given_administrator(options: argparse.Namespace) -> Administrator | None:
     phc, path = options.administrator_hash, options.administrator_hash_file
     if phc and path:
-        raise UserMistake("--administrator-hash and --administrator-hash-file say the same: give one")
+        raise UserMistake("pass either --administrator-hash or --administrator-hash-file, not both")
     phc = read_password(path) if path else phc
     if not phc:
         return None
@@ -152,7 +153,7 @@ def certificates_options(made: argparse.ArgumentParser) -> None:
     """Add the options of `certificates`."""
     made.add_argument("--dir", required=True, metavar="OUT", help="output folder; existing files are kept")
     made.add_argument("--cluster", required=True, metavar="UUID", help="id of the cluster")
-    made.add_argument("--nodes", required=True, metavar="K=HOST,...", help="all nodes, and where they run")
+    made.add_argument("--nodes", required=True, metavar="K=HOST,...", help="all nodes, with their hosts")
 
 
 def certificates(options: argparse.Namespace) -> int:
@@ -163,15 +164,15 @@ def certificates(options: argparse.Namespace) -> int:
     for part in options.nodes.split(","):
         key, _, host = part.partition("=")
         if not (key.isascii() and key.isdecimal() and int(key) and host) or NodeId(int(key)) in hosts:
-            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host, with another number for each node")
+            raise UserMistake(f"--nodes: {part!r} is not of the form 1=host, with a different number for each node")
         hosts[NodeId(int(key))] = host
     made = make_certificates(options.dir, options.cluster, hosts)
     if not made:
-        sys.stdout.write("all of them are there: to renew one, remove it\n")
+        sys.stdout.write("all certificates exist already; to renew one, delete it and run this again\n")
         return 0
     sys.stdout.write(
-        f"made {', '.join(made)}\n"
-        "copy ca.pem, nodeK.pem and nodeK.key to node K, and name them in the saros.toml of its data folder:\n"
+        f"created {', '.join(made)}\n"
+        "copy ca.pem, nodeK.pem and nodeK.key to node K, and set them in the saros.toml of its data folder:\n"
         '    peer_ca = "/etc/saros/ca.pem"\n'
         '    peer_certificate = "/etc/saros/nodeK.pem"\n'
         '    peer_key = "/etc/saros/nodeK.key"\n'
@@ -188,9 +189,9 @@ def join_options(made: argparse.ArgumentParser) -> None:
     """Add the options of `join`."""
     made.add_argument("--data", required=True, metavar="FOLDER", help="data folder of the node, on this machine")
     made.add_argument("--to", required=True, metavar="TARGET", help="saros://host:port of nodes of the cluster")
-    made.add_argument("--peer", required=True, metavar="HOST:PORT", help="where other nodes reach this one")
-    made.add_argument("--client", required=True, metavar="HOST:PORT", help="where clients reach it")
-    made.add_argument("--replace", type=int, metavar="K", help="take the place of node K, which may be lost for good")
+    made.add_argument("--peer", required=True, metavar="HOST:PORT", help="address of this node for other nodes")
+    made.add_argument("--client", required=True, metavar="HOST:PORT", help="address of this node for clients")
+    made.add_argument("--replace", type=int, metavar="K", help="replace node K, which may be permanently lost")
     made.add_argument("--rack", metavar="NAME", help="rack; replicas go to different racks")
     login_options(made, "administrator; password from SAROS_PASSWORD or a prompt")
 
@@ -212,7 +213,7 @@ def _check_node_exists(connection: saros.Connection, options: argparse.Namespace
     nodes = [str(row["NodeID"]) for row in rows_of(connection, "show cluster")]
     if str(options.replace) not in nodes and load(options.data, LocalDisk()) is None:
         raise UserMistake(
-            f"--replace: there is no node {options.replace}: there are {', '.join(nodes)}", code=NO_SUCH_NODE
+            f"--replace: there is no node {options.replace}; the nodes are {', '.join(nodes)}", code=NO_SUCH_NODE
         )
 
 
@@ -231,8 +232,8 @@ def _admitted(connection: saros.Connection, options: argparse.Namespace) -> Clus
         save(options.data, found, disk)
     if (found.address.peer, found.address.client) != (options.peer, options.client):
         raise UserMistake(
-            f"{options.data} is node {found.node} at {found.address.peer}, {found.address.client}: give --peer and"
-            " --client so, or choose another folder"
+            f"{options.data} belongs to node {found.node} at {found.address.peer}, {found.address.client}; pass these"
+            " addresses with --peer and --client, or choose another folder"
         )
     return found
 
@@ -244,18 +245,18 @@ def _may_start(folder: str, file: ClusterFile) -> bool:
     with_tls = next((answer for answer in answers if answer is not None), None)
     if credentials is not None and with_tls is False:
         raise UserMistake(
-            f"the nodes of the cluster have no certificates for each other: take peer_ca, peer_certificate and peer_key"
-            f" out of {os.path.join(folder, 'saros.toml')}, or give the nodes some, too"
+            f"the other nodes of the cluster use no certificates; remove peer_ca, peer_certificate and peer_key from"
+            f" {os.path.join(folder, 'saros.toml')}, or configure certificates on all nodes"
         )
     if credentials is not None or (is_loopback(file.address.peer) and not with_tls):
         return True
     host = file.address.peer.rpartition(":")[0]
     sys.stdout.write(
-        f"node {file.node} is admitted, and needs a certificate before it starts: where ca.key is,\n"
+        f"node {file.node} is admitted, but needs a certificate before it starts; on the machine with ca.key, run\n"
         f"    saros cluster certificates --dir OUT --cluster {file.cluster} --nodes {file.node}={host}\n"
-        f"then put ca.pem, node{file.node}.pem and node{file.node}.key on this machine, name them in"
+        f"then copy ca.pem, node{file.node}.pem and node{file.node}.key to this machine, set them in"
         f" {os.path.join(folder, 'saros.toml')}\n"
-        "(peer_ca, peer_certificate, peer_key, and tls_certificate, tls_key for clients), and call this again\n"
+        "(peer_ca, peer_certificate, peer_key, and for clients tls_certificate, tls_key), and run this command again\n"
     )
     return False
 
@@ -300,10 +301,10 @@ def _join(connection: saros.Connection, node: NodeId, replaced: int | None) -> i
     rows = rows_of(connection, "show cluster")
     own = [row for row in rows if row["NodeID"] == node]
     if not own or waiting(own):
-        raise UserMistake(f"node {node} has not joined: the change was aborted; call this again")
+        raise UserMistake(f"node {node} has not joined: the change was aborted; run this command again")
     if replaced in [row["NodeID"] for row in rows]:
-        raise UserMistake(f"node {node} is in the cluster, and so is node {replaced}: let that leave by REMOVE NODE")
-    taken = "" if replaced is None else f", in the place of node {replaced}: end that, and delete its folder"
+        raise UserMistake(f"node {node} has joined, but node {replaced} has not left; remove it with REMOVE NODE")
+    taken = "" if replaced is None else f", in place of node {replaced}; stop that node and delete its folder"
     sys.stdout.write(f"node {node} is in the cluster{taken}\n")
     return 0
 

@@ -29,11 +29,11 @@ class Login:
 
 
 def login_options(
-    made: argparse.ArgumentParser, what: str = "log in, with the password in SAROS_PASSWORD, to see groups"
+    made: argparse.ArgumentParser, what: str = "user to log in as, to see groups; password from SAROS_PASSWORD"
 ) -> None:
     """Add the options of a login."""
     made.add_argument("--user", metavar="NAME", help=what)
-    made.add_argument("--password-file", metavar="FILE", help="its first line is the password")
+    made.add_argument("--password-file", metavar="FILE", help="file with the password in its first line")
 
 
 def login_of(cluster: LocalCluster, options: argparse.Namespace) -> Login | None:

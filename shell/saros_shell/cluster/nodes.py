@@ -35,7 +35,7 @@ def connect(cluster: LocalCluster, login: Login, besides: Collection[NodeId] = (
     """Connect to the running nodes, except `besides`. Raises saros.Error, or UserMistake if no other node runs."""
     running = [node for node in cluster.nodes if node not in besides and cluster.running(node) is not None]
     if not running:
-        raise UserMistake(f"no other node runs: saros cluster up --dir {cluster.directory}")
+        raise UserMistake(f"no other node is running; start the nodes with saros cluster up --dir {cluster.directory}")
     target = "saros://" + ",".join(cluster.address(node) for node in running)
     return saros.connect(target, user=login.user, password=login.password, timeout=_TIMEOUT_SECONDS)
 
@@ -91,7 +91,7 @@ def add(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], say: Say, 
             return {}
         wait_for_change(connection, say)  # on the same connection, whose node knows of the change
         left = waiting(rows_of(connection, "show cluster"))
-    return {node: "the change was aborted: it waits, add it again" for node in nodes if str(node) in left}
+    return {node: "the change was aborted, so it has not joined; run this again" for node in nodes if str(node) in left}
 
 
 def wait_for_change(connection: saros.Connection, say: Say) -> None:
@@ -127,8 +127,8 @@ def remove_lost(cluster: LocalCluster, login: Login, nodes: Sequence[NodeId], sa
             if error.code != _TOO_FEW_NODES:
                 raise
             raise UserMistake(
-                f"given up: {listed}; groups go on with what is left. The nodes that are left are too few for as many"
-                f" copies as there are to be: let others take their places (saros cluster replace-node)",
+                f"given up: {listed}; the groups continue with their remaining replicas. Too few nodes remain for the"
+                f" number of replicas; replace the lost nodes with saros cluster replace-node",
                 code=_TOO_FEW_NODES,
             ) from error
         for node in left:

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `saros audit`."""
-    made = CommandParser(prog="saros audit", description="Check that nobody has changed the audit trail.")
+    made = CommandParser(prog="saros audit", description="Check that the audit trail is unchanged.")
     made.add_argument("what", choices=("verify",), metavar="VERB", help="verify: check that it is unchanged")
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     return made

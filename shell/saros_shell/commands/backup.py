@@ -83,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--data", metavar="FOLDER", help="data folder that no process has open")
     made.add_argument("--url", metavar="TARGET", help="saros://[user:password@]host:port of a running server")
     made.add_argument("--to", required=True, metavar="DIR", help="folder of backups; created if missing")
-    made.add_argument("--incremental", action="store_true", help="copy only what earlier backups lack")
+    made.add_argument("--incremental", action="store_true", help="copy only files that earlier backups do not have")
     made.add_argument("--quiet", action="store_true", help="no progress bar")
     return made
 
@@ -153,7 +153,7 @@ def _back_up(options: argparse.Namespace) -> int:
             owner.release()
     progress.finish()
     done, seconds = run.progress, time.monotonic() - started
-    known = f", {done.files_known} known" if done.files_known else ""
+    known = f", {done.files_known} unchanged" if done.files_known else ""
     kind = "incremental" if catalog.incremental else "full"
     sys.stdout.write(
         f"backup {catalog.number} in {options.to}, {kind}: {counted(done.files_done, 'file')} copied{known},"
@@ -161,8 +161,8 @@ def _back_up(options: argparse.Namespace) -> int:
     )
     if catalog.exact and catalog.number > 1 and not catalog.continues:
         sys.stdout.write(
-            "the log since the previous backup is gone: points in between cannot be restored"
-            " (log_archive_bytes keeps it)\n"
+            "the log since the previous backup was deleted, so states in between cannot be restored; set"
+            " log_archive_bytes to keep it\n"
         )
     return 0
 
@@ -183,7 +183,7 @@ def _source(options: argparse.Namespace) -> Iterator[Source]:
         raise UserMistake(f"{options.data} is not a data folder: it has no {NODE_FILE}", code=2003)
     if Path(options.to).resolve().is_relative_to(Path(options.data).resolve()):
         raise UserMistake(
-            f"{options.to} lies inside {options.data}, and would be lost with it; back up to another folder", code=2003
+            f"{options.to} is inside {options.data} and would be lost with it; back up to another folder", code=2003
         )
     if CLUSTER_FILE in there:
         raise UserMistake(

@@ -116,7 +116,7 @@ def parser() -> argparse.ArgumentParser:
         type=at_least(1),
         default=5_000_000,
         metavar="N",
-        help="points to write in all (default %(default)s)",
+        help="total number of points (default %(default)s)",
     )
     made.add_argument(
         "--late", type=_fraction, default=0.0, metavar="SHARE", help="share of late batches (default %(default)s)"
@@ -126,7 +126,7 @@ def parser() -> argparse.ArgumentParser:
         "--clients", type=at_least(1), default=1, metavar="N", help="concurrent writers (default %(default)s)"
     )
     made.add_argument(
-        "--durability", default="fsync", help="fsync (default), os or interval:<ms>; of a server: its own"
+        "--durability", default="fsync", help="fsync (default), os or interval:<ms>; a server uses its own"
     )
     made.add_argument(
         "--queries", type=at_least(0), default=50, metavar="N", help="queries per kind (default %(default)s; 0: none)"

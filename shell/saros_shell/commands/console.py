@@ -47,16 +47,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `saros console`."""
-    made = CommandParser(prog="saros console", description="The console of a folder or a node, in the browser.")
+    made = CommandParser(prog="saros console", description="Open the browser console of a folder or a node.")
     made.add_argument(
         "target",
         nargs="?",
         default="./data",
-        help=f"data folder (default ./data), or a running node: http(s)://host:port, host:port; the port of HTTP is"
-        f" {DEFAULT_HTTP_PORT} unless given",
+        help=f"data folder (default ./data), or a running node: http(s)://host:port, host:port (default HTTP port"
+        f" {DEFAULT_HTTP_PORT})",
     )
-    made.add_argument("--port", type=int, default=0, metavar="N", help="of a folder: the port (default: any free one)")
-    made.add_argument("--no-browser", action="store_true", help="print the link, and open no browser")
+    made.add_argument("--port", type=int, default=0, metavar="N", help="port for a folder (default: any free one)")
+    made.add_argument("--no-browser", action="store_true", help="print the link without opening a browser")
     return made
 
 
@@ -93,7 +93,7 @@ def _serve(options: argparse.Namespace) -> int:
         sys.stderr.write(f"saros console: {reason(error)}\n")
         return 1
     try:
-        sys.stdout.write(f"the console of {options.target}, for one browser; Ctrl-C ends it\n")
+        sys.stdout.write(f"console of {options.target}, for one browser; Ctrl-C stops it\n")
         _show(console.link(), options)
         warming = WarmUp()  # while the user looks at the page
         warming.start()

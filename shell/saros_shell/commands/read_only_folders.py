@@ -46,8 +46,8 @@ def hold(folder: str, command: str) -> Iterator[None]:
         lock = FolderLock.acquire_shared(folder)
         if lock is None:
             sys.stderr.write(
-                f"{command}: {folder} can only be read, so it was not locked: what is found here is right only if no"
-                " process writes there meanwhile\n"
+                f"{command}: {folder} is read-only and could not be locked; the result is valid only if no process"
+                " writes to it meanwhile\n"
             )
     try:
         yield

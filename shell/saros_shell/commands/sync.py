@@ -73,15 +73,15 @@ def parser() -> argparse.ArgumentParser:
     adding.add_argument("--retries", type=int, default=5, metavar="N", help="retries of a request in a round (5)")
     adding.add_argument("--bytes-per-second", type=int, default=0, metavar="N", help="0: no limit (default)")
     adding.add_argument("--chunk-bytes", type=int, default=1 << 20, metavar="N", help="bytes sent at once (1048576)")
-    adding.add_argument("--flush", default="", metavar="TARGET", help="FLUSH there before a round: FOLDER or saros://")
-    adding.add_argument("--name", default="", help="what the receiver calls this sender")
+    adding.add_argument("--flush", default="", metavar="TARGET", help="FLUSH before a round: FOLDER or saros://")
+    adding.add_argument("--name", default="", help="name of this sender at the receiver")
     _verb(verbs, "drop-receiver", _drop, "remove a receiver; it keeps its data").add_argument("receiver")
     _verb(verbs, "once", _run_rounds, "run one round now").add_argument("receiver", nargs="*", help="default: all")
     starting = _verb(verbs, "start", _start, "run rounds in the background")
     starting.add_argument("--foreground", action="store_true", help="stay in the foreground")
     _verb(verbs, "stop", _stop, "stop the background rounds; start resumes them")
     showing = _verb(verbs, "status", _status, "receivers, progress, rate, lag, last error, refused devices")
-    showing.add_argument("--json", action="store_true", help="everything, for programs")
+    showing.add_argument("--json", action="store_true", help="print all fields as JSON")
     return made
 
 
@@ -176,13 +176,15 @@ def _run_rounds(options: argparse.Namespace) -> int:
     folder = _folder(options)
     names = options.receiver or folder.receivers()
     if not names:
-        raise UserMistake(f"{options.data} has no receivers: saros sync add-receiver saros://host:port", code=2063)
+        raise UserMistake(
+            f"{options.data} has no receivers; add one with saros sync add-receiver saros://host:port", code=2063
+        )
     failed = False
     for name in names:
         try:
             _round(folder, name)
         except FolderInUse as error:
-            sys.stderr.write(f"{name}: process {error.pid} sends to it: saros sync status shows how far that is\n")
+            sys.stderr.write(f"{name}: process {error.pid} is already sending to it; see saros sync status\n")
             failed = True
         except _FAILURES as error:
             sys.stderr.write(f"{name}: {error}\n")
@@ -212,9 +214,9 @@ def _failure_reporter(name: str) -> Callable[[Exception, float], None]:
 
     def report(error: Exception, seconds: float) -> None:
         nonlocal before
-        what = "the same" if str(error) == before else str(error)
+        what = "the same error" if str(error) == before else str(error)
         before = str(error)
-        sys.stderr.write(f"{name}: {what}; next try in {seconds:g} s\n")
+        sys.stderr.write(f"{name}: {what}; next attempt in {seconds:g} s\n")
         sys.stderr.flush()
 
     return report
@@ -313,7 +315,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _refusal_text(owner: object, reason: object) -> str:
     """Return the reason why a device is refused, and its owner if it has one."""
-    return f"it is of {owner}: {reason}" if owner else str(reason)
+    return f"it belongs to {owner}: {reason}" if owner else str(reason)
 
 
 def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
@@ -322,9 +324,9 @@ def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
     rows += [("round", f"{status.round}{progress if status.files else ''}")] if status.round else []
     rows += [("rate", f"{amount(int(status.bytes_per_second))}/s")] if status.bytes_per_second else []
     lag = (
-        f"up to date with what was flushed {_ago(status.shown_ns)}"
+        f"up to date with data flushed {_ago(status.shown_ns)}"
         if status.shown_ns
-        else "nothing of this folder has arrived yet"
+        else "no data of this folder has arrived yet"
     )
     rows.append(("lag", lag))
     rows += [("error", f"{_ago(status.error_ns)}: {status.error}")] if status.error else []

@@ -61,5 +61,5 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--data", default="./data", metavar="FOLDER", help="data folder (default ./data)")
     made.add_argument("--name", default=FIRST_USER, help=f"administrator (default {FIRST_USER})")
-    made.add_argument("--password-file", metavar="FILE", help="its first line is the password (default: prompt)")
+    made.add_argument("--password-file", metavar="FILE", help="file with the password in its first line")
     return made

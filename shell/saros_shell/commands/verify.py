@@ -65,7 +65,7 @@ def _print(folder: str, result: FolderResult, node: NodeResult) -> None:
     for error in result.problems:
         sys.stdout.write(f"{error}\n")
     for path, why in result.set_aside:
-        sys.stdout.write(f"set aside before: {path}: {why}\n")
+        sys.stdout.write(f"set aside earlier: {path}: {why}\n")
     counts = _counts(result, node)
     width = max(map(len, counts))
     sys.stdout.writelines(f"{name.replace('_', ' '):<{width}}  {count:>15,}\n" for name, count in counts.items())

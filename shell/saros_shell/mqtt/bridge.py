@@ -129,11 +129,11 @@ class Bridge:
                 said = str(error)
             else:
                 if failed:
-                    self._report(f"writing again (before: {failed})")
+                    self._report(f"writing works again after: {failed}")
                 return points
             if said != failed:
-                self._report(f"cannot write: {said}; {count} messages wait, and are tried again until it works")
+                self._report(f"cannot write: {said}; retrying {count} messages until it works")
             failed = said
             if stopped.wait(pause_s):
-                raise NotWritten(f"{count} messages are not written: {said}; the broker will deliver them again")
+                raise NotWritten(f"{count} messages were not written: {said}; the broker will redeliver them")
             pause_s = min(pause_s * 2, _PAUSE_MAX_S)

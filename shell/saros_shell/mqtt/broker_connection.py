@@ -225,7 +225,7 @@ class BrokerConnection:
         except (BrokerUnreachable, BrokerRefused) as error:
             self._schedule_attempt(str(error))
             return False
-        self._report(f"connected again to the broker at {self._options.address}")
+        self._report(f"reconnected to the broker at {self._options.address}")
         return True
 
     def _schedule_attempt(self, failure: str) -> None:

@@ -87,34 +87,36 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="PATH",
-        help="where messages go, such as root.plant.{1}; once, or once for each --topic",
+        help="path to write to, such as root.plant.{1}; once, or once for each --topic",
     )
     made.add_argument("-d", "--database", default="./data", metavar="TARGET", help="folder or saros://host:port")
-    made.add_argument("--format", choices=FORMATS, default="json", help="of payloads (default %(default)s)")
+    made.add_argument("--format", choices=FORMATS, default="json", help="payload format (default %(default)s)")
     made.add_argument("--time-key", metavar="NAME", help="json: the member that is the time (default: time of arrival)")
-    made.add_argument(
-        "--time-unit", choices=UNITS, help="of times that are numbers (default: the database's; line: ns)"
-    )
-    made.add_argument("--aligned", action="store_true", help="make new devices aligned")
+    made.add_argument("--time-unit", choices=UNITS, help="unit of numeric times (default: the database's; line: ns)")
+    made.add_argument("--aligned", action="store_true", help="create new devices as aligned")
     made.add_argument(
         "--dead-letter",
         default="saros-mqtt.dead.jsonl",
         metavar="FILE",
-        help="file for messages that are refused (default %(default)s)",
+        help="file for refused messages (default %(default)s)",
     )
     made.add_argument(
-        "--dead-letter-bytes", type=at_least(1), default=64 << 20, metavar="N", help="size at which it becomes FILE.1"
+        "--dead-letter-bytes", type=at_least(1), default=64 << 20, metavar="N", help="size for renaming it to FILE.1"
     )
-    made.add_argument("--client-id", metavar="ID", help="of the session (default: made of host, broker and topics)")
+    made.add_argument("--client-id", metavar="ID", help="client id (default: from host, broker and topics)")
+    made.add_argument("--mqtt", choices=("5", "3.1.1"), default="5", help="protocol version (default %(default)s)")
     made.add_argument(
-        "--mqtt", choices=("5", "3.1.1"), default="5", help="version of the protocol (default %(default)s)"
+        "--in-flight", type=_in_flight, default=2_000, metavar="N", help="most unacknowledged messages (2000)"
     )
-    made.add_argument("--in-flight", type=_in_flight, default=2_000, metavar="N", help="unacknowledged messages (2000)")
-    made.add_argument("--linger-ms", type=at_least(0), default=0, metavar="N", help="collect messages for so long (0)")
+    made.add_argument("--linger-ms", type=at_least(0), default=0, metavar="N", help="time to collect messages (0)")
     made.add_argument(
-        "--session-expiry", type=at_least(0), default=_WEEK_S, metavar="S", help="seconds; MQTT 5 only (one week)"
+        "--session-expiry",
+        type=at_least(0),
+        default=_WEEK_S,
+        metavar="S",
+        help="seconds for which the broker keeps the session; MQTT 5 only (one week)",
     )
-    made.add_argument("--tls-ca", metavar="FILE", help="authority of the broker's certificate (default: the system's)")
+    made.add_argument("--tls-ca", metavar="FILE", help="CA of the broker's certificate (default: the system's)")
     made.add_argument("--tls-certificate", metavar="FILE", help="certificate of this client")
     made.add_argument("--tls-key", metavar="FILE", help="its key")
     made.add_argument("--quiet", action="store_true", help="no counts while it runs")
@@ -135,12 +137,12 @@ def _routes(options: argparse.Namespace) -> list[Route]:
     """Return the routes that the options describe. Raises MqttUsageError."""
     topics = [parse_topic(text) for text in options.topic]
     if options.aligned and options.format == "line":
-        raise MqttUsageError("--aligned: devices of --format line always are; leave it out")
+        raise MqttUsageError("--aligned: devices of --format line are always aligned; omit it")
     if options.time_key is not None and options.format != "json":
         raise MqttUsageError(f"--time-key belongs to --format json, not {options.format}")
     if options.format == "iotdb-json":
         if options.path:
-            raise MqttUsageError("--format iotdb-json has the device in each payload; leave --path out")
+            raise MqttUsageError("--format iotdb-json has the device in each payload; omit --path")
         return [Route(topic, None) for topic in topics]
     if len(options.path) not in (1, len(topics)):
         raise MqttUsageError(

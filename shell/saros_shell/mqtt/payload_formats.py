@@ -126,7 +126,7 @@ class JsonParser:
         assert path is not None
         document = _document(payload)
         if isinstance(document, list) and self.time_key is None:
-            raise BadMessage("the payload is a list of objects, whose times are needed: give --time-key")
+            raise BadMessage("the payload is a list of objects, which need times; pass --time-key")
         device, parsed = join_nodes(path), Parsed()
         for item in document if isinstance(document, list) else [document]:
             self._add(item, device, parsed)
@@ -138,7 +138,7 @@ class JsonParser:
         time = None
         if self.time_key is not None:
             if self.time_key not in item:
-                raise BadMessage(f"the payload has no {self.time_key!r}, the time")
+                raise BadMessage(f"the payload has no member {self.time_key!r}, the time")
             time = self.scale.ticks(item[self.time_key])
         values = {name: value for name, value in item.items() if name != self.time_key}
         parsed.rows.append(Row(device, time, _values(values, parsed.problems)))
@@ -166,7 +166,7 @@ class IotdbJsonParser:
             raise BadMessage("measurements is not a list of names")
         names = [unquote_node(name) for name in names]
         if len(set(names)) < len(names):
-            raise BadMessage("measurements names one twice")
+            raise BadMessage("a name occurs twice in measurements")
         for time, values in self._times_and_values(item, several=several):
             if not isinstance(values, list) or len(values) != len(names):
                 raise BadMessage(f"values is not a list of {len(names)} values, one for each measurement")
@@ -211,7 +211,7 @@ def _values(found: Mapping[str, object], problems: list[str]) -> dict[str, Value
         elif isinstance(value, bool | int | float | str):
             values[quote_node(name)] = value
         elif value is not None:
-            problems.append(f"{name} is {'a list' if isinstance(value, list) else 'an object'}, which no type holds")
+            problems.append(f"{name} is {'a list' if isinstance(value, list) else 'an object'}, which has no data type")
     return values
 
 

@@ -88,7 +88,7 @@ def _check_names(text: str, fields: Sequence[tuple[str, ...]]) -> None:
     names = [name for of_one in fields for name in of_one]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise MqttUsageError(f"--topic {text}: two wildcards are called {twice}; numbers count all wildcards")
+        raise MqttUsageError(f"--topic {text}: two wildcards are named {twice}; numbers count all wildcards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class PathTemplate:
             else:
                 filled.append("".join(part if isinstance(part, str) else fields[part.name][0] for part in node))
         if "" in filled:
-            raise BadMessage("a level of the topic is empty, and a node of a path is not")
+            raise BadMessage("a level of the topic is empty, but a node of a path cannot be")
         return [quote_node(node) for node in filled]
 
 
@@ -144,7 +144,7 @@ def parse_template(text: str, topic: TopicFilter) -> PathTemplate:
         raise MqttUsageError(f"--path {text} does not begin with root, such as root.plant.{{1}}")
     last = topic.fields[-1][0] if topic.multi_level else None
     if any(len(node) > 1 and _Field(last or "") in node for node in template.nodes):
-        raise MqttUsageError(f"--path {text}: {{{last}}} stands for several levels, and must be a node of its own")
+        raise MqttUsageError(f"--path {text}: {{{last}}} is several levels, so it must be a node of its own")
     return template
 
 

@@ -53,7 +53,7 @@ class ScriptError(Exception):
 
 
 COMMANDS: dict[str, MetaCommand] = {}
-NOT_UTF8 = "it is no text in UTF-8 (at byte {})"
+NOT_UTF8 = "it is not UTF-8 text (at byte {})"
 _ALSO = {r"\help": r"\?"}
 
 
@@ -208,7 +208,7 @@ def _include(session: Session, name: str) -> bool:
     return session.run(text, name)
 
 
-@command(r"\watch [SECONDS] STATEMENT", "run a statement again and again until Ctrl-C")
+@command(r"\watch [SECONDS] STATEMENT", "repeat a statement until Ctrl-C")
 def _watch(session: Session, rest: str) -> bool:
     first, _, tail = rest.partition(" ")
     number = first.replace(".", "", 1).isdigit()
@@ -247,7 +247,7 @@ def _plot(session: Session, statement: str) -> bool:
         raise MetaError(r"\plot needs a query: \plot select temperature from root.plant.pump1")
     with session.runner.connection.execute(statement) as cursor:
         if cursor.description is None:
-            raise MetaError(r"\plot needs a query that gives rows")
+            raise MetaError(r"\plot needs a query that returns rows")
         table = cursor.fetch_arrow()
     size = shutil.get_terminal_size()
     try:
@@ -257,7 +257,7 @@ def _plot(session: Session, statement: str) -> bool:
     return True
 
 
-@command(r"\e [FILE]", "edit a file, or the statement before the cursor or else the last one, in $EDITOR")
+@command(r"\e [FILE]", "edit a file, the statement before the cursor, or the last statement, in $EDITOR")
 def _edit(session: Session, name: str) -> bool:
     if session.ask is None:
         raise MetaError(r"\e needs a terminal")
@@ -354,5 +354,5 @@ def _unquoted(name: str) -> str:
 
 def _switch(word: str, *, current: bool) -> bool:
     if word not in ("", "on", "off"):
-        raise MetaError(f"on or off, not {word!r}")
+        raise MetaError(f"expected on or off, not {word!r}")
     return not current if not word else word == "on"

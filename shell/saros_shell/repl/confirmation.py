@@ -20,7 +20,7 @@ def question_before(connection: saros.Connection, statement: str) -> str | None:
     try:
         series = sum(_series_count(connection, pattern) for pattern in patterns)
     except saros.Error:
-        return f"This deletes all that matches {', '.join(patterns)}. Continue? [y/N] "
+        return f"This deletes everything that matches {', '.join(patterns)}. Continue? [y/N] "
     return f"This deletes from {series} series. Continue? [y/N] " if series else None
 
 

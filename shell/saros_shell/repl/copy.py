@@ -27,11 +27,11 @@ def copy_command(connection: saros.Connection, text: str) -> str:
     """Run the command; return a message with the number of rows, the file, and missing data. Raises saros.Error."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
-        raise saros.InterfaceError(r"use \copy (SELECT ...) TO FILE, the file ending in .csv, .json or .parquet")
+        raise saros.InterfaceError(r"use \copy (SELECT ...) TO FILE, with the suffix .csv, .json or .parquet")
     target = Path(match["file"].strip("'\"")).expanduser()
     with connection.execute(match["statement"]) as cursor:
         if cursor.description is None:
-            raise saros.InterfaceError(r"\copy needs a query that gives rows")
+            raise saros.InterfaceError(r"\copy needs a query that returns rows")
         rows = write_result(cursor, target)
         missing = "".join(f"; data is missing: {text}" for text in cursor.missing)
     return f"{counted(rows, 'row')} -> {target}{missing}"
@@ -46,7 +46,7 @@ def write_result(cursor: saros.Cursor, target: Path, *, device: StatedDevice | N
     part = target.with_name(target.name + ".part")
     kind = target.suffix.lower().lstrip(".")
     if kind not in ("csv", "json", "parquet"):
-        raise saros.InterfaceError(f"cannot tell the format of {target.name}: end it in .csv, .json or .parquet")
+        raise saros.InterfaceError(f"cannot tell the format of {target.name}; use the suffix .csv, .json or .parquet")
     try:
         if kind == "parquet":
             rows = _write_parquet(cursor, part, device)

@@ -29,7 +29,7 @@ from saros_grammar.syntax.expression_tree import (
     PathExpression,
 )
 
-NO_SERIES = r"note: the SELECT finds no series; \d [PATTERN] lists those that there are"
+NO_SERIES = r"note: no series match the SELECT; \d [PATTERN] lists series"
 #: The most paths that are looked up.
 _PATHS_MAX = 8
 _EQUALITIES = (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL)
@@ -57,7 +57,7 @@ def hints_for(connection: saros.Connection, statement: str) -> list[str]:
             missing = [_hint(path) for path in paths if not _has_series(connection, path, asked.from_paths)]
             return [*dict.fromkeys(_null_notes(asked.where)), *missing]
         if isinstance(asked, Show) and asked.kind in _OF_PATTERNS and asked.path and not asked.path.has_wildcard:
-            return [f"note: {asked.path} is a pattern here, which means just that path: below it is {asked.path}.**"]
+            return [f"note: the pattern {asked.path} matches only that path; {asked.path}.** matches all below it"]
     return []
 
 
@@ -75,7 +75,7 @@ def _null_notes(where: Expression) -> Iterator[str]:
         null, other = (where.left, where.right) if _is_null(where.left) else (where.right, where.left)
         if _is_null(null):
             meant = IsNull(other, negated=where.operator is BinaryOperator.NOT_EQUAL)
-            yield f"note: {where} is never true, as nothing equals null or differs from it: {meant} asks for it"
+            yield f"note: {where} is never true, since a comparison with null is null; use {meant}"
     for child in children_of(where):
         yield from _null_notes(child)
 
@@ -91,5 +91,5 @@ def _has_series(connection: saros.Connection, path: PathExpression, sources: tup
 
 
 def _hint(path: PathExpression) -> str:
-    text = "" if path.absolute or len(path.nodes) > 1 else f"; a text has quotes: '{path}'"
-    return f"note: no series is called {path}, of which WHERE asks{text}"
+    text = "" if path.absolute or len(path.nodes) > 1 else f"; a text needs quotes: '{path}'"
+    return f"note: no series match {path} in WHERE{text}"

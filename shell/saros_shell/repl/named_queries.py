@@ -43,7 +43,7 @@ def stored_text(name: str) -> str:
     try:
         return _file_of(name).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
-        raise NamedQueryError(rf"there is no query named {name}; \n lists those that there are") from None
+        raise NamedQueryError(rf"there is no query named {name}; \n lists all queries") from None
 
 
 def save(name: str, text: str) -> None:
@@ -58,7 +58,7 @@ def delete(name: str) -> None:
     try:
         _file_of(name).unlink()
     except FileNotFoundError:
-        raise NamedQueryError(rf"there is no query named {name}; \n lists those that there are") from None
+        raise NamedQueryError(rf"there is no query named {name}; \n lists all queries") from None
 
 
 def _file_of(name: str) -> Path:

@@ -24,13 +24,13 @@ Printer = Callable[[Iterable[str]], None]
 Brief = Callable[[pa.Table], pa.Table]
 
 
-NOTHING_DELETED = "nothing is deleted: no series are meant (those of a device are root.plant.pump1.*)"
+NOTHING_DELETED = "nothing was deleted: no series match (the series of a device are root.plant.pump1.*)"
 #: Advice for an open session whose login has become invalid: the driver logs in again with its original password.
-LOG_IN_ANEW = r"The session has ended, as it does when its user's password is set: leave (\q), and log in anew."
+LOG_IN_AGAIN = r"The session has ended, perhaps because the user's password was changed: leave (\q) and log in again."
 _NOT_LET_IN = 801
 #: Codes of wrong statements and parameters and of missing objects, whose messages make the general advice redundant.
 _SAID = frozenset({700, 701, 2002, 2003})
-STALE = "note: the rows may be old, since no node that has newer ones answered in time; ask again, or read strongly"
+STALE = "note: the rows may be stale: no node with newer ones answered in time; repeat it, or use consistency=strong"
 MISSING = "note: data is missing: {}"
 
 
@@ -176,7 +176,7 @@ def done_line(statement: str, count: int) -> str:
 def error_lines(error: saros.Error) -> list[str]:
     """Return the lines of an error: code and name, the message with its caret, and advice if it adds anything."""
     lines = str(error).split("\n")
-    advice = LOG_IN_ANEW if error.code == _NOT_LET_IN else error.advice
+    advice = LOG_IN_AGAIN if error.code == _NOT_LET_IN else error.advice
     said = error.code in _SAID or advice.rstrip(".").lower() in lines[0].lower()
     hint = [] if said else [f"hint: {advice}"]
     return [f"error {error.code} ({error.status}): {lines[0]}", *lines[1:], *hint]

@@ -35,7 +35,7 @@ class ShellConfig:
     null_text: str = _option("null", "text for null in tables and blocks")
     paging: bool = _option(True, "show long or wide results a screen at a time")
     prompt: str = _option("{target}> ", "prompt; `{target}` is user and address, or the folder; `{user}` the user")
-    suggest_from_history: bool = _option(True, "suggest the rest of an earlier statement; the right arrow key takes it")
+    suggest_from_history: bool = _option(True, "suggest the rest of an earlier statement; the right arrow accepts it")
     timing: bool = _option(False, "print how long statements take")
     vi_mode: bool = _option(False, "edit with the keys of vi instead of those of Emacs")
     zone: str = _option("", "time zone of the session; empty: that of the server")

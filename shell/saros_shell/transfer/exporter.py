@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("saros export: give path patterns, or -e SQL\n")
         return 2
     if "://" not in options.database and not os.path.lexists(options.database):
-        sys.stderr.write(f"saros export: there is no database in {options.database}: say where with -d\n")
+        sys.stderr.write(f"saros export: there is no database in {options.database}; pass another one with -d\n")
         return 2
     try:
         with saros.connect(
@@ -75,9 +75,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("-e", "--execute", metavar="SQL", help="export this query's rows instead")
     made.add_argument("-o", "--output", required=True, metavar="PATH", help="folder, or a file that ends in its format")
-    made.add_argument("--format", choices=FORMATS, help="default: by the output's suffix, else parquet")
+    made.add_argument("--format", choices=FORMATS, help="default: by the output's suffix, otherwise parquet")
     made.add_argument(
-        "--types", action="store_true", help="CSV and JSON: name columns by path and type, as import restores them"
+        "--types", action="store_true", help="CSV and JSON: name columns by path and type, which import restores"
     )
     made.add_argument("--start", metavar="TIME", help="first time, inclusive")
     made.add_argument("--end", metavar="TIME", help="last time, exclusive")
@@ -92,21 +92,21 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
     suffix = target.suffix.lower().lstrip(".")
     if suffix.isalpha() and suffix not in FORMATS and not options.format and not target.is_dir():
         raise saros.InterfaceError(
-            f"cannot tell the format of {target.name}: end it in .csv, .json, .parquet or .tsfile, or say --format: "
-            "then it is a folder"
+            f"cannot tell the format of {target.name}; use the suffix .csv, .json, .parquet or .tsfile, or pass"
+            " --format for a folder"
         )
     kind = options.format or (suffix if suffix in FORMATS else "parquet")
     if options.execute:
         from saros_grammar.queries import is_non_query  # only needed for -e
 
         if is_non_query(options.execute):
-            raise saros.InterfaceError("-e needs a query that gives rows and writes none; this statement was not run")
+            raise saros.InterfaceError("-e needs a query that returns rows and writes none; this statement was not run")
         with connection.execute(options.execute) as cursor:
             return Report(1, write_result(cursor, target, typed=options.types))
     devices = find_devices(connection, options.patterns)
     if not devices:
         raise saros.InterfaceError(
-            f"no series match {', '.join(options.patterns)} (those of a device are root.plant.pump1.*)"
+            f"no series match {', '.join(options.patterns)} (the series of a device are root.plant.pump1.*)"
         )
     where = _where(options)
     progress = Progress(len(devices), quiet=options.quiet)
@@ -118,7 +118,7 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
         report = Report(1, write_tsfile(connection, devices, where, target, progress), "point")
     elif len(devices) > 1:
         raise saros.InterfaceError(
-            f"{target} is one file, and there are {len(devices)} devices: give a folder, or a .tsfile"
+            f"{target} is one file, but there are {len(devices)} devices; pass a folder, or a .tsfile"
         )
     else:
         report = Report(1, _write_device(connection, devices[0], where, target, typed=options.types))
@@ -137,7 +137,7 @@ def _where(options: argparse.Namespace) -> str:
             continue
         if not _TIME.match(text):
             raise saros.InterfaceError(
-                f"{option} {text!r} is no time: give one such as 2024-01-01T08:00:00, now() - 1d, or a whole number"
+                f"{option} {text!r} is not a time; pass one such as 2024-01-01T08:00:00, now() - 1d, or an integer"
             )
         parts.append(f"time {comparison} {text}")
     return " where " + " and ".join(parts) if parts else ""
@@ -176,7 +176,7 @@ def _write_device(
         return write_tsfile(connection, [device], where, target, Progress(1, quiet=True))
     if any(name == "Time" for name, *_ in device.series) and not (typed and target.suffix in (".csv", ".json")):
         raise saros.InterfaceError(
-            f"{device.path} has a series called Time, as the column of times is: export CSV or JSON with --types, or a "
+            f"{device.path} has a series named Time, like the column of times; export CSV or JSON with --types, or a "
             "TsFile"
         )
     stated = StatedDevice(device.path, device.aligned)

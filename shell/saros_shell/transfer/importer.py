@@ -115,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
     files = without_bad_rows([Path(f) for f in options.files])
     missing = [str(f) for f in files if not f.is_file()]
     if missing:
-        told = [f"{name} is a folder: name its files" for name in missing if os.path.isdir(name)]
+        told = [f"{name} is a folder; pass its files" for name in missing if os.path.isdir(name)]
         sys.stderr.write(f"saros import: {told[0] if told else 'no such file: ' + ', '.join(missing)}\n")
         return 2
     try:
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         kept = os.path.exists(options.state)
-        sys.stderr.write(f"\ninterrupted; --resume goes on from {options.state}\n" if kept else "\ninterrupted\n")
+        sys.stderr.write(f"\ninterrupted; --resume continues from {options.state}\n" if kept else "\ninterrupted\n")
         return 130
     numbers = ((report.files, "file"), (report.rows, "row"), (report.points, "point"), (report.bad_rows, "bad row"))
     sys.stdout.write(", ".join(counted(number, what) for number, what in numbers) + "\n")
@@ -140,11 +140,11 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(f"times: {first} to {last}\n")
         if report.bare_times and any(int(str(moment)[:4]) not in LIKELY_YEARS for moment in (first, last)):
             report.notes.append(
-                "the times are whole numbers, taken as of the database's unit since 1970: --time-format epoch:s says "
-                "that they are seconds (also epoch:ms, epoch:us, epoch:ns), '%Y%m%d%H%M%S' that they are dates"
+                "the times are integers, read in the database's unit since 1970; pass --time-format epoch:s for seconds"
+                " (also epoch:ms, epoch:us, epoch:ns), or '%Y%m%d%H%M%S' for dates"
             )
     if report.tsfiles:
-        sys.stdout.write(f"{counted(report.tsfiles, 'TsFile')} loaded, whose points are not counted here\n")
+        sys.stdout.write(f"{counted(report.tsfiles, 'TsFile')} loaded; points in TsFiles are not counted\n")
     if report.replaced.count:
         number = counted(report.replaced.count, "point")
         least = "" if report.replaced.is_exact else "at least "
@@ -158,8 +158,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"and {counted(len(report.notes) - NOTES_SHOWN_MAX, 'more note')}\n")
     if report.bad_times:
         sys.stderr.write(
-            "hint: --time-format says how times are written, such as '%d.%m.%Y %H:%M:%S'; --time-column in which "
-            "column, or, given twice, in which the date and the time of day\n"
+            "hint: pass the format of times with --time-format, such as '%d.%m.%Y %H:%M:%S', and their column with"
+            " --time-column, twice for date and time of day\n"
         )
     return 1 if report.bad_rows else 0
 
@@ -176,10 +176,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--device",
         metavar="PATH",
-        help="root.a.b, root.a.{file} or root.a.{device}; default: the file's own, or columns are named by path",
+        help="root.a.b, root.a.{file} or root.a.{device}; default: from the file or the paths of its columns",
     )
     made.add_argument("--device-column", metavar="NAME", help="column that names the device")
-    made.add_argument("--aligned", action="store_true", help="make new devices aligned")
+    made.add_argument("--aligned", action="store_true", help="create new devices as aligned")
     made.add_argument("--format", choices=FORMATS, help="default: by the file's content")
     made.add_argument(
         "--time-column",
@@ -214,10 +214,10 @@ def parser() -> argparse.ArgumentParser:
         "--memory",
         type=_memory,
         metavar="SIZE",
-        help="memory to read a Parquet file in, such as 4GiB (default: half of the machine's, at least 1GiB)",
+        help="memory limit to read a Parquet file, such as 4GiB (default: half of the machine's, at least 1GiB)",
     )
     made.add_argument("--resume", action="store_true", help="resume an interrupted import of the same files")
-    made.add_argument("--state", default=".saros-import.json", metavar="FILE", help="where progress is kept")
+    made.add_argument("--state", default=".saros-import.json", metavar="FILE", help="state file for --resume")
     made.add_argument("--quiet", action="store_true", help="no progress bar")
     return made
 
@@ -227,7 +227,7 @@ def source_options(options: argparse.Namespace) -> SourceOptions:
     try:
         codecs.lookup(options.encoding)
     except LookupError:
-        raise SourceError(f"there is no encoding {options.encoding!r}: utf-8, latin-1 and cp1252 are some") from None
+        raise SourceError(f"unknown encoding {options.encoding!r}; pass one such as utf-8, latin-1 or cp1252") from None
     return SourceOptions(
         time_columns=tuple(options.time_column),
         time_format=options.time_format,
@@ -306,7 +306,7 @@ class _Loader:
 
     def _load_tsfile(self, file: Path) -> None:
         if self.options.device is not None or self.options.device_column is not None:
-            raise SourceError(f"{file} is a TsFile, which names its devices: leave --device and --device-column out")
+            raise SourceError(f"{file} is a TsFile, which names its devices; omit --device and --device-column")
         self.writer.flush()
         path = str(file.resolve()).replace("'", "''")
         self.connection.execute(f"load '{path}'")
@@ -429,7 +429,7 @@ class State:
             part.write_text(json.dumps(self._rows), encoding="utf-8")
             part.replace(self._path)
         except OSError as error:
-            raise SourceError(f"cannot write {part}, where progress is kept: {error.strerror}; see --state") from error
+            raise SourceError(f"cannot write the state file {part}: {error.strerror}; pass another --state") from error
         self._saved_at = time.monotonic()
 
     def remove(self) -> None:
@@ -455,7 +455,7 @@ def _progress_in(path: Path) -> dict[str, int]:
         rows = json.loads(path.read_text(encoding="utf-8"))
         return {str(name): int(count) for name, count in rows.items()}
     except (ValueError, AttributeError, OSError) as error:
-        said = f"{path} does not say how far an import came: remove it, and import without --resume"
+        said = f"{path} is not the state of an import; delete it, and import without --resume"
         raise SourceError(said) from error
 
 

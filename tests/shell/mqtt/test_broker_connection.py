@@ -111,7 +111,7 @@ def test_a_message_of_an_earlier_connection_is_not_acknowledged_and_keeps_its_ti
     connection.acknowledge([first, other])
     wait_until(lambda: broker.received)
     assert [bytes.fromhex("40020008")] == broker.received
-    assert f"connected again to the broker at {HOST}:{broker.port}" == reports[-1]
+    assert f"reconnected to the broker at {HOST}:{broker.port}" == reports[-1]
 
 
 def test_a_number_that_is_used_again_is_another_message(start: Start) -> None:

@@ -43,8 +43,8 @@ def test_a_value_that_no_type_holds_is_left_out() -> None:
     parsed = JsonParser(None, MS)(b'{"a":1,"b":{},"c":[1],"":2}', ("root", "d"))
     assert [{"a": 1}] == [row.values for row in parsed.rows]
     assert [
-        "b is an object, which no type holds",
-        "c is a list, which no type holds",
+        "b is an object, which has no data type",
+        "c is a list, which has no data type",
         "a measurement has an empty name",
     ] == parsed.problems
 
@@ -52,7 +52,7 @@ def test_a_value_that_no_type_holds_is_left_out() -> None:
 def test_a_list_of_objects_needs_times() -> None:
     payload = b'[{"t":1,"a":1},{"t":2,"a":2}]'
     assert [1, 2] == [row.time for row in JsonParser("t", MS)(payload, ("root", "d")).rows]
-    with pytest.raises(BadMessage, match="give --time-key"):
+    with pytest.raises(BadMessage, match="pass --time-key"):
         JsonParser(None, MS)(payload, ("root", "d"))
 
 
@@ -61,7 +61,7 @@ def test_a_list_of_objects_needs_times() -> None:
     [
         (b"", "not JSON"),
         (b"5", "not a JSON object"),
-        (b"{}", "no 't', the time"),
+        (b"{}", "no member 't', the time"),
         (b'{"t":1}', "no values"),
         (b'{"t":1,"a":null}', "no values"),
         (b'{"t":true,"a":1}', "not a time"),
@@ -109,7 +109,7 @@ def test_payloads_of_iotdb() -> None:
         ({"device": 1}, "device is not a path"),
         ({"device": "sg.d1"}, "not a legal path"),
         ({"measurements": "s1"}, "measurements is not a list"),
-        ({"measurements": ["s1", "`s1`"]}, "one twice"),
+        ({"measurements": ["s1", "`s1`"]}, "occurs twice in measurements"),
         ({"values": [1, 2]}, "not a list of 1 values"),
         ({"timestamps": [1, 2]}, "same length"),
         ({"timestamp": []}, "not a time"),
