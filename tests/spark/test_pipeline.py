@@ -51,11 +51,11 @@ def test_the_example_is_a_pipeline() -> None:
             "database: d\nsteps:\n  - import:\n      files:\n        - a\n        - {b: c}",
             "line 6: steps[0].import.files[1] is a text, not {'b': 'c'}",
         ),
-        ("database: {a: b", "no YAML"),
-        ("# nothing yet", "the file is empty: it names a database, and steps"),
+        ("database: {a: b", "not valid YAML"),
+        ("# nothing yet", "the file is empty; it needs a database and steps"),
         (
             "database: d\nsteps: [{rollup: {devices: a, interval: 1minute, into: b}}]",
-            "steps[0].rollup.interval is a duration such as 1m, 1h or 1d, not '1minute'",
+            "steps[0].rollup.interval must be a duration such as 1m, 1h or 1d, not '1minute'",
         ),
     ],
 )

@@ -77,11 +77,11 @@ def test_rows_keep_their_order_within_a_device() -> None:
 @pytest.mark.parametrize(
     ("columns", "layout", "said"),
     [
-        ({"device": ["root.a"], "x": [1]}, "by_device", "needs the columns time, device: time is not there"),
+        ({"device": ["root.a"], "x": [1]}, "by_device", "needs the columns time, device; time is missing"),
         ({"time": [1], "x": [1]}, "by_device", "the option device is not given"),
-        ({"time": ["1"], "device": ["root.a"], "x": [1]}, "by_device", "column time is a timestamp, or a bigint"),
+        ({"time": ["1"], "device": ["root.a"], "x": [1]}, "by_device", "column time must be a timestamp, or a bigint"),
         ({"time": [1], "device": ["root.a"]}, "by_device", "no column of values"),
-        ({"time": [1], "device": ["root.a"], "value": [1]}, "narrow", "measurement is not there"),
+        ({"time": [1], "device": ["root.a"], "value": [1]}, "narrow", "measurement is missing"),
     ],
 )
 def test_a_frame_of_another_shape_is_refused(columns: dict[str, Any], layout: Any, said: str) -> None:
@@ -249,7 +249,7 @@ def test_overwrite_replaces_what_the_options_describe(options: WriteOptions) -> 
     assert [(1, 1.0), (3, 30.0), (4, 4.0)] == answers(options, f"select x from {name}.d")
     for bad, said in [
         (batch(time=[3, 4], device=[f"{name}.d"] * 2, x=[1.0, 2.0]), "at 4 is outside"),
-        (batch(time=[3], device=["root.other.d"], x=[1.0]), "none of what is replaced"),
+        (batch(time=[3], device=["root.other.d"], x=[1.0]), "not in the replaced data"),
     ]:
         with pytest.raises(SourceError, match=said):
             write(scope, bad, overwrite=True, job=f"bad-{len(said)}")

@@ -135,7 +135,7 @@ def address_of(url: str) -> str:
     found = serving(url)
     if found is None:
         raise SourceError(
-            f"nobody serves the folder {url}, and Spark's processes cannot share it: run `saros start --data {url}`,"
-            f' or put the job into `with saros_spark.serving("{url}") as url:`'
+            f"no server runs for the folder {url}, which Spark's processes cannot share; run `saros start --data"
+            f' {url}`, or put the job into `with saros_spark.serving("{url}") as url:`'
         )
     return f"saros://{found.address}"

@@ -247,7 +247,7 @@ def file_options(options: Mapping[str, str]) -> FileOptions:
         points_per_partition=given.number("pointsPerPartition", int, 1) or _POINTS_PER_PARTITION,
     )
     if not made.paths:
-        raise SourceError("say which folder: load('/data/files')")
+        raise SourceError("no folder is given; use load('/data/files')")
     if made.layout == "by_time":
         raise SourceError("format tsfile has the layouts by_device and narrow")
     return made
@@ -258,7 +258,7 @@ def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
     given = _RawOptions(options, FILES_WRITE)
     path = given.text("path")
     if path is None:
-        raise SourceError("say which folder: save('/data/files')")
+        raise SourceError("no folder is given; use save('/data/files')")
     rows = WriteOptions(
         Connecting(""),
         layout=given.choice("layout", Layout, "by_device"),
@@ -304,11 +304,11 @@ def _check_scan(made: ScanOptions, given: _RawOptions) -> None:
         _check_sql(made.sql)
         return
     if not made.devices:
-        raise SourceError("say what to read: load('root.plant.**'), or the option devices or sql")
+        raise SourceError("nothing to read is given; use load('root.plant.**'), or the option devices or sql")
     if made.interval is not None and made.aggregate is None:
-        raise SourceError("option interval is the width of an aggregate's windows: give aggregate, too")
+        raise SourceError("option interval is the width of an aggregate's windows; pass aggregate, too")
     if made.aggregate is not None and (made.columns or made.layout != "by_device"):
-        raise SourceError("option aggregate names its columns itself, by device: leave out columns and layout")
+        raise SourceError("option aggregate names its columns itself, by device; omit columns and layout")
     if made.value_type is not None and made.layout != "narrow":
         raise SourceError("option valueType is for the layout narrow")
 
@@ -318,7 +318,7 @@ def _check_sql(text: str) -> None:
     from saros_grammar.queries import is_non_query  # for this option only
 
     if is_non_query(text):
-        raise SourceError(f"option sql takes a query that gives rows and writes none; this was not run: {text}")
+        raise SourceError(f"option sql takes a query that returns rows and writes none; this was not run: {text}")
 
 
 def _connecting(given: _RawOptions) -> Connecting:
@@ -354,7 +354,7 @@ def first_line(file: str) -> str:
 def _devices(given: _RawOptions) -> tuple[str, ...]:
     found = [name for name in ("devices", "path", "paths") if given.text(name) is not None]
     if len(found) > 1:
-        raise SourceError(f"{' and '.join(found)} both say which devices: give one of them")
+        raise SourceError(f"{' and '.join(found)} both name the devices; pass one of them")
     if found == ["paths"]:
         return tuple(json.loads(given.text("paths") or "[]"))
     return given.text_list(found[0]) if found else ()

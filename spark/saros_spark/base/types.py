@@ -56,8 +56,8 @@ def common_type(types: Mapping[str, DataType]) -> DataType:
         both = wider(common, type_)
         if both is None:
             raise SourceError(
-                f"{first} is {common.name} and {name} is {type_.name}, and no column holds both: choose measurements"
-                " with the option columns, or give valueType, such as string, that all are cast to"
+                f"{first} is {common.name} and {name} is {type_.name}, which no column can hold together; choose"
+                " measurements with the option columns, or cast all to a type such as string with valueType"
             )
         first, common = name, both
     return common
@@ -133,7 +133,7 @@ def from_spark(schema: StructType, *, void: bool = False) -> pa.Schema:
         found = simple.get(type(field.dataType))
         if found is None:
             raise SourceError(
-                f"column {field.name} is {field.dataType.simpleString()}, which Saros does not store: cast it"
+                f"column {field.name} is {field.dataType.simpleString()}, which Saros does not store; cast it"
             )
         fields.append(pa.field(field.name, found))
     return pa.schema(fields)

@@ -159,10 +159,10 @@ def parse(text: str, folder: Path) -> Pipeline:
     try:
         node = loader.get_single_node()
         if node is None:
-            raise SourceError("the file is empty: it names a database, and steps")
+            raise SourceError("the file is empty; it needs a database and steps")
         return _pipeline(loader.construct_document(node), folder)
     except yaml.YAMLError as error:
-        raise SourceError(f"no YAML: {error}") from error
+        raise SourceError(f"not valid YAML: {error}") from error
     except _Invalid as error:
         raise SourceError(f"line {_line(node, error.key)}: {error}") from error
     finally:
@@ -231,11 +231,11 @@ def _pipeline(document: object, folder: Path) -> Pipeline:
 def _step(value: object, where: _Key) -> Step:
     step = _mapping(value, where, set(_STEPS))
     if len(step) != 1:
-        raise _Invalid(where, f"is one of {', '.join(_STEPS)}, with its settings")
+        raise _Invalid(where, f"must be one of {', '.join(_STEPS)}, with its settings")
     ((name, settings),) = step.items()
     made: Step = _made(_STEPS[name], settings, (*where, name))
     if isinstance(made, Rollup) and not _DURATION.fullmatch(made.interval):
-        raise _Invalid((*where, name, "interval"), f"is a duration such as 1m, 1h or 1d, not {made.interval!r}")
+        raise _Invalid((*where, name, "interval"), f"must be a duration such as 1m, 1h or 1d, not {made.interval!r}")
     return made
 
 

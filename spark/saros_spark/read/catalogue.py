@@ -44,8 +44,8 @@ class Catalogue:
                 both = wider(before, type_)
                 if both is None:
                     raise SourceError(
-                        f"{where}.{name} is {before.name} and {device}.{name} is {type_.name}, and no type holds both:"
-                        " read fewer devices, or other columns"
+                        f"{where}.{name} is {before.name} and {device}.{name} is {type_.name}, which have no common"
+                        " type; read fewer devices, or other columns"
                     )
                 found[name] = both, where
         return {name: found[name][0] for name in sorted(found, key=unquote_node)}

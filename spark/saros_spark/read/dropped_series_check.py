@@ -67,6 +67,6 @@ def refuse(dropped: Sequence[str]) -> None:
     if dropped:
         more = f" and {len(dropped) - _NAMED_MAX} more" if len(dropped) > _NAMED_MAX else ""
         raise SourceError(
-            f"series {', '.join(dropped[:_NAMED_MAX])}{more} were dropped since the job was planned: make the DataFrame"
-            " anew"
+            f"series {', '.join(dropped[:_NAMED_MAX])}{more} were dropped since the job was planned; create the"
+            " DataFrame again"
         )

@@ -120,7 +120,7 @@ class Relation:
             shown = unquote_node(name)
             if shown.lower() in (_TIME, _DEVICE):
                 raise SourceError(
-                    f"a measurement is called {shown}, as a column of every row is: choose others with the option"
+                    f"a measurement is named {shown}, like a column of every row; choose others with the option"
                     " columns, or read layout narrow or by_time"
                 )
             fields.append(field_of(shown, type_, instant))
@@ -201,7 +201,8 @@ class Relation:
                 known = fields.setdefault(field.name, field)
                 if known.type != field.type:
                     raise SourceError(
-                        f"{field.name} is {known.type} of some devices, {field.type} of {devices[0]}: read them apart"
+                        f"{field.name} is {known.type} for some devices and {field.type} for {devices[0]}; read them"
+                        " separately"
                     )
         if not fields.keys() - {_TIME, _DEVICE}:
             raise SourceError(f"none of the devices has a series of {self.options.aggregate}")
@@ -249,7 +250,7 @@ class Relation:
             return None
         if start is None:
             if width is None:
-                raise SourceError("windows of the calendar need the option startTime: where the first one begins")
+                raise SourceError("calendar windows need the option startTime, the beginning of the first window")
             start = bounds[0] // width * width
         if end is None:
             end = bounds[1] + 1
@@ -317,14 +318,14 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
             raise
         if options.snapshot == "strict":
             raise SourceError(
-                f"{error}: make the DataFrame anew; a longer snapshotLease keeps its moment, and with snapshot=auto the"
-                " tasks take a new one"
+                f"{error}; create the DataFrame again. A longer snapshotLease keeps its snapshot, and with"
+                " snapshot=auto the tasks take a new one"
             ) from error
         anew = _recreate_read_point(task.point, options, stage, lost=error.code == _UNREACHABLE)
     if len(_moved) >= _MOVED_MAX:
         _moved.clear()
     _moved[task.point, stage] = anew
-    logger.warning("the moment of this DataFrame is gone: the tasks of stage %s read at a new one", stage)
+    logger.warning("the snapshot of this DataFrame is gone; the tasks of stage %s read a new one", stage)
     return connection_of(options.connecting).execute(task.sql, at=anew)
 
 

@@ -105,7 +105,7 @@ class Folder:
         """The columns as Spark sees them. Raises SourceError."""
         named = {f"{file}: {d}": f.types for file, devices in self._contents.items() for d, f in devices.items()}
         if not named:
-            raise SourceError("no file has a series of the devices and columns that are asked for")
+            raise SourceError("no file has a series of the requested devices and columns")
         types = Catalogue(self._unit, named).measurements()
         instant = instant_type(self.options.time_type, self._unit)
         fields = [pa.field("time", instant), pa.field("device", pa.string())]
@@ -122,7 +122,7 @@ class Folder:
             fields.append(pa.field(key, type_))
         repeated = {name for name in known if known.count(name) > 1} & {"time", "device"}
         if repeated:
-            raise SourceError(f"a measurement is called {repeated.pop()}: choose others with the option columns")
+            raise SourceError(f"a measurement is named {repeated.pop()}; choose others with the option columns")
         return pa.schema(fields)
 
     def _keys(self) -> dict[str, pa.DataType]:

@@ -62,12 +62,12 @@ def shape_of(schema: pa.Schema, options: WriteOptions) -> Shape:
     missing = [name for name in needed if name not in places]
     if missing:
         raise SourceError(
-            f"layout {options.layout} needs the columns {', '.join(needed)}: {', '.join(missing)} is not there"
+            f"layout {options.layout} needs the columns {', '.join(needed)}; {', '.join(missing)} is missing"
             + (", and the option device is not given" if "device" in missing else "")
         )
     time = schema.field(places["time"])
     if not (pa.types.is_timestamp(time.type) or time.type == pa.int64()):
-        raise SourceError("column time is a timestamp, or a bigint in the database's unit: cast it")
+        raise SourceError("column time must be a timestamp, or a bigint in the database's unit; cast it")
     values = tuple(
         (number, canonical(name) if options.layout == "by_device" else name)
         for number, name in enumerate(schema.names)
@@ -76,7 +76,7 @@ def shape_of(schema: pa.Schema, options: WriteOptions) -> Shape:
     if options.layout == "narrow":
         values = ((places["value"], "value"),)
     if not values:
-        raise SourceError("there is no column of values beside " + ", ".join(needed))
+        raise SourceError("there is no column of values in addition to " + ", ".join(needed))
     return Shape(
         options.layout,
         places["time"],

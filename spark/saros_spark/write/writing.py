@@ -228,7 +228,7 @@ class _Bounds:
         wanted = self._replacement
         if rows.device not in self._known:
             if not any(pattern.matches(split_path(rows.device)) for pattern in self._patterns):
-                raise SourceError(f"a row of {rows.device} is none of what is replaced: {', '.join(wanted.patterns)}")
+                raise SourceError(f"a row of {rows.device} is not in the replaced data: {', '.join(wanted.patterns)}")
             self._known.add(rows.device)
         times = rows.times
         if pa.types.is_timestamp(times.type):
@@ -241,8 +241,8 @@ class _Bounds:
             if outside:
                 row = pc.index(times, bound).as_py()
                 raise SourceError(
-                    f"the row of {rows.device} at {rows.times[row]} is outside of startTime and endTime,"
-                    " which say what is replaced"
+                    f"the row of {rows.device} at {rows.times[row]} is outside the replaced range, from startTime to"
+                    " endTime"
                 )
 
 
@@ -290,7 +290,7 @@ class _Part:
                         connection.execute(text)
             except saros.OperationalError as error:
                 if attempt == _COMMIT_ATTEMPTS:
-                    raise SourceError(f"{error}; {self._progress(done)}: write the same again to have all") from error
+                    raise SourceError(f"{error}; {self._progress(done)}; repeat the write to load the rest") from error
                 clock.sleep(_COMMIT_PAUSE_S)
             except saros.Error as error:
                 raise SourceError(f"{error}; {self._progress(done)}") from error
