@@ -343,7 +343,7 @@ class QueryEngine:
                 raise NotSupportedError(what)
             case _ if isinstance(statement, ast.UserStatement):
                 if self._users is None:
-                    raise NotSupportedError("users of a database that keeps none")
+                    raise NotSupportedError("users in a folder that is opened without a server")
                 asked = UserRequest(session.access, question.request, self._queries.moment(session))
                 return _optional_result(self._users.run(statement, asked))
             case _ if isinstance(statement, ast.ClusterStatement):
@@ -511,7 +511,9 @@ class QueryEngine:
         access = UNRESTRICTED
         if query.user:
             if self._users is None:
-                raise SemanticError(f"this database keeps no users, and {query.name} is to run as {query.user}")
+                raise SemanticError(
+                    f"continuous query {query.name} runs as user {query.user}, and only a server has users: start one"
+                )
             access = access_of(self._users.users(), query.user)
         session = SessionContext(query.zone, access=access)
         select = query.select(moment)
@@ -521,16 +523,16 @@ class QueryEngine:
 
     def _nodes(self) -> ClusterAdmin:
         if self._cluster is None:
-            raise NotSupportedError("nodes of a database that is no cluster's")
+            raise NotSupportedError("statements about nodes outside a cluster")
         return self._cluster.admin
 
     def _explain(self, statement: ast.Explain, session: SessionContext, question: _Question) -> Result:
         if isinstance(statement.statement, ast.Rebalance) and not statement.analyze:
             return _optional_result(show_plan(statement.statement, self._nodes()))
         if not isinstance(statement.statement, ast.Select):
-            raise NotSupportedError("EXPLAIN of a statement that is neither a SELECT nor REBALANCE CLUSTER")
+            raise NotSupportedError("EXPLAIN of statements other than SELECT and REBALANCE CLUSTER")
         if statement.analyze and statement.statement.into is not None:
-            raise NotSupportedError("EXPLAIN ANALYZE of a SELECT INTO, which would have to write: leave INTO out")
+            raise NotSupportedError("EXPLAIN ANALYZE of SELECT INTO, which would write: leave INTO out")
         point = self._queries.read_point(session, question.limits)
         select = self._with_range(statement.statement, session, question.text, question.timeout_ms, point)
         plan = self._queries.consistent_plan(

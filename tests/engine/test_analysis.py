@@ -72,7 +72,7 @@ def test_a_condition_keeps_paths_that_mean_no_series_and_finds_the_others() -> N
 
 def test_too_many_combinations_are_refused() -> None:
     wide = " + ".join(["**"] * 6)
-    with pytest.raises(SemanticError, match="stands for 262144 combinations"):
+    with pytest.raises(SemanticError, match="matches 262144 combinations"):
         expanded(wide, "root.a")
 
 

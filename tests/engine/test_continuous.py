@@ -170,7 +170,7 @@ def test_dropped_and_made_anew_it_begins_anew(world: World) -> None:
     [
         ("create cq c begin select count(x) from root.a.d group by(10s) end", 701, "INTO"),
         ("create cq c begin select count(x) into root.a.n(c) from root.a.d end", 701, "EVERY"),
-        ("create cq c begin select x into root.a.n(c) from root.a.d group by session(10s) end", 701, "windows of time"),
+        ("create cq c begin select x into root.a.n(c) from root.a.d group by session(10s) end", 701, "time windows"),
         (
             "create cq c begin select count(x) into root.a.n(c) from root.a.d group by([0, 10), 1s) end",
             701,
@@ -182,7 +182,7 @@ def test_dropped_and_made_anew_it_begins_anew(world: World) -> None:
             "time filters",
         ),
         ("create cq c begin select count(x) into root.a.n(c) from root.a.d group by(10ms) end", 701, "1000 ms"),
-        ("create cq c begin select count(x) into root.a.n(c) from root.a.d group by(1mo) end", 701, "fixed lengths"),
+        ("create cq c begin select count(x) into root.a.n(c) from root.a.d group by(1mo) end", 701, "fixed length"),
         (
             "create cq c resample range 5s, 5s begin select count(x) into root.a.n(c) from root.a.d group by(2s) end",
             701,

@@ -72,7 +72,7 @@ def test_what_is_in_memory_takes_no_disk(engine: Engine) -> None:
         ("root.b.d.**", r"a part of root\.b"),
         ("root.b.*", r"a part of root\.b"),
         ("root.**.d", r"a part of root\.a\.one"),
-        ("root.** where x > 1", "no column x: there are database, datanodeid"),
+        ("root.** where x > 1", "no column x: its columns are database, datanodeid"),
         ("root.** order by x", "no column x"),
     ],
 )

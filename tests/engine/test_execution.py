@@ -466,7 +466,7 @@ def test_a_small_query_gives_the_same_on_the_asking_thread_and_on_a_worker(tmp_p
     by_worker = [_outcome(engine, text) for text in texts]
     assert by_worker == _on_a_thread(lambda: [_outcome(engine, text) for text in texts])
     assert [[77, 0, 77 / 3]] == by_worker[0][1]  # type: ignore[index]
-    assert "division of whole numbers by zero at time 0" == by_worker[-1][1]  # type: ignore[index]
+    assert "integer division by zero at time 0" == by_worker[-1][1]  # type: ignore[index]
     assert 0 == engine.engine.open_queries
     engine.close()
 

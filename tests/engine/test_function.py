@@ -42,7 +42,7 @@ def test_an_entry_is_callable_from_sql_without_more(monkeypatch: pytest.MonkeyPa
         assert [3.5, None] == [value for _, value in values]
         shown = connection.execute("show functions").fetchall()
         assert ("PLUS", "built-in scalar function") in [row[:2] for row in shown]
-        with pytest.raises(saros.ProgrammingError, match=r"plus takes \(.*\) and was given \(DOUBLE, TEXT\)"):
+        with pytest.raises(saros.ProgrammingError, match=r"plus takes \(.*\), not \(DOUBLE, TEXT\)"):
             connection.execute("select plus(x, note) from root.a.d")
 
 

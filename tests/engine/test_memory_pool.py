@@ -173,7 +173,7 @@ def test_one_that_cannot_be_ended_does_not_keep_the_others_from_it(caplog: pytes
     small, _ = account(pool)
     blocked = small.reserve(6 * MIB)
     wait_equal(1, lambda: len(told))
-    assert ["a query did not end as it should, for others that wait for memory"] == caplog.messages
+    assert ["failed to end a query whose memory others wait for"] == caplog.messages
     next_one.release(20 * MIB)
     assert blocked is not None
     blocked.result(PATIENCE_S)

@@ -187,7 +187,7 @@ def test_what_is_no_number_of_rows_is_an_error_even_where_there_are_none(text: s
         assert outcome(parsed, given, None, MOMENT) == outcome(parsed, given, cache, MOMENT)
     for wrong in (-1, 2.5, "a", None, True):
         given = binder.literals(parsed.statement, [wrong])
-        expected = f"{clause.upper()} should be a whole number that is not negative, not {given[0]}"
+        expected = f"{clause.upper()} should be an integer of at least 0, not {given[0]}"
         for kept in (None, cache):
             assert expected in outcome(parsed, given, kept, MOMENT)
 
@@ -198,7 +198,7 @@ def test_what_is_no_number_of_columns_is_an_error_even_where_there_are_none(text
     parsed = StatementCache().get(f"{text} {clause} ?")
     for wrong in (-1, 2.5, "a"):
         given = ParameterBinder(1_000).literals(parsed.statement, [wrong])
-        expected = f"{clause.upper()} should be a whole number that is not negative, not {given[0]}"
+        expected = f"{clause.upper()} should be an integer of at least 0, not {given[0]}"
         assert expected in outcome(parsed, given, None, MOMENT)
 
 

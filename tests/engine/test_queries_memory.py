@@ -190,7 +190,7 @@ def test_rows_that_wait_for_slow_clients_are_counted_and_given_up_for_others(eng
         while not engine.engine._queries.memory.short:
             small.append(taken(engine, 3 * MIB))
         wait_equal(number + 1, lambda: engine.engine.counters().memory.ended)
-        with pytest.raises(MemoryPoolExhausted, match="held most"):
+        with pytest.raises(MemoryPoolExhausted, match="it used the most"):
             read(execution)
     for account in small:
         account.dequeue(account.held)

@@ -118,9 +118,9 @@ def test_durations_as_ticks(nanoseconds: int, unit: TimeUnit, expected: int) -> 
 
 def test_durations_without_fixed_length_or_finer_than_a_tick_are_refused() -> None:
     for duration in (Duration(1, 0), Duration(0, 0, 1)):
-        with pytest.raises(SemanticError, match="follow the calendar"):
+        with pytest.raises(SemanticError, match="depend on the calendar"):
             duration_ticks(duration, MS)
-    with pytest.raises(SemanticError, match="finer than this instance's unit, ms"):
+    with pytest.raises(SemanticError, match="finer than the database's time unit, ms"):
         duration_ticks(Duration(0, 1_500_000), MS)
 
 

@@ -146,7 +146,7 @@ def test_a_server_reads_only_below_its_load_folders(plant: Path, tmp_path: Path)
         session.close()
     session = served(tmp_path / "data2", "")
     try:
-        with pytest.raises(UserMistake, match="none of the folders"):
+        with pytest.raises(UserMistake, match="outside the folders"):
             session.execute(f"load '{allowed}/f.tsfile'", (), None)
     finally:
         session.close()
@@ -234,7 +234,7 @@ def test_partitions_and_files_show(tmp_path: Path) -> None:
     ("view", "problem"),
     [
         ("root.p.d.x", "root.p.d.x is a view"),
-        ("root.p.d", "root.p.d is a view: no series can be there or below it"),
+        ("root.p.d", "root.p.d is a view: it cannot be written, and no series can be created there or below it"),
     ],
 )
 def test_a_file_whose_series_would_be_where_a_view_is_is_refused(tmp_path: Path, view: str, problem: str) -> None:

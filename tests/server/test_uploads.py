@@ -145,7 +145,7 @@ def test_a_lost_answer_does_not_lose_a_file(server: Server, tmp_path: Path, monk
 
 def test_a_client_loads_what_was_uploaded_and_nothing_else_of_the_data_folder(server: Server, tmp_path: Path) -> None:
     with saros.connect(f"saros://{server.address}") as connection:
-        with pytest.raises(saros.ProgrammingError, match="none of the folders"):
+        with pytest.raises(saros.ProgrammingError, match="outside the folders"):
             connection.execute(f"load '{tmp_path / 'data' / 'server.json'}'")
-        with pytest.raises(saros.ProgrammingError, match="none of the folders"):
+        with pytest.raises(saros.ProgrammingError, match="outside the folders"):
             connection.execute(f"load '{tmp_path / 'data' / 'uploads' / '..' / 'server.json'}'")

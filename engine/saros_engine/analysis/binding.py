@@ -163,7 +163,7 @@ def _literal(literal: Literal, columns: Columns) -> Constant:
             assert isinstance(ticks, int)
             return Constant(ticks, DataType.TIMESTAMP)
         case _:
-            raise SemanticError(f"{literal} cannot stand here")
+            raise SemanticError(f"the duration {literal} is not allowed here: add it to a time, as in now() - 1h")
 
 
 def _as_double(value: int) -> float:
@@ -193,7 +193,7 @@ def may_be_given(literal: Literal) -> bool:
 
 def _parameter(parameter: Parameter, _: Columns) -> PlanParameter:
     if parameter.kind is None:
-        raise SemanticError("a value for ? is missing")
+        raise SemanticError("a parameter has no value: pass one value for each ?")
     return PlanParameter(parameter.index, _GIVEN_TYPES[parameter.kind])
 
 
@@ -344,7 +344,9 @@ def _is_null_test(expression: IsNull, columns: Columns) -> Bound:
 
 def _cast(expression: Cast, columns: Columns) -> Bound:
     if expression.type_name not in DataType.__members__:
-        raise SemanticError(f"CAST to {expression.type_name}: there is no such type")
+        raise SemanticError(
+            f"CAST: {expression.type_name} is not a data type: use one of {', '.join(DataType.__members__)}"
+        )
     moment = columns.moment
     return Conversion(bind(expression.operand, columns), DataType[expression.type_name], moment.zone, moment.unit)
 
@@ -359,7 +361,7 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
         constant = _as_like(literal, bind(literal, columns), operand.type, columns.moment)
         constant = _beside_whole(literal, constant, operand.type)
         if not isinstance(constant, Constant):
-            raise SemanticError(f"{item} in IN (...) is not a constant")
+            raise SemanticError(f"{item} in IN (...) is not a constant: IN takes constants only")
         if constant.value is not None and not _comparable(constant.type, operand.type):
             raise _wrong_type(expression.operand, operand.type, _class_of(constant.type))
         items.append(constant.value)
@@ -388,7 +390,7 @@ def _like(expression: Like, columns: Columns) -> Bound:
         raise _wrong_type(expression.operand, operand.type, "TEXT, STRING")
     pattern = bind(expression.pattern, columns)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
-        raise SemanticError(f"the pattern of {expression} is not a text")
+        raise SemanticError(f"the pattern of {expression} must be a quoted text")
     text, regexp = (pattern.value, True) if expression.regexp else like_pattern(pattern.value, expression.escape)
     return PatternMatch(operand, text, regexp, expression.negated)
 
@@ -445,7 +447,9 @@ def _common_type(types: Sequence[DataType]) -> DataType:
     if all(t in _NUMBERS for t in types):
         return DataType.DOUBLE
     if len(set(types)) > 1:
-        raise SemanticError("CASE expression: " + " and ".join(sorted({t.name for t in types})) + " do not mix")
+        raise SemanticError(
+            "CASE expression: " + " and ".join(sorted({t.name for t in types})) + " cannot be mixed: CAST them"
+        )
     return types[0]
 
 
@@ -487,7 +491,7 @@ def unknown_function(call: Call) -> SemanticError:
     names = [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS]
     near = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.75)), None)
     meant = f"; did you mean {near}?" if near else "."
-    return SemanticError(f"Unknown function: {call.name}{meant} Look with SHOW FUNCTIONS")
+    return SemanticError(f"Unknown function: {call.name}{meant} SHOW FUNCTIONS lists all functions")
 
 
 def _call(expression: Call, columns: Columns) -> Bound:
@@ -496,9 +500,11 @@ def _call(expression: Call, columns: Columns) -> Bound:
         return _CONSTANT_CALLS[name](columns.moment)
     function = function_named(expression)
     if function is None and name in POINT_FUNCTIONS:
-        raise SemanticError(f"{expression} makes points of its own: it may stand in SELECT only, outside of aggregates")
+        raise SemanticError(f"{expression} generates points: it is only allowed in SELECT, outside aggregates")
     if function is None and aggregate_named(expression) is not None:
-        raise SemanticError(f"{expression} is an aggregate, and cannot stand here: see HAVING")
+        raise SemanticError(
+            f"{expression} is an aggregate, which is not allowed here: filter by aggregates with HAVING"
+        )
     if function is None:
         raise unknown_function(expression)
     arguments = tuple(bind(argument, columns) for argument in expression.arguments)

@@ -174,7 +174,7 @@ def _combinations(expression: Expression, found: Sequence[Sequence[PathExpressio
     count = math.prod(map(len, found))
     if count > _COMBINATIONS_MAX:
         raise SemanticError(
-            f"{expression} stands for {count} combinations of series, more than {_COMBINATIONS_MAX}: name fewer"
+            f"{expression} matches {count} combinations of series, more than {_COMBINATIONS_MAX}: select fewer"
         )
     return [with_paths(expression, choice) for choice in itertools.product(*found)]
 

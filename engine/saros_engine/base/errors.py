@@ -84,6 +84,6 @@ class QueryNotFound(EngineError):
 
     def __init__(self, query: str, silent: Sequence[str] = ()) -> None:
         """`silent`: for each node that did not report its queries, the reason."""
-        message = f"no query {query} is running: look with SHOW QUERIES"
+        message = f"no query {query} is running: see SHOW QUERIES"
         super().__init__("; ".join([message, *silent]))
         self.query = query

@@ -124,7 +124,7 @@ def ran(name: str, moment: int, problem: str | None) -> SchemaChange:
 def creation(query: ContinuousQuery, schema: SchemaReader) -> list[SchemaChange]:
     """Return the changes of CREATE CONTINUOUS QUERY. Raises UserMistake 1402 if the name is taken."""
     if schema.catalogue.get(_QUERY, query.name) is not None:
-        raise UserMistake(f"CQ {query.name} already exists: DROP it before", code=_EXISTS)
+        raise UserMistake(f"CQ {query.name} already exists: drop it first", code=_EXISTS)
     return [
         SetEntry(_DONE, query.name, None),
         SetEntry(_QUERY, query.name, json.dumps(asdict(query), ensure_ascii=False)),
@@ -134,7 +134,7 @@ def creation(query: ContinuousQuery, schema: SchemaReader) -> list[SchemaChange]
 def removal(name: str, schema: SchemaReader) -> list[SchemaChange]:
     """Return the changes of DROP CONTINUOUS QUERY. Raises UserMistake 1400 if there is no such query."""
     if schema.catalogue.get(_QUERY, name) is None:
-        raise UserMistake(f"CQ {name} doesn't exist: look with SHOW CONTINUOUS QUERIES", code=_NO_SUCH)
+        raise UserMistake(f"CQ {name} doesn't exist: see SHOW CONTINUOUS QUERIES", code=_NO_SUCH)
     return [SetEntry(_QUERY, name, None), SetEntry(_DONE, name, None)]
 
 
@@ -149,7 +149,9 @@ def continuous_query(create: CreateContinuousQuery, statement: str, user: str, m
     interval = select.group_by.interval if isinstance(select.group_by, GroupByTime) else None
     every = create.every or interval
     if every is None:
-        raise SemanticError("CQ: without GROUP BY(interval), EVERY is needed: RESAMPLE EVERY 30m")
+        raise SemanticError(
+            "CQ: without GROUP BY(interval), the query needs RESAMPLE EVERY, such as RESAMPLE EVERY 30m"
+        )
     length = _length("EVERY", every, moment)
     if length < _EVERY_MS_MIN * moment.unit.value // _MS_PER_SECOND:
         raise SemanticError(f"CQ: EVERY should not be shorter than {_EVERY_MS_MIN} ms")
@@ -167,7 +169,9 @@ def continuous_query(create: CreateContinuousQuery, statement: str, user: str, m
 
 def _length(what: str, duration: Duration, moment: TimeContext, *, zero: bool = False) -> int:
     if not duration.is_fixed:
-        raise SemanticError(f"CQ: {what} takes fixed lengths of time; y, mo, cw and cd follow the calendar")
+        raise SemanticError(
+            f"CQ: {what} must have a fixed length; y, mo, cw and cd depend on the calendar: use w, d or shorter units"
+        )
     ticks = duration_ticks(duration, moment.unit)
     if ticks < 0 or (ticks == 0 and not zero):
         raise SemanticError(f"CQ: {what} should be greater than 0")
@@ -178,7 +182,7 @@ def _check_select(select: Select, moment: TimeContext) -> None:
     if select.into is None:
         raise SemanticError("CQ: the query body misses an INTO clause")
     if select.group_by is not None and not isinstance(select.group_by, GroupByTime):
-        raise SemanticError("CQ: GROUP BY takes windows of time only")
+        raise SemanticError("CQ: GROUP BY must use time windows")
     if isinstance(select.group_by, GroupByTime) and select.group_by.start is not None:
         raise SemanticError("CQ: specifying a time range in GROUP BY is prohibited: each run has its own")
     if select.where is not None:

@@ -64,7 +64,7 @@ class ContinuousRunner:
             try:
                 self.round()
             except Exception:
-                logger.exception("continuous queries were put off")
+                logger.exception("continuous queries failed; retrying")
 
     def round(self) -> None:
         """Run all due queries, if this node is in charge."""
@@ -96,5 +96,5 @@ class ContinuousRunner:
 
     def _put_off(self, query: ContinuousQuery, why: str) -> bool:
         """Log a run that will be retried in the next round; return False."""
-        logger.warning("a continuous query was put off", extra={"query": query.name, "why": why})
+        logger.warning("a continuous query failed; retrying", extra={"query": query.name, "why": why})
         return False

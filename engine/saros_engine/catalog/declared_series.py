@@ -91,9 +91,9 @@ def _deadband(properties: Mapping[str, str]) -> Deadband | None:
     if loss is None:
         return None
     if loss.upper() != "SDT":
-        raise UserMistake(f"LOSS={loss} is unknown: there is SDT", code=701)
+        raise UserMistake(f"LOSS={loss} is unknown: use SDT", code=701)
     if _DEVIATION not in properties:
-        raise UserMistake("LOSS=SDT needs COMPDEV, the deviation up to which points are dropped", code=701)
+        raise UserMistake("LOSS=SDT needs COMPDEV, the largest deviation of points to drop", code=701)
     shortest, longest = _time(properties, _SHORTEST, 0), _time(properties, _LONGEST, TIME_MAX)
     if longest <= shortest:
         raise UserMistake(f"COMPMAXTIME {longest} must be greater than COMPMINTIME {shortest}", code=701)
@@ -106,7 +106,7 @@ def _deviation(text: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 <= found < math.inf:
-        raise UserMistake(f"COMPDEV {text} is no number from 0", code=701)
+        raise UserMistake(f"COMPDEV {text} is invalid: use a number of at least 0", code=701)
     return found
 
 
@@ -119,11 +119,13 @@ def _time(properties: Mapping[str, str], name: str, default: int) -> int:
     except ValueError:
         found = -1
     if not 0 <= found <= TIME_MAX:
-        raise UserMistake(f"{name.upper()} {text} is no time: a whole number from 0, in the database's unit", code=701)
+        raise UserMistake(
+            f"{name.upper()} {text} is invalid: use an integer of at least 0, in the database's unit", code=701
+        )
     return found
 
 
 def _checked_name(name: str, names: Mapping[str, object], what: str) -> str:
     if name not in names:
-        raise UserMistake(f"{what} {name} is unknown: there are {', '.join(names)}", code=701)
+        raise UserMistake(f"{what} {name} is unknown: use one of {', '.join(names)}", code=701)
     return name

@@ -111,7 +111,7 @@ def template(schema: SchemaReader, name: str) -> Template:
     """Return the template with this name. Raises UserMistake 512."""
     text = schema.catalogue.get(_TEMPLATE, name)
     if text is None:
-        raise UserMistake(f"Undefined template name: {name}. Look with SHOW DEVICE TEMPLATES", code=_UNDEFINED)
+        raise UserMistake(f"Undefined template name: {name}; see SHOW DEVICE TEMPLATES", code=_UNDEFINED)
     return _parsed(name, text)
 
 
@@ -162,7 +162,7 @@ def change_templates(store: Database, statement: ast.TemplateStatement, request:
             template(store.schema, name)
             if places(store.schema, name):
                 where = ", ".join(places(store.schema, name))
-                raise UserMistake(f"template {name} is set to {where}: unset it before it is dropped", code=_METADATA)
+                raise UserMistake(f"template {name} is set to {where}: unset it first", code=_METADATA)
             store.change_schema([SetEntry(_TEMPLATE, name, None)], request=request)
         case ast.SetTemplate():
             _set(store, statement, request)
@@ -204,7 +204,7 @@ def _alter(store: Database, statement: ast.AlterTemplate, request: WriteRequest)
     added = _series(statement.columns, aligned=old.aligned)
     known = next((s.measurement for s in added if old.find(s.measurement) is not None), None)
     if known is not None:
-        raise UserMistake(f"template {old.name} has a measurement {known} already", code=_MEASUREMENT_EXISTS)
+        raise UserMistake(f"template {old.name} already has a measurement {known}", code=_MEASUREMENT_EXISTS)
     new = Template(old.name, old.aligned, (*old.series, *added))
     devices = [device for place in places(store.schema, old.name) for device in _users(store, place, old)]
     store.change_schema([SetEntry(_TEMPLATE, new.name, new.text())], request=request)
@@ -229,16 +229,19 @@ def _set(store: Database, statement: ast.SetTemplate, request: WriteRequest) -> 
     schema, path = store.schema, str(statement.path)
     wanted = template(schema, statement.name)
     if schema.database_of(path) is None:
-        raise UserMistake(f"{path} lies in no database: create one before a template is set there", code=504)
+        raise UserMistake(f"{path} is not in a database: create one first", code=504)
     for place, name in schema.catalogue.all_of(_PLACE):
         if place == path and name == wanted.name:
-            raise UserMistake(f"template {name} is set to {path} already", code=_INCOMPATIBLE)
+            raise UserMistake(f"template {name} is already set to {path}", code=_INCOMPATIBLE)
         if f"{place}.".startswith(f"{path}.") or f"{path}.".startswith(f"{place}."):
-            raise UserMistake(f"template {name} is set to {place}, and templates do not nest", code=_INCOMPATIBLE)
+            raise UserMistake(
+                f"template {name} is set to {place}, and templates cannot be nested: choose another path",
+                code=_INCOMPATIBLE,
+            )
     found = [schema.device(path), *schema.match_devices(parse_pattern(f"{path}.**"))]
     taken = next((device for device in found if device is not None), None)
     if taken is not None:
-        message = f"{taken.path} has series already: a template is set where there are none yet"
+        message = f"{taken.path} already has series: a template can only be set where there are none"
         raise UserMistake(message, code=_INCOMPATIBLE)
     store.change_schema([SetEntry(_PLACE, path, wanted.name)], request=request)
 
@@ -250,7 +253,7 @@ def _unset(store: Database, statement: ast.UnsetTemplate, request: WriteRequest)
         raise UserMistake(f"template {wanted.name} is not set to {path}", code=_NOT_SET)
     users = _users(store, path, wanted)
     if users:
-        message = f"template {wanted.name} is used by {users[0].path}: DEACTIVATE it there before"
+        message = f"template {wanted.name} is used by {users[0].path}: deactivate it there first"
         raise UserMistake(message, code=_IN_USE)
     store.change_schema([SetEntry(_PLACE, path, None)], request=request)
 
@@ -264,7 +267,7 @@ def forget_places(store: Database, database: str, request: WriteRequest) -> None
 
 def _activate(store: Database, path: ast.PathExpression, request: WriteRequest) -> int:
     if path.has_wildcard:
-        raise UserMistake(f"{path} is a pattern: a template is activated on one device", code=509)
+        raise UserMistake(f"{path} is a pattern: name one device", code=509)
     device = join_nodes(path.nodes)
     parent, measurement = split_series(device)
     above = store.schema.device(parent)
@@ -272,12 +275,12 @@ def _activate(store: Database, path: ast.PathExpression, request: WriteRequest) 
         raise UserMistake(f"Path [{device}] already exist", code=_PATH_EXISTS)
     wanted = template_for(store.schema, device)
     if wanted is None:
-        raise UserMistake(f"no template is set to {device} or above it", code=_NOT_SET)
+        raise UserMistake(f"no template is set to {device} or above it: set one first", code=_NOT_SET)
     if not wanted.series:
         return 0
     known = store.schema.device(device)
     if known is not None and wanted.is_used_by(known):
-        raise UserMistake(f"template {wanted.name} is activated on {device} already", code=_IN_USE)
+        raise UserMistake(f"template {wanted.name} is already activated on {device}", code=_IN_USE)
     store.change_schema([_creation(device, wanted, known)], request=request)
     return len(wanted.series)
 

@@ -101,7 +101,7 @@ def require_no_views(catalogue: Catalogue, device: str, measurements: Iterable[s
     above = [join_nodes(nodes[:count]) for count in range(3, len(nodes) + 1)]
     for path in [*above, *(f"{device}.{name}" for name in measurements)]:
         if is_view(catalogue, path):
-            message = f"{path} is a view: no series can be there or below it, and nothing is written to it"
+            message = f"{path} is a view: it cannot be written, and no series can be created there or below it"
             raise UserMistake(message, code=503)
 
 

@@ -232,7 +232,7 @@ class Queries:
         for running in self.registry.running():
             execution = running.execution
             if isinstance(execution, QueryExecution) and execution.started_by == thread:
-                execution.cancel("its client has interrupted it")
+                execution.cancel("the client interrupted the query")
 
     @property
     def open(self) -> int:

@@ -42,7 +42,7 @@ def divided(
     if zero.any():
         row = _first(np.broadcast_to(zero, block.rows), valid)
         if row is not None:
-            raise UserMistake(f"division of whole numbers by zero{_when(block.time, row)}", code=751)
+            raise UserMistake(f"integer division by zero{_when(block.time, row)}", code=751)
         right = np.where(zero, 1, right)
     if operator is BinaryOperator.MODULO:
         return Column(DataType.INT64, np.fmod(left, right), valid)

@@ -135,7 +135,7 @@ def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
             literal = next(characters, "")
             if literal not in ("%", "_", escape):
                 raise UserMistake(
-                    f"the escape {escape!r} in {pattern!r} must stand before %, _ or another {escape!r}", code=701
+                    f"the escape {escape!r} in {pattern!r} must precede %, _ or another {escape!r}", code=701
                 )
             parts.append(re.escape(literal))
         else:
@@ -152,6 +152,6 @@ def match_text(text: TextArray, pattern: str, *, regexp: bool) -> BoolArray:
         return numbers_from_arrow(kernel(text_to_arrow(text), pattern))
     except pa.ArrowInvalid as problem:
         raise UserMistake(
-            f"{pattern!r} is not a regular expression that Saros takes (RE2 syntax: no look-around, no "
+            f"{pattern!r} is not a valid regular expression (RE2 syntax: no look-around, no "
             f"back-references): {str(problem).removeprefix('Invalid regular expression: ')}"
         ) from problem

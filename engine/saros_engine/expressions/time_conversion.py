@@ -52,7 +52,7 @@ def dates_of_times(ticks: Int64Array, zone: str, unit: TimeUnit) -> Int32Array:
     outside = (days < _FIRST_DAY) | (days > _LAST_DAY)
     if outside.any():
         wrong = ticks[np.argmax(outside)].item()
-        raise UserMistake(f"CAST: the time {wrong} is no DATE: its year is not from 1000 to 9999", code=_NO_DATE)
+        raise UserMistake(f"CAST: time {wrong} cannot be a DATE: its year is not between 1000 and 9999", code=_NO_DATE)
     return dates_of(days)
 
 

@@ -108,8 +108,8 @@ def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
     time, rest = split_time(where, moment)
     if rest is not None:
         raise SemanticError(
-            "For delete statement, where clause can only contain time expressions that are one range, such as"
-            f" time >= 1 and time < 5: {rest} is none. Value filters are not supported"
+            "For delete statement, where clause can only contain time expressions that form one range, such as"
+            f" time >= 1 and time < 5, not {rest}. Value filters are not supported"
         )
     return time
 

@@ -80,10 +80,12 @@ def _not_a_time(text: str) -> SemanticError:
 def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
     """Return the ticks of a fixed duration. Raises SemanticError for calendar units, and for fractions of a tick."""
     if not duration.is_fixed:
-        raise SemanticError("y, mo, cw and cd follow the calendar and have no fixed length: use w, d or less here")
+        raise SemanticError(
+            "y, mo, cw and cd depend on the calendar and have no fixed length: use w, d or shorter units here"
+        )
     ticks, rest = divmod(duration.nanoseconds * unit.value, _NANOSECONDS)
     if rest:
-        raise SemanticError(f"a duration is finer than this instance's unit, {unit.suffix}")
+        raise SemanticError(f"a duration is finer than the database's time unit, {unit.suffix}")
     return ticks
 
 
@@ -133,4 +135,4 @@ class Calendar:
 
 
 def _out_of_range(what: int) -> UserMistake:
-    return UserMistake(f"the calendar is counted from year 1 to 9998 ({what})", code=2007)
+    return UserMistake(f"a date is outside the calendar, which has the years 1 to 9998 ({what})", code=2007)

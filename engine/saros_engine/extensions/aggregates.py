@@ -89,7 +89,7 @@ class OwnAggregate(Aggregate):
         def checked() -> _State:
             state = call()
             if len(state) != len(self._types):
-                raise ValueError(f"a state has {len(state)} values, and is declared to have {len(self._types)}")
+                raise ValueError(f"a state has {len(state)} values instead of the declared {len(self._types)}")
             for type_, value in zip(self._types, state, strict=True):
                 Column.of(type_, [value])  # raises if the value does not fit
             return state

@@ -35,19 +35,19 @@ def column_of(type_: DataType, answer: Answer, rows: int) -> Column:
     given, mask = answer
     values = np.asarray(given)
     if values.shape != (rows,):
-        raise ValueError(f"it answered values of shape {values.shape} for {rows} rows")
+        raise ValueError(f"it returned values of shape {values.shape} for {rows} rows")
     valid = None if mask is None else np.asarray(mask)
     if valid is not None and (valid.shape != (rows,) or valid.dtype != np.bool_):
-        raise ValueError(f"it answered a mask of {valid.dtype}{valid.shape}, and not bool of {rows} rows")
+        raise ValueError(f"it returned a mask of {valid.dtype}{valid.shape} instead of bool for {rows} rows")
     if type_.is_text:
         return _text(type_, values, valid)
     dtype = NUMPY_DTYPE[type_]
     if not np.can_cast(values.dtype, dtype, "same_kind") or (values.dtype == np.bool_) != (dtype == np.bool_):
-        raise TypeError(f"it answered {values.dtype}, and is declared to answer {type_.name}")
+        raise TypeError(f"it returned {values.dtype}, but is declared to return {type_.name}")
     with np.errstate(all="ignore"):
         cast = values.astype(dtype)
     if dtype.kind == "i" and ((cast != values) & (True if valid is None else valid)).any():
-        raise ValueError(f"it answered a value that does not fit {type_.name}")
+        raise ValueError(f"it returned a value that does not fit {type_.name}")
     return Column(type_, cast, None if valid is None or valid.all() else valid.copy())
 
 
@@ -56,7 +56,7 @@ def _text(type_: DataType, values: NumericArray, valid: BoolArray | None) -> Col
     items = [v if valid is None or valid[i] else None for i, v in enumerate(values.tolist())]
     wrong = next((item for item in items if item is not None and not isinstance(item, wanted)), None)
     if wrong is not None:
-        raise TypeError(f"it answered {wrong!r}, and is declared to answer {type_.name}")
+        raise TypeError(f"it returned {wrong!r}, but is declared to return {type_.name}")
     present = np.array([item is not None for item in items], np.bool_)
     return Column(type_, TextArray.of(items), None if present.all() else present)
 

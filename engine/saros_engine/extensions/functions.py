@@ -78,7 +78,7 @@ def _series(call: FunctionCall, definition: SeriesFunction) -> Evaluator:
         after, answer = definition.step(state, rows)
         size = _size_of(after)
         if size > STATE_BYTES_MAX:
-            raise ValueError(f"its state has {size} bytes, and may have {STATE_BYTES_MAX}")
+            raise ValueError(f"its state has {size} bytes, more than the {STATE_BYTES_MAX} that are allowed")
         return after, column_of(call.type, answer, count)
 
     def run(columns: Sequence[Column], block: Block) -> Column:

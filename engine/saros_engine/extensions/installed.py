@@ -83,4 +83,4 @@ def _loaded(group: str, point: EntryPoint) -> object:
 
 
 def _wrong(group: str, entry: str, thing: object, wanted: str) -> UserMistake:
-    return UserMistake(f"'{entry}' is a {type(thing).__name__} and must be {wanted}", code=_CODES[group])
+    return UserMistake(f"'{entry}' must be {wanted}, not {type(thing).__name__}", code=_CODES[group])

@@ -65,9 +65,9 @@ def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[S
     if is_built_in(name):
         if statement.entry.startswith(_LIBRARY):
             return []
-        raise UserMistake(f"{name} is a function of Saros: choose another name", code=_EXISTS)
+        raise UserMistake(f"{name} is a built-in function: choose another name", code=_EXISTS)
     if catalogue.get(KIND, name.upper()) is not None:
-        raise UserMistake(f"function {name} already exists: DROP it before", code=_EXISTS)
+        raise UserMistake(f"function {name} already exists: drop it first", code=_EXISTS)
     installed_function(statement.entry)
     words = {"name": name, "entry": statement.entry}
     return [SetEntry(KIND, name.upper(), json.dumps(words, ensure_ascii=False))]
@@ -79,8 +79,8 @@ def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
         if name.lower() in _LIBRARY_FUNCTIONS:
             return []
         if is_built_in(name):
-            raise UserMistake(f"{name} is a function of Saros, and stays", code=_MISSING)
-        raise UserMistake(f"function {name} doesn't exist: look with SHOW FUNCTIONS", code=_MISSING)
+            raise UserMistake(f"{name} is a built-in function and cannot be dropped", code=_MISSING)
+        raise UserMistake(f"function {name} doesn't exist: see SHOW FUNCTIONS", code=_MISSING)
     return [SetEntry(KIND, name.upper(), None)]
 
 

@@ -99,7 +99,7 @@ class TriggerDispatcher:
             with self._changed:
                 given_up = len(self._waiting)
                 self._waiting.clear()
-            logger.error("triggers did not come to an end", extra={"calls": given_up})
+            logger.error("triggers did not finish before the shutdown", extra={"calls": given_up})
 
     def _run(self) -> None:
         while True:

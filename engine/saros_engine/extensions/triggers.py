@@ -60,9 +60,9 @@ def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[Sch
     """
     name = statement.name
     if catalogue.get(KIND, name) is not None:
-        raise UserMistake(f"trigger {name} already exists: DROP it before", code=_EXISTS)
+        raise UserMistake(f"trigger {name} already exists: drop it first", code=_EXISTS)
     if len(catalogue.all_of(KIND)) >= TRIGGERS_MAX:
-        raise UserMistake(f"there are {TRIGGERS_MAX} triggers, which every write asks: DROP one before", code=_EXISTS)
+        raise UserMistake(f"there are already {TRIGGERS_MAX} triggers, the maximum: drop one first", code=_EXISTS)
     parse_pattern(str(statement.path))
     attributes = dict(statement.attributes)
     try:
@@ -76,7 +76,7 @@ def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[Sch
 def trigger_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
     """Return the change of DROP TRIGGER. Raises UserMistake 1301."""
     if catalogue.get(KIND, name) is None:
-        raise UserMistake(f"trigger {name} doesn't exist: look with SHOW TRIGGERS", code=_MISSING)
+        raise UserMistake(f"trigger {name} doesn't exist: see SHOW TRIGGERS", code=_MISSING)
     return [SetEntry(KIND, name, None)]
 
 
@@ -119,7 +119,7 @@ class Firing:
             raise UserMistake(f"trigger {trigger.name} refuses {batch}: {refusal}", code=_FIRED) from refusal
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".rstrip(": ")
-            message = f"trigger {trigger.name} failed before {batch} were written, so they are not: {reason}"
+            message = f"trigger {trigger.name} failed, so {batch} were not written: {reason}"
             raise UserMistake(message, code=_FIRED) from error
 
     def after(self) -> None:

@@ -47,7 +47,7 @@ class Aggregate:
         if len(types) != len(self.arguments) or any(t not in a for t, a in zip(types, self.arguments, strict=True)):
             wanted = ", ".join(_describe(allowed) for allowed in self.arguments)
             given = ", ".join(t.name for t in types) or "nothing"
-            raise UserMistake(f"{self.name} takes ({wanted}) and was given ({given})", code=701)
+            raise UserMistake(f"{self.name} takes ({wanted}), not ({given})", code=701)
         return types[0] if self.result is None else self.result
 
     def _check_attributes(self, attributes: Mapping[str, str]) -> None:

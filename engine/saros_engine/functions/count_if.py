@@ -70,7 +70,7 @@ class CountIf(Aggregate):
     def _check_attributes(self, attributes: Mapping[str, str]) -> None:
         flag = attributes.get("ignoreNull", "true").lower()
         if flag not in ("true", "false"):
-            raise SemanticError(f"{_NAME}: 'ignoreNull' must be true or false and is {flag!r}")
+            raise SemanticError(f"{_NAME}: 'ignoreNull' must be true or false, not {flag!r}")
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
         """See `Aggregate.partial`: each row is a state of its own, a run of one or a break."""

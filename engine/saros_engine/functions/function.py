@@ -94,7 +94,7 @@ def expect(name: str, types: Sequence[DataType], *wanted: frozenset[DataType], o
     if not fits or any(given not in allowed for given, allowed in zip(types, wanted, strict=False)):
         needs = ", ".join("/".join(sorted(t.name for t in allowed)) for allowed in wanted)
         got = ", ".join(t.name for t in types) or "nothing"
-        raise UserMistake(f"{name} takes ({needs}) and was given ({got})", code=701)
+        raise UserMistake(f"{name} takes ({needs}), not ({got})", code=701)
 
 
 def required(name: str, attributes: Attributes, key: str) -> str:
@@ -110,7 +110,7 @@ def number_attribute(name: str, attributes: Attributes, key: str) -> float:
     try:
         return float(text)
     except ValueError as problem:
-        raise UserMistake(f"{name}: '{key}' must be a number and is {text!r}", code=701) from problem
+        raise UserMistake(f"{name}: '{key}' must be a number, not {text!r}", code=701) from problem
 
 
 def integer_attribute(
@@ -121,9 +121,9 @@ def integer_attribute(
     try:
         value = int(text)
     except ValueError as problem:
-        raise UserMistake(f"{name}: '{key}' must be a whole number and is {text!r}", code=701) from problem
+        raise UserMistake(f"{name}: '{key}' must be an integer, not {text!r}", code=701) from problem
     if not low <= value <= high:
-        raise UserMistake(f"{name}: '{key}' must be from {low} to {high} and is {value}", code=701)
+        raise UserMistake(f"{name}: '{key}' must be from {low} to {high}, not {value}", code=701)
     return value
 
 
@@ -135,7 +135,7 @@ def duration_attribute(name: str, attributes: Attributes, key: str, unit: TimeUn
     except LiteralError as error:
         raise UserMistake(f"{name}: '{key}': {error}", code=701) from error
     if ticks <= 0:
-        raise UserMistake(f"{name}: '{key}' must be a duration such as 5m and is {text!r}", code=701)
+        raise UserMistake(f"{name}: '{key}' must be a duration such as 5m, not {text!r}", code=701)
     return ticks
 
 
@@ -143,7 +143,7 @@ def choice_attribute(name: str, attributes: Attributes, key: str, allowed: Seque
     """Return an attribute that must be one of a few words, in any case; the first word is the default."""
     text = attributes.get(key, allowed[0]).lower()
     if text not in allowed:
-        raise UserMistake(f"{name}: '{key}' must be one of {', '.join(allowed)} and is {text!r}", code=701)
+        raise UserMistake(f"{name}: '{key}' must be one of {', '.join(allowed)}, not {text!r}", code=701)
     return text
 
 
@@ -151,7 +151,7 @@ def flag_attribute(name: str, attributes: Attributes, key: str, *, default: bool
     """Return an attribute that must be true or false."""
     text = attributes.get(key, str(default)).lower()
     if text not in ("true", "false"):
-        raise UserMistake(f"{name}: '{key}' must be true or false and is {text!r}", code=701)
+        raise UserMistake(f"{name}: '{key}' must be true or false, not {text!r}", code=701)
     return text == "true"
 
 

@@ -42,7 +42,7 @@ _GROUPS_MAX = 9
 def _check_signs(texts: Arrow, name: str) -> None:
     compute = arrow_compute()
     if compute.any(compute.match_substring_regex(texts, f"[{_OPEN}-{_CLOSE}]")).as_py():
-        raise UserMistake(f"{name}: a text holds one of the non-characters U+FDD0 to U+FDD2", code=701)
+        raise UserMistake(f"{name}: a text contains one of the non-characters U+FDD0 to U+FDD2", code=701)
 
 
 def _flat(lists: Arrow) -> tuple[Arrow, Int64Array]:

@@ -122,7 +122,7 @@ def _check_const(types: Sequence[DataType], attributes: Attributes) -> DataType:
     name = required("const", attributes, "type").upper()
     allowed = ("INT32", "INT64", "FLOAT", "DOUBLE", "BOOLEAN", "TEXT")
     if not types or name not in allowed:
-        raise UserMistake(f"const takes at least one series and a 'type' among {', '.join(allowed)}", code=701)
+        raise UserMistake(f"const takes at least one series and a 'type', one of {', '.join(allowed)}", code=701)
     _constant_value(DataType[name], required("const", attributes, "value"))
     return DataType[name]
 
@@ -272,7 +272,7 @@ def _characters(call: FunctionCall, place: int) -> int:
     """Return an argument that counts characters. Raises UserMistake 701."""
     found = constant_argument(call, place)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise UserMistake(f"substring: begin and length are whole numbers from 0, and not {found!r}", code=701)
+        raise UserMistake(f"substring: begin and length must be integers of at least 0, not {found!r}", code=701)
     return found
 
 

@@ -79,8 +79,8 @@ class QueryMemory:
             wanted = self._reserved + count
             if wanted > self._bytes_max:
                 raise MemoryExceeded(
-                    f"the query needs {wanted} bytes of memory and may have {self._bytes_max}: narrow it, or raise"
-                    " query_memory_bytes"
+                    f"the query needs {wanted} bytes of memory, more than the {self._bytes_max} that it may have:"
+                    " narrow it, or raise query_memory_bytes"
                 )
             blocked = None
             if more := self._lacking(count):

@@ -144,8 +144,8 @@ class MemoryPool:
     def _refusal(self, holder: HolderId, count: int) -> MemoryPoolExhausted:
         ledger = self._ledger
         return MemoryPoolExhausted(
-            f"the queries of this node hold {ledger.used} of the {ledger.bytes_max} bytes that they may have together,"
-            f" and this one, with {ledger.held(holder)} of them, needs {count} more: try again later, narrow it, or"
+            f"the queries of this node use {ledger.used} of the {ledger.bytes_max} bytes that they may use together;"
+            f" this query uses {ledger.held(holder)} of them and needs {count} more: try again later, narrow it, or"
             " raise queries_memory_bytes"
         )
 
@@ -157,7 +157,7 @@ class MemoryPool:
             try:
                 owed = self._poll()
             except Exception:
-                logger.exception("a query did not end as it should, for others that wait for memory")
+                logger.exception("failed to end a query whose memory others wait for")
 
     def _poll(self) -> bool:
         """End one holder that must end, or wait until one may have to; return False if there are no debts."""
@@ -180,9 +180,9 @@ class MemoryPool:
 
     def _exhausted_error(self, holder: HolderId) -> MemoryPoolExhausted:
         return MemoryPoolExhausted(
-            f"others waited for memory, and this query held most: {self._ledger.held(holder)} of the"
-            f" {self._ledger.bytes_max} bytes that the queries of this node may have together; try again later, narrow"
-            " it, or raise queries_memory_bytes"
+            "the query was ended because others waited for memory and it used the most:"
+            f" {self._ledger.held(holder)} of the {self._ledger.bytes_max} bytes that the queries of this node may use"
+            " together; try again later, narrow it, or raise queries_memory_bytes"
         )
 
 

@@ -56,7 +56,7 @@ class QuerySpill:
             wanted = self._bytes + count
             if wanted > self._bytes_max:
                 raise MemoryExceeded(
-                    f"the query's rows fit neither into its memory nor into {self._bytes_max} bytes of files: narrow"
+                    f"the query's rows exceed its memory and {self._bytes_max} bytes of files: narrow"
                     " it, or raise query_memory_bytes or query_spill_bytes"
                 )
             self._bytes = wanted
@@ -106,7 +106,9 @@ class SpillFile:
                 _write_all(self._file.fileno(), np.ascontiguousarray(array).view(np.uint8).data)
         except OSError as error:
             if error.errno in FULL_ERRNOS:
-                raise MemoryExceeded("the disk is too full for the rows that do not fit into memory") from error
+                raise MemoryExceeded(
+                    "the disk has no space for rows that exceed the memory: free space, or narrow the query"
+                ) from error
             raise
         return spilled
 

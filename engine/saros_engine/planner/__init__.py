@@ -50,11 +50,11 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     Raises SemanticError, NotSupportedError, UserMistake.
     """
     if select.table is not None:
-        raise SemanticError("information_schema is read by a SELECT of its own: not by EXPLAIN, INTO or a view")
+        raise SemanticError("information_schema can only be read by a plain SELECT, not by EXPLAIN, INTO or a view")
     select = _with_registered(select, context.schema.catalogue)
     select = replace(select, order_by=_deciding(select.order_by))
     if select.levels and (select.align_by_device or select.last):
-        raise SemanticError("GROUP BY LEVEL goes with neither ALIGN BY DEVICE nor LAST")
+        raise SemanticError("GROUP BY LEVEL cannot be combined with ALIGN BY DEVICE or LAST")
     for item in select.items:
         _check_cases(item.expression)
         _check_functions(item.expression)
@@ -166,14 +166,12 @@ def _check_row_counts(select: Select) -> None:
     """Raise SemanticError if COUNT_TIME is combined with unsupported items or clauses."""
     parts = [item.expression for item in select.items]
     if select.having is not None and any_part(select.having, counts_rows):
-        raise SemanticError("count_time(*) cannot stand in HAVING")
+        raise SemanticError("count_time(*) is not allowed in HAVING")
     counting = [part for part in parts if any_part(part, counts_rows)]
     if not counting:
         return
     beside = [part for part in parts if not isinstance(part, EndTimeReference)]
     if len(beside) > 1 or not counts_rows(beside[0]):
-        raise SemanticError(
-            "Count_time aggregation can only exist alone: neither beside others nor inside an expression"
-        )
+        raise SemanticError("Count_time aggregation can only exist alone, not with other columns or in an expression")
     if select.having is not None or select.levels or select.tag_keys:
-        raise SemanticError("count_time(*) goes with neither HAVING nor GROUP BY LEVEL or TAGS")
+        raise SemanticError("count_time(*) cannot be combined with HAVING, GROUP BY LEVEL or GROUP BY TAGS")

@@ -92,22 +92,22 @@ def _check(select: Select, *, has_value_filter: bool) -> None:
         (any(not is_time(key.expression) for key in select.order_by), "ORDER BY of anything but the time"),
     ):
         if given:
-            raise SemanticError(f"{what} cannot stand beside GROUP BY TAGS")
+            raise SemanticError(f"{what} cannot be combined with GROUP BY TAGS")
     for item in select.items:
         if not any_part(item.expression, is_aggregate):
-            raise SemanticError(f"{item.expression} is no aggregate, and GROUP BY TAGS needs aggregates")
+            raise SemanticError(f"{item.expression} is not an aggregate: GROUP BY TAGS needs aggregates")
         if item.alias in select.tag_keys:
             raise SemanticError(f"Output column is duplicated with the tag key: {item.alias}")
         if any_part(item.expression, lambda part: is_aggregate(part) and not names_series(part)):
             raise SemanticError(
-                f"{item.expression} has an aggregate of no series, which GROUP BY TAGS finds no tags for"
+                f"{item.expression} has an aggregate without series: GROUP BY TAGS groups by tags of series"
             )
 
 
 def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> list[Output]:
     found = merged.expand(expression)
     if alias is not None and len(found) > 1:
-        raise SemanticError(f"alias '{alias}' can only be matched with one measurement, and there are {len(found)}")
+        raise SemanticError(f"alias '{alias}' can only be matched with one measurement, not {len(found)}")
     return [Output(alias or column_name(_in_lower_case(one)), one) for one in found]
 
 

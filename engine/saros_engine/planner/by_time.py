@@ -132,5 +132,5 @@ def _only(expression: Expression, scope: Scope) -> Expression:
     """Return the expression of GROUP BY with full paths. Raises SemanticError unless it expands to one expression."""
     found = scope.expand(expression)
     if len(found) != 1:
-        raise SemanticError(f"the expression {expression} of GROUP BY should be one series and is {len(found)}")
+        raise SemanticError(f"the expression {expression} of GROUP BY must match one series, not {len(found)}")
     return found[0]

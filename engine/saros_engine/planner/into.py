@@ -109,7 +109,7 @@ def _check_clauses(select: Select) -> None:
         (bool(select.tag_keys), "GROUP BY TAGS"),
     ):
         if given:
-            raise SemanticError(f"{what} cannot stand beside INTO")
+            raise SemanticError(f"{what} cannot be combined with INTO")
 
 
 def _check(targets: Sequence[Target]) -> None:
@@ -118,10 +118,12 @@ def _check(targets: Sequence[Target]) -> None:
     for target in targets:
         if (target.device, target.measurement) in seen:
             path = f"{target.device}.{target.measurement}"
-            raise SemanticError(f"target paths should be different, and {path} is there twice")
+            raise SemanticError(f"target paths should be different, but {path} is there twice")
         seen.add((target.device, target.measurement))
         if aligned.setdefault(target.device, target.aligned) != target.aligned:
-            raise SemanticError(f"{target.device} is ALIGNED in one item and not in another")
+            raise SemanticError(
+                f"{target.device} is ALIGNED in one item but not in another: write ALIGNED for all or none"
+            )
 
 
 # ---------------------------------------------------------------------------------------------- items
@@ -135,7 +137,7 @@ def _items_by_device(into: Into, devices: Sequence[str]) -> Sequence[IntoItem]:
     if len(into.items) == 1 and any(map(_has_place, into.items[0].device)):
         return into.items * len(devices)
     if len(into.items) > 1 and any(_has_place(node) for item in into.items for node in item.device):
-        raise SemanticError("devices with placeholders need one item for all, and there are several")
+        raise SemanticError("INTO takes several items or one device with placeholders, not both")
     if len(into.items) != len(devices):
         raise SemanticError(
             f"the number of source devices ({len(devices)}) and target devices ({len(into.items)}) should be the same"
@@ -147,7 +149,7 @@ def _pairs_by_column(pairs: list[tuple[IntoItem, str]], sources: Sequence[Expres
     """Return one pair per column."""
     for item, measurement in pairs:
         if _has_place(measurement) and len(item.measurements) > 1:
-            raise SemanticError(f"{measurement} cannot share its parentheses: which columns would it mean?")
+            raise SemanticError(f"{measurement} must be alone in its parentheses: it stands for all columns")
     if len(pairs) == 1 and _has_place(pairs[0][1]):
         return pairs * len(sources)
     if len(pairs) != len(sources):
@@ -176,7 +178,7 @@ def _of_device(device: str, column: int, item: IntoItem, measurement: str, sourc
 
 def _series_nodes(source: Expression) -> tuple[str, ...]:
     if not isinstance(source, PathExpression):
-        raise SemanticError(f"placeholders stand for series, and {source} is computed")
+        raise SemanticError(f"placeholders need a series, but {source} is computed: name its target")
     return source.nodes
 
 
@@ -195,7 +197,7 @@ def _filled(template: str, nodes: Sequence[str]) -> str:
     def node(match: re.Match[str]) -> str:
         number = int(match[1])
         if number >= len(nodes):
-            raise SemanticError(f"{match[0]} of {'.'.join(nodes)}, which ends with ${{{len(nodes) - 1}}}")
+            raise SemanticError(f"{match[0]} is beyond {'.'.join(nodes)}, whose last node is ${{{len(nodes) - 1}}}")
         return unquote_name(nodes[number])
 
     if template.startswith("`") or not _has_place(template):

@@ -71,7 +71,7 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
             if leaf is None:
                 if item.expression.has_wildcard:
                     continue
-                raise SemanticError(f"{path} is a view that computes: LAST takes series, and views that are series")
+                raise SemanticError(f"{path} is a computed view: LAST takes series and views of one series")
             device, measurement = leaf.device.path, leaf.series.measurement
             name = str(path)
             items[name, device, measurement] = LastItem(
@@ -81,7 +81,7 @@ def plan_last(select: Select, context: PlanContext) -> LogicalPlan:
     if select.order_by:
         for key in select.order_by:
             if str(key.expression).lower() not in ("time", *_NAMES):
-                raise SemanticError(f"LAST is ordered by time, {', '.join(_NAMES)}, not by {key.expression}")
+                raise SemanticError(f"LAST can be ordered by time, {', '.join(_NAMES)}, not by {key.expression}")
         none: list[Output] = []
         node = sorted_by(node, select.order_by, none, _NAMES, timed=True)
     node = limited(node, select.limit, select.offset)
@@ -97,7 +97,7 @@ def _check(select: Select) -> None:
         (select.slimit is not None or select.soffset is not None, "SLIMIT and SOFFSET"),
     ):
         if given:
-            raise SemanticError(f"{what} cannot stand beside LAST, which answers one point of each series")
+            raise SemanticError(f"{what} cannot be combined with LAST, which returns one point per series")
 
 
 def _series_of(path: PathExpression, scope: Scope, context: PlanContext) -> Leaf | None:

@@ -46,7 +46,7 @@ def row_count(expression: Expression | None, what: str) -> int | None:
         if value > _ROWS_MAX:
             raise SemanticError(f"Out of range. {what} <N>: N should be Int64.")
         return value
-    raise SemanticError(f"{what} should be a whole number that is not negative, not {expression}")
+    raise SemanticError(f"{what} should be an integer of at least 0, not {expression}")
 
 
 def limited(node: Node, limit: Expression | None, offset: Expression | None) -> Node:

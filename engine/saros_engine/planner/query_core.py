@@ -311,7 +311,7 @@ def _merged(
         made = [_aggregate_call(member, _typed(member, body, context)) for member in members]
         types = [state_types(m) for m in made]
         if any(other != types[0] or m.type is not made[0].type for other, m in zip(types, made, strict=True)):
-            raise SemanticError(f"{call} stands for series of different types, which do not merge")
+            raise SemanticError(f"{call} matches series of different types, which cannot be merged")
         first = numbers[members[0]]
         arguments = tuple(InputColumn(first + i, type_) for i, type_ in enumerate(types[0]))
         calls.append(AggregateCall(made[0].function, arguments, made[0].type, made[0].attributes, made[0].own))

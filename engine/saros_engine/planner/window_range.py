@@ -87,7 +87,7 @@ def _on_grid(interval: Duration, step: Duration, time: TimeRange, moment: TimeCo
         return time.start, time.end  # a step of 0 is refused later, with any range
     if kinds > 1:
         raise SemanticError(
-            "GROUP BY needs a range of time unless its step is of one kind (mo or y, cd or cw, w and less):"
+            "GROUP BY needs a time range unless its step is of one kind (mo or y, cd or cw, w and less):"
             " GROUP BY ([start, end), interval)"
         )
     day = _JANUARY if step.months else _MONDAY

@@ -90,13 +90,15 @@ def _variation(control: Bound, delta: float, *, ignore_null: bool) -> VariationW
     if delta < 0:
         raise SemanticError(f"the delta of GROUP BY VARIATION is negative: {delta}")
     if delta > 0 and control != NULL and (control.type.is_text or control.type is DataType.BOOLEAN):
-        raise SemanticError(f"GROUP BY VARIATION takes a delta for numbers, and the control is {control.type.name}")
+        raise SemanticError(
+            f"GROUP BY VARIATION takes a delta for numbers only, and the expression is {control.type.name}"
+        )
     return VariationWindows(control, delta, ignore_null)
 
 
 def _time_windows(group_by: GroupByTime, moment: TimeContext) -> TimeWindows:
     if group_by.start is None or group_by.end is None:
-        raise SemanticError("GROUP BY needs a range of time: GROUP BY ([start, end), interval)")
+        raise SemanticError("GROUP BY needs a time range: GROUP BY ([start, end), interval)")
     start, end = constant_time(group_by.start, moment), constant_time(group_by.end, moment)
     if not TIME_MIN < start < TIME_MAX or not TIME_MIN < end < TIME_MAX:
         raise SemanticError(f"the range of GROUP BY does not fit 64 bits in {moment.unit.suffix}: [{start}, {end})")

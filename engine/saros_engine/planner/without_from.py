@@ -53,14 +53,14 @@ def _check_clauses(select: Select) -> None:
         (select.slimit is not None or select.soffset is not None, "SLIMIT and SOFFSET"),
     ):
         if given:
-            raise UserMistake(f"{_NEEDS_FROM}: {what} has no meaning without it", code=_CODE)
+            raise UserMistake(f"{_NEEDS_FROM}: {what} is not possible without it", code=_CODE)
 
 
 def _check(expression: Expression) -> None:
     """Raise UserMistake for an expression that reads series, or their times."""
     path = next(paths_of(expression), None)
     if path is not None:
-        raise UserMistake(f"{_NEEDS_FROM}: {path} is a series; a text has quotes", code=_CODE)
+        raise UserMistake(f"{_NEEDS_FROM}: {path} is a path; write a text in quotes", code=_CODE)
     if any_part(expression, _is_of_rows):
         raise UserMistake(f"{_NEEDS_FROM}: {expression} is computed from series", code=_CODE)
 

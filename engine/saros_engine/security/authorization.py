@@ -90,9 +90,9 @@ def changes(statement: ast.Statement) -> bool:
 def check_session(statement: ast.Statement, session: SessionContext) -> None:
     """Raise StatementNotAllowed for a statement that the session does not accept."""
     if session.read_only and not only_reads(statement):
-        raise StatementNotAllowed("the statement does not only read, which is all that is allowed here")
+        raise StatementNotAllowed("only statements that read are allowed here")
     if session.shared and isinstance(statement, ast.SetTimeZone | ast.SetPartialResults):
-        raise StatementNotAllowed("settings of the session cannot be changed here: other clients use it too")
+        raise StatementNotAllowed("settings of this session cannot be changed: other clients share it")
 
 
 def only_reads(statement: ast.Statement) -> bool:

@@ -75,7 +75,7 @@ def show_of(select: Select) -> Show:
     """Return the SHOW for a SELECT's table. Raises SemanticError for an unknown table or unsuitable clauses."""
     show = TABLES.get(select.table or "")
     if show is None:
-        raise SemanticError(f"information_schema has no table {select.table}: there are {', '.join(TABLES)}")
+        raise SemanticError(f"information_schema has no table {select.table}: use one of {', '.join(TABLES)}")
     for clause, given in (
         ("LAST", select.last),
         ("GROUP BY", select.group_by or select.levels or select.tag_keys),
@@ -87,7 +87,7 @@ def show_of(select: Select) -> Show:
         ("INTO", select.into),
     ):
         if given:
-            raise SemanticError(f"{clause} does not go with information_schema, whose rows are not those of series")
+            raise SemanticError(f"{clause} cannot be used with information_schema, whose rows are not points of series")
     return show
 
 
@@ -110,7 +110,7 @@ def plan_table(select: Select, shown: RowSet, moment: TimeContext) -> LogicalPla
         node = Filter(node, predicate(select.where, names), fields)
     if any(any_part(item.expression, is_aggregate) for item in items):
         if select.order_by:
-            raise SemanticError("ORDER BY does not go with aggregates of information_schema: they are one row")
+            raise SemanticError("ORDER BY cannot be used with aggregates of information_schema: they return one row")
         node, names = _aggregated(node, items, names)
     elif select.order_by:
         node = Sort(node, tuple(_sort_items(select, items, names)), fields)
@@ -183,11 +183,11 @@ def _check(expression: Expression | None, columns: Columns, table: str, aliases:
     for path in paths_of(expression):
         if path not in columns.paths and path != _ALL and str(path) not in aliases:
             there = ", ".join(str(one) for one in columns.paths)
-            raise SemanticError(f"{table} has no column {path}: there are {there}")
+            raise SemanticError(f"{table} has no column {path}: its columns are {there}")
     if any_part(expression, lambda part: isinstance(part, TimeReference | EndTimeReference)):
         raise SemanticError(f"{table} has no time")
     if any_part(expression, _needs_series):
-        raise SemanticError(f"{expression} needs the points of series, and {table} has rows")
+        raise SemanticError(f"{expression} needs points of series, which {table} does not have")
 
 
 def _needs_series(part: Expression) -> bool:
@@ -227,7 +227,7 @@ def _argument(argument: Expression, name: str, names: Columns) -> Bound:
     if argument != _ALL:
         return bind(argument, names)
     if name != "count":
-        raise SemanticError(f"{name}(*): name a column; count(*) counts rows")
+        raise SemanticError(f"{name}(*) is not possible: name a column; only count takes *")
     return Constant(True, DataType.BOOLEAN)
 
 

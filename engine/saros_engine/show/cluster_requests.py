@@ -165,7 +165,10 @@ class ClusterRequests:
         answers = [] if local else self._ask_others(_Question(None, read_only=read_only))
         silent = [answer for _, answer in answers if isinstance(answer, str)]
         if silent:
-            raise StorageError("; ".join(["the mode is set on the other nodes", *silent]), code=_UNREACHABLE)
+            raise StorageError(
+                "; ".join(["the mode was set on the other nodes", *silent]),
+                code=_UNREACHABLE,
+            )
         return 1 + len(answers)
 
     def _clear(self) -> None:

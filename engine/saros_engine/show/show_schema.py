@@ -77,7 +77,7 @@ def show_schema(statement: Show, schema: SchemaReader, points: Points) -> RowSet
         raise NotSupportedError(f"WHERE in SHOW {statement.kind.value.upper()}")
     where, spans = split_times(statement.where, points.moment)
     if statement.latest and statement.order_by:
-        raise SemanticError("SHOW LATEST TIMESERIES has an order of its own, and takes no ORDER BY")
+        raise SemanticError("SHOW LATEST TIMESERIES has a fixed order: leave ORDER BY out")
     shown = _SHOW[statement.kind](replace(statement, where=where), schema)
     if spans is not None:
         shown = _written(shown, statement.kind, spans, schema, points)
@@ -95,7 +95,7 @@ def _written(shown: RowSet, kind: ShowKind, spans: Sequence[TimeRange], schema: 
     """Return the rows of devices or series with points in `spans`. Raises SemanticError for views."""
     names = [str(row[0]) for row in shown.rows]
     if kind is ShowKind.VIEWS:
-        raise SemanticError("views have no points of their own: SHOW VIEW takes no time")
+        raise SemanticError("views have no points of their own: SHOW VIEW takes no time condition")
     if kind is ShowKind.TIMESERIES:
         found = points.of_series(names, spans)
     else:
@@ -107,7 +107,7 @@ def _order(shown: RowSet, keys: Sequence[SortKey]) -> None:
     """Sort by the first column, whose values are unique. Raises SemanticError for another key."""
     (key, *more), name = keys, shown.fields[0].name
     if more or str(key.expression).lower() != name.lower():
-        raise SemanticError(f"this SHOW is ordered by {name} only")
+        raise SemanticError(f"this SHOW can only be ordered by {name}")
     shown.rows.sort(key=lambda row: split_path(str(row[0])), reverse=key.descending)
 
 
@@ -405,5 +405,5 @@ def _value(subject: Expression, subjects: Subjects) -> str | None:
         return subjects.get(f"{subject.name.lower()}({word})")
     name = str(subject)
     if name not in subjects:
-        raise SemanticError(f"{name} cannot be asked for here: there are {', '.join(subjects)}")
+        raise SemanticError(f"{name} is not available here: use one of {', '.join(subjects)}")
     return subjects[name]

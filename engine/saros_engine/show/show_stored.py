@@ -83,7 +83,9 @@ def check_whole(pattern: str, databases: Iterable[str]) -> None:
     for database in databases:
         nodes = split_path(database)
         if wanted.reaches(nodes) and not wanted.covers(nodes):
-            raise SemanticError(f"{pattern} is a part of {database}: bytes are those of whole databases: {database}.**")
+            raise SemanticError(
+                f"{pattern} is only a part of {database}: sizes are known for whole databases; use {database}.**"
+            )
 
 
 def silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:

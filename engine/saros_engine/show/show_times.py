@@ -52,6 +52,6 @@ def split_times(where: Expression | None, moment: TimeContext) -> tuple[Expressi
             continue
         found = time_ranges(part, moment)
         if found is None:
-            raise SemanticError(f"{part} does not only compare the time with constants, as SHOW and COUNT need it")
+            raise SemanticError(f"{part} is not a time condition: SHOW and COUNT only compare time with constants")
         times = found if times is None else [a.intersect(b) for a in times for b in found]
     return rest, None if times is None else [span for span in times if not span.empty]

@@ -22,7 +22,7 @@ def _rename(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
         if old not in series.tags and old not in series.attributes:
             raise UserMistake(f"{statement.path} has no tag or attribute {old}", code=_METADATA)
         if new in series.tags or new in series.attributes:
-            raise UserMistake(f"{statement.path} has a tag or attribute {new} already", code=_METADATA)
+            raise UserMistake(f"{statement.path} already has a tag or attribute {new}", code=_METADATA)
         series = replace(
             series,
             tags={new if k == old else k: v for k, v in series.tags.items()},
@@ -65,7 +65,7 @@ def _add_attributes(series: SeriesSchema, statement: AlterTimeseries) -> SeriesS
 def _check_new(known: Mapping[str, str], added: tuple[tuple[str, str], ...], statement: AlterTimeseries) -> None:
     for key, _ in added:
         if key in known:
-            raise UserMistake(f"{statement.path} has {key} already: use SET or UPSERT", code=_METADATA)
+            raise UserMistake(f"{statement.path} already has {key}: use SET or UPSERT", code=_METADATA)
 
 
 def _upsert(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:

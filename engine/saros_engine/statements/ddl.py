@@ -89,7 +89,7 @@ def change_ttl(store: Database, statement: SetTtl | UnsetTtl, request: WriteRequ
 
 def _check_ttl(milliseconds: int) -> None:
     if milliseconds > _TTL_MS_MAX:
-        raise UserMistake(f"a TTL is at most {_TTL_MS_MAX} milliseconds, or INF", code=701)
+        raise UserMistake(f"a TTL may be at most {_TTL_MS_MAX} milliseconds, or INF, not {milliseconds}", code=701)
 
 
 def _patterns_of_database(path: str) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[lis
     series: set[tuple[str, str]] = set()
     for pattern in patterns:
         if is_view(tree.catalogue, pattern):
-            raise UserMistake(f"{pattern} is a view, which has no points: delete those of its series", code=508)
+            raise UserMistake(f"{pattern} is a view, which has no points: delete the points of its series", code=508)
         matched = tree.match_series(parse_pattern(pattern))
         found += _own_paths(pattern, matched)
         series.update((device.path, one.measurement) for device, one in matched)
@@ -192,7 +192,7 @@ def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> l
 def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> str:
     """Return the reason why nothing can be dropped, to append to the message; empty if there are no such series."""
     if matched:
-        return ", or is a device template's: DEACTIVATE that there"
+        return ", or belongs to a device template: deactivate the template there"
     return ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
 
 
@@ -221,7 +221,7 @@ def alter_storage(store: Database, statement: AlterStorage, request: WriteReques
         matched = store.schema.match_series(parse_pattern(str(path)))
         own = [(d.path, s.measurement) for d, s in matched if given_by(store.schema, d, s.measurement) is None]
         if not own and not statement.if_exists:
-            raise UserMistake(f"Timeseries [{path}] does not exist, or is a device template's", code=508)
+            raise UserMistake(f"Timeseries [{path}] does not exist, or belongs to a device template", code=508)
         for device, measurement in own:
             found.setdefault(device, {})[measurement] = None
     changes = [schema.AlterStorage(device, tuple(names), encoding, compressor) for device, names in found.items()]
@@ -238,7 +238,7 @@ def _alter_type(
         return 0
     given = given_by(store.schema, device, series.measurement)
     if given is not None:
-        message = f"{device.path}.{series.measurement} has its type from template {given}: DEACTIVATE it there before"
+        message = f"{device.path}.{series.measurement} has its type from template {given}: deactivate that first"
         raise UserMistake(message, code=_METADATA)
     encoding = schema.encoding_as(series, type_)
     store.change_schema([schema.AlterType(device.path, series.measurement, type_, encoding)], request=request)

@@ -52,7 +52,7 @@ def load_files(
             _remove(path)
     if failures:
         listed = "; ".join(error.message for error in failures[:_FAILURES_MAX])
-        counts = f"{len(failures)} of {len(paths)} files could not be loaded, the others are"
+        counts = f"{len(failures)} of {len(paths)} files could not be loaded, the others were"
         raise StorageError(f"{counts}: {listed}", code=failures[0].code)
     return len(paths)
 
@@ -66,7 +66,7 @@ def _files(source: str, folders: Sequence[str] | None) -> Iterator[str]:
     found = [os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names]
     chosen = sorted((path for path in found if path.endswith(_SUFFIX)), key=_order)
     if not chosen:
-        raise UserMistake(f"{source} holds no *{_SUFFIX} file", code=_NOT_READABLE)
+        raise UserMistake(f"{source} contains no *{_SUFFIX} file", code=_NOT_READABLE)
     for path in chosen:
         real = os.path.realpath(path)
         _check_allowed(path, real, folders)
@@ -80,7 +80,10 @@ def _check_allowed(source: str, real: str, folders: Sequence[str] | None) -> Non
         allowed = os.path.realpath(folder)
         if os.path.commonpath((allowed, real)) == allowed:
             return
-    raise UserMistake(f"{source} lies in none of the folders that this server loads files from", code=_NOT_ALLOWED)
+    raise UserMistake(
+        f"{source} is outside the folders that this server loads files from: see its option load_folders",
+        code=_NOT_ALLOWED,
+    )
 
 
 def _order(path: str) -> tuple[str, int, int, str]:

@@ -153,9 +153,7 @@ def _owner(user: str | None, access: Access) -> str:
     """Return the user that a statement about tokens refers to. Raises SemanticError if it is unknown."""
     owner = access.user if user is None else user
     if not owner:
-        raise SemanticError(
-            "nobody has logged in here: name the user of the token, as in FOR USER root or OF USER root"
-        )
+        raise SemanticError("this session has no user: name the user of the token, as in FOR USER root or OF USER root")
     return owner
 
 
@@ -178,13 +176,13 @@ def _check_not_administrator(statement: ast.UserStatement, users: Users) -> None
         ):
             user = users.users.get(name)
             if user is not None and user.administrator:
-                message = f"{name} is an administrator, who may everything: nothing is granted to one, nor revoked"
+                message = f"{name} is an administrator and has all privileges: none can be granted or revoked"
                 raise UserMistake(message, code=_NO_PERMISSION)
 
 
 def _text(password: ast.Literal | ast.Parameter) -> str:
     if not isinstance(password, ast.Literal) or not isinstance(password.value, str):
-        raise SemanticError("a password is a text")
+        raise SemanticError("a password must be a text in quotes")
     return password.value
 
 

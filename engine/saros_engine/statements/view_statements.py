@@ -44,11 +44,13 @@ def planned_views(statement: CreateView, context: PlanContext) -> list[View]:
     sources = plan_select(statement.select, context).sources
     for source in sources:
         if calls_registered(source):
-            raise SemanticError(f"create view: {source} calls a function that may be dropped: name series only")
+            raise SemanticError(
+                f"create view: {source} calls a user-defined function, which may be dropped: use built-in functions"
+            )
         if any_part(source, _needs_more):
             raise SemanticError(f"create view: {source} is not computed from the values of one row")
     if not sources:
-        raise SemanticError("create view: no series matches, so there is nothing to look at")
+        raise SemanticError("create view: the SELECT matches no series")
     targets = targets_by_column(statement.targets.items, sources)
     base = BaseSeries(context.schema, {})
     return [
@@ -100,7 +102,7 @@ def _altered(store: Database, view: View) -> View:
 def _require_view(store: Database, path: str) -> View:
     text = store.schema.catalogue.get(KIND, path)
     if text is None:
-        raise UserMistake(f"View [{path}] does not exist: look with SHOW VIEW", code=_MISSING)
+        raise UserMistake(f"View [{path}] does not exist: see SHOW VIEW", code=_MISSING)
     return parsed_view(path, text)
 
 
@@ -126,7 +128,7 @@ def rename_view(store: Database, statement: RenameView, request: WriteRequest) -
     split_series(target)
     _check_place(store, target)
     if store.schema.database_of(split_series(target)[0]) is None:
-        raise UserMistake(f"{target} lies in no database: create one first", code=504)
+        raise UserMistake(f"{target} is not in a database: create one first", code=504)
     store.change_schema([SetEntry(KIND, view.path, None), SetEntry(KIND, target, view.text())], request=request)
     return 1
 
@@ -138,7 +140,7 @@ def drop_views(store: Database, statement: DropViews, request: WriteRequest) -> 
         pattern = parse_pattern(str(path))
         found = [known for known in texts_of_views(store.schema.catalogue) if pattern.matches(split_path(known))]
         if not found:
-            raise UserMistake(f"View [{path}] does not exist: look with SHOW VIEW", code=_MISSING)
+            raise UserMistake(f"View [{path}] does not exist: see SHOW VIEW", code=_MISSING)
         dropped |= dict.fromkeys(found)
     store.change_schema([SetEntry(KIND, known, None) for known in dropped], request=request)
     return len(dropped)
@@ -155,9 +157,11 @@ def alter_view(store: Database, statement: AlterTimeseries, request: WriteReques
     """Execute ALTER VIEW of tags and attributes."""
     view = _require_view(store, str(statement.path))
     if statement.type_name is not None:
-        raise UserMistake(f"{view.path} is a view, whose type is that of what it looks at: alter that", code=_METADATA)
+        raise UserMistake(
+            f"{view.path} is a view, whose type follows from its series: alter the series", code=_METADATA
+        )
     if statement.alias is not None:
-        raise UserMistake(f"{view.path} is a view, which has no alias: RENAME it", code=_METADATA)
+        raise UserMistake(f"{view.path} is a view, which has no alias: use RENAME", code=_METADATA)
     # Tags and attributes are altered like those of a series; the type does not matter.
     series = SeriesSchema(
         view.path, DataType.TEXT, Encoding.PLAIN, DEFAULT_COMPRESSOR, None, view.tags, view.attributes

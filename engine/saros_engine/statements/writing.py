@@ -408,7 +408,7 @@ class Writer:
         path = join_nodes(statement.device.nodes)
         _check_duplicates(statement.measurements, statement.measurements)
         if len(statement.times) > 1 and None in statement.times:
-            raise UserMistake("several rows need times: without any they would all be of now", code=701)
+            raise UserMistake("several rows need times: without them, all rows would have the current time", code=701)
         times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
         outcome, points = _Values(), 0
         living = self._living(path, times)
@@ -470,7 +470,7 @@ class Writer:
         nodes = split_path(device)
         if len(nodes) <= self._level:
             needed = f"databases are created {self._level} level(s) below root"
-            raise UserMistake(f"{device} is in no database and is too short to create one: {needed}", code=509)
+            raise UserMistake(f"{device} is not in a database and is too short to create one: {needed}", code=509)
         return [CreateDatabase(join_nodes(nodes[: self._level + 1]))]
 
 

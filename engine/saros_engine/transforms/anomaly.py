@@ -117,7 +117,7 @@ def _outlier_attributes(attributes: Attributes) -> tuple[float, int, int, int]:
     name = "outlier"
     distance = number_attribute(name, {"r": "5", **attributes}, "r")
     if not 0 <= distance < np.inf:
-        raise UserMistake(f"{name}: 'r' must be a number from 0 on and is {distance}", code=701)
+        raise UserMistake(f"{name}: 'r' must be a number of at least 0, not {distance}", code=701)
     neighbours = integer_attribute(name, attributes, "k", 3, low=1)
     return (
         distance,
@@ -175,7 +175,7 @@ _SIDES_MAX = 1 << 29
 def _filter_attributes(attributes: Attributes) -> tuple[int, float]:
     threshold = number_attribute("twosidedfilter", {"threshold": "0.3", **attributes}, "threshold")
     if not 0 < threshold < 1:
-        raise UserMistake(f"twosidedfilter: 'threshold' must be between 0 and 1 and is {threshold}", code=701)
+        raise UserMistake(f"twosidedfilter: 'threshold' must be between 0 and 1, not {threshold}", code=701)
     return integer_attribute("twosidedfilter", attributes, "len", 5, low=1), threshold
 
 

@@ -63,7 +63,7 @@ def _parse_attributes(attributes: Attributes) -> _Wanted:
     """Return the attributes. Raises UserMistake."""
     share = number_attribute(_NAME, {"sample_rate": str(_SHARE), **attributes}, "sample_rate")
     if not 0 < share <= 1:
-        raise UserMistake(f"{_NAME}: 'sample_rate' must be above 0 and at most 1, and is {share}", code=701)
+        raise UserMistake(f"{_NAME}: 'sample_rate' must be above 0 and at most 1, not {share}", code=701)
     return _Wanted(
         integer_attribute(_NAME, attributes, "l", low=1),
         integer_attribute(_NAME, attributes, "k", low=2),

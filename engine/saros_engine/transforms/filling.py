@@ -101,7 +101,7 @@ def _screened(since: Float64Array, values: Float64Array, there: BoolArray) -> Fl
     behind = np.searchsorted(since, since + _STEPS * float(np.median(np.diff(since))), "right") - 1
     ahead = max(int((behind - np.arange(len(since)))[missing].max()), 1)
     if 2 * ahead * len(missing) > _NUMBERS_MAX:
-        raise UserMistake(f"{_NAME}: too many points lie within five median steps: take fewer of them", code=2005)
+        raise UserMistake(f"{_NAME}: too many points are within five median steps: select fewer points", code=2005)
     near = np.minimum(missing[:, None] + np.arange(1, ahead + 1), len(values) - 1)
     seen = np.where(near <= behind[missing, None], values[near], np.nan)
     back = since[missing, None] - since[near]

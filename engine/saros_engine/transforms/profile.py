@@ -181,7 +181,7 @@ def _seconds(attributes: Attributes) -> float:
     lengths = {"1S": 1 / _MILLISECONDS, "1s": 1.0, "1m": _MINUTE, "1H": _HOUR, "1d": _DAY}
     unit = attributes.get("unit", "1s")
     if unit not in lengths:
-        raise UserMistake(f"integral: 'unit' must be one of {', '.join(lengths)} and is {unit!r}", code=701)
+        raise UserMistake(f"integral: 'unit' must be one of {', '.join(lengths)}, not {unit!r}", code=701)
     return float(lengths[unit])
 
 

@@ -231,7 +231,7 @@ def _constrained_medians(
     counts = np.searchsorted(times, times + window, "right") - 1 - np.arange(len(times))
     if int(2 * counts.sum()) > _WINDOWS_MAX:
         raise UserMistake(
-            f"valuerepair: too many points lie within {window:g} ticks, five median steps: take fewer of them",
+            f"valuerepair: too many points are within {window:g} ticks, five median steps: select fewer points",
             code=2005,
         )
     found = np.empty(len(values))
@@ -291,7 +291,7 @@ def _smoothed(times: Float64Array, values: Float64Array, attributes: Attributes)
             if abs(wrong[near]) >= bound:
                 heapq.heappush(heap, (-abs(wrong[near]), near))
     raise UserMistake(
-        f"valuerepair: after {_REPAIRS_MAX:,} repairs speeds still change too much: name a larger 'sigma'", code=2005
+        f"valuerepair: after {_REPAIRS_MAX:,} repairs speeds still change too much: set a larger 'sigma'", code=2005
     )
 
 

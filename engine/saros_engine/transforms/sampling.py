@@ -42,7 +42,7 @@ _SUM_TYPE = {DataType.INT32: DataType.INT64}
 def _bucket_size(name: str, attributes: Attributes) -> int:
     share = number_attribute(name, {"proportion": str(_DEFAULT_PROPORTION), **attributes}, "proportion")
     if not 0 < share <= 1:
-        raise UserMistake(f"{name}: 'proportion' must be above 0 and at most 1, and is {share}", code=701)
+        raise UserMistake(f"{name}: 'proportion' must be above 0 and at most 1, not {share}", code=701)
     return int(min(1 / share, _INT32_MAX))
 
 

@@ -48,7 +48,7 @@ def _or_zero(points: Points, number: int = 0) -> Float64Array:
 
 def _require_lag(name: str, lag: int, key: str = "lag") -> None:
     if lag > _LAG_MAX:
-        raise UserMistake(f"{name}: '{key}' would be {lag}; at most {_LAG_MAX:,} is taken: name one", code=2005)
+        raise UserMistake(f"{name}: '{key}' would be {lag}, but at most {_LAG_MAX:,} is allowed: set it", code=2005)
 
 
 # ---------------------------------------------------------------------------------------------- shifted
@@ -119,7 +119,8 @@ def _regularized(times: Int64Array, values: Float64Array) -> Float64Array:
     gaps = np.maximum(steps // mode(steps), 1)
     if int(gaps.sum()) > WINDOWS_MAX:
         raise UserMistake(
-            f"ar: with what is missing there are {gaps.sum():,} points; at most {WINDOWS_MAX:,}", code=2005
+            f"ar: with missing points filled in there are {gaps.sum():,} points; at most {WINDOWS_MAX:,} are allowed",
+            code=2005,
         )
     within = np.arange(int(gaps.sum())) - np.repeat(np.cumsum(gaps) - gaps, gaps)
     return np.append(np.repeat(values[:-1], gaps) + within * np.repeat(np.diff(values) / gaps, gaps), values[-1])
@@ -227,7 +228,7 @@ def _peaks(likenesses: Float64Array) -> Int64Array:
 def _check_ptnsym(attributes: Attributes) -> None:
     integer_attribute("ptnsym", attributes, "window", 10, low=1)
     if "threshold" in attributes and not 0 <= number_attribute("ptnsym", attributes, "threshold") < np.inf:
-        raise UserMistake("ptnsym: 'threshold' must be a number from 0 on", code=701)
+        raise UserMistake("ptnsym: 'threshold' must be a number of at least 0", code=701)
 
 
 def _make_ptnsym(attributes: Attributes, _: TimeUnit) -> Generator:
@@ -274,7 +275,7 @@ def _check_segment(attributes: Attributes) -> None:
     choice_attribute("segment", attributes, "output", ("first", "all"))
     choice_attribute("segment", attributes, "method", ("bottom-up",))
     if not 0 <= number_attribute("segment", {"error": "0.1", **attributes}, "error") < np.inf:
-        raise UserMistake("segment: 'error' must be a number from 0 on", code=701)
+        raise UserMistake("segment: 'error' must be a number of at least 0", code=701)
 
 
 def _make_segment(attributes: Attributes, _: TimeUnit) -> Generator:

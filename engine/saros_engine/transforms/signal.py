@@ -49,7 +49,7 @@ _NANOSECOND = TimeUnit.NANOSECOND
 def _check_quantile(attributes: Attributes) -> None:
     rank = number_attribute("quantile", {"rank": "0.5", **attributes}, "rank")
     if not 0 < rank <= 1:
-        raise UserMistake(f"quantile: 'rank' must be above 0 and at most 1, and is {rank}", code=701)
+        raise UserMistake(f"quantile: 'rank' must be above 0 and at most 1, not {rank}", code=701)
     integer_attribute("quantile", attributes, "K", 800, low=100)
 
 
@@ -70,7 +70,7 @@ def _make_dtw(_: Attributes, __: TimeUnit) -> Generator:
     def run(points: Points) -> Points:
         found = without_nan(points)
         if len(found.times) > _DTW_ROWS_MAX:
-            message = f"dtw compares at most {_DTW_ROWS_MAX:,} rows, and there are {len(found.times):,}: name a range"
+            message = f"dtw compares at most {_DTW_ROWS_MAX:,} rows, not {len(found.times):,}: select a shorter range"
             raise UserMistake(message, code=701)
         distance = _warped(doubles(found), doubles(found, 1)) if len(found.times) else 0.0
         return made_points(np.zeros(1, np.int64), DataType.DOUBLE, np.array([distance]))
@@ -124,7 +124,7 @@ def _resample(name: str) -> SeriesTransform:
             found = found.take(np.flatnonzero(found.times < end))
             count = max(-(-(end - start) // every), 0)
             if count > WINDOWS_MAX:
-                raise UserMistake(f"{name} would give {count} points; at most {WINDOWS_MAX:,} are made", code=2005)
+                raise UserMistake(f"{name} would give {count} points; at most {WINDOWS_MAX:,} are allowed", code=2005)
             values = _by_bins(found, start, every, count, aggregate)
             return made_points(start + every * np.arange(count), DataType.DOUBLE, _bridged(values, interpolation))
 
@@ -270,7 +270,7 @@ def _pass_filter(name: str, *, high: bool) -> SeriesTransform:
     def check(attributes: Attributes) -> None:
         cut = number_attribute(name, attributes, "wpass")
         if not 0 < cut < 1:
-            raise UserMistake(f"{name}: 'wpass' must be between 0 and 1 and is {cut}", code=701)
+            raise UserMistake(f"{name}: 'wpass' must be between 0 and 1, not {cut}", code=701)
 
     def make(attributes: Attributes, _: TimeUnit) -> Generator:
         cut = float(attributes["wpass"])

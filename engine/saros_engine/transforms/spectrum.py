@@ -69,7 +69,7 @@ def _compression(attributes: Attributes) -> float | None:
         return None
     share = number_attribute("fft", attributes, "compress")
     if not 0 < share <= 1:
-        raise UserMistake(f"fft: 'compress' must be above 0 and at most 1, and is {share}", code=701)
+        raise UserMistake(f"fft: 'compress' must be above 0 and at most 1, not {share}", code=701)
     return share
 
 
@@ -114,7 +114,9 @@ def _make_ifft(attributes: Attributes, unit: TimeUnit) -> Generator:
             return made_points(places, _DOUBLE, places)
         count = int(places[-1]) + 1
         if count > _SPECTRUM_MAX:
-            raise UserMistake(f"ifft: the last time is {places[-1]}; at most {_SPECTRUM_MAX - 1:,} is taken", code=2005)
+            raise UserMistake(
+                f"ifft: the last time is {places[-1]}; at most {_SPECTRUM_MAX - 1:,} is allowed", code=2005
+            )
         if start + (count - 1) * interval > _MAX:
             raise UserMistake("ifft: the times go beyond INT64: take a shorter 'interval'", code=2007)
         spectrum = np.zeros(count, np.complex128)
@@ -134,7 +136,7 @@ def _check_envelope(attributes: Attributes) -> None:
     if "frequency" in attributes:
         frequency = number_attribute("envelope", attributes, "frequency")
         if not 0 < frequency < np.inf:
-            raise UserMistake(f"envelope: 'frequency' must be above 0 and is {frequency}", code=701)
+            raise UserMistake(f"envelope: 'frequency' must be above 0, not {frequency}", code=701)
 
 
 def _make_envelope(attributes: Attributes, unit: TimeUnit) -> Generator:
@@ -288,7 +290,7 @@ def _wave(name: str, *, inverse: bool) -> SeriesTransform:
                 return made_points(times, _DOUBLE, values)
             if len(values) & (len(values) - 1) or len(values) < len(low):
                 raise UserMistake(
-                    f"{name} takes a power of two of points, at least {len(low)} here, and was given {len(values)}",
+                    f"{name} takes a power of two of points, at least {len(low)} here, not {len(values)}",
                     code=701,
                 )
             sizes = [size for _, size in zip(range(layers), _halved(len(values), len(low)), strict=False)]

@@ -86,7 +86,7 @@ def draw_history(chance: Random, steps: int) -> list[Write | Delete]:
 
 
 def _defined(division: Binary) -> Expression:
-    """Without division of whole numbers by zero, which fails."""
+    """Without integer division by zero, which fails."""
     if division.operator not in ("/", "%") or kind_of(division) != "whole":
         return division
     if isinstance(division.right, Constant):
