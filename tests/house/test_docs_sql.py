@@ -65,7 +65,7 @@ def test_every_statement_of_the_reference_runs(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("text", OF_CLUSTERS)
 def test_statements_of_clusters_are_refused_without_one(text: str, tmp_path: Path) -> None:
-    with saros.connect(str(tmp_path)) as connection, pytest.raises(saros.NotSupportedError, match="no cluster"):
+    with saros.connect(str(tmp_path)) as connection, pytest.raises(saros.NotSupportedError, match="outside a cluster"):
         connection.execute(text)
 
 

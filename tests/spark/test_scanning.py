@@ -397,7 +397,7 @@ def test_a_job_reads_on_when_its_server_was_started_anew(url: str) -> None:
     elsewhen = replace(tasks[0].point, instance=tasks[0].point.instance ^ 2)
     assert 20 == len(collected(made, [replace(tasks[0], point=elsewhen)], schema))
     made = replace(made, snapshot="strict")
-    with pytest.raises(SourceError, match="was restarted.*create the DataFrame again"):
+    with pytest.raises(SourceError, match=r"was restarted.*create the DataFrame again"):
         collected(made, [replace(tasks[0], point=elsewhen)], schema, "2")
 
 
