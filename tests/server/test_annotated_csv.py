@@ -73,7 +73,7 @@ def test_fields_of_all_tables_become_series_of_their_types(tmp_path: Path, rows:
         "root.p1.count": [(8, 2**53 + 1)],
     } == points
     assert {"temperature": "DOUBLE", "pressure": "DOUBLE", "count": "INT64"} == types
-    assert [(8, "_time: 'yesterday' is no ISO 8601 time")] == bad
+    assert [(8, "_time: 'yesterday' is not an ISO 8601 time")] == bad
 
 
 def test_tables_after_a_pivot_have_columns_of_their_own(tmp_path: Path) -> None:

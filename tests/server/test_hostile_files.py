@@ -180,7 +180,7 @@ def test_long_lines_are_read_in_batches_of_few(tmp_path: Path) -> None:
 def test_an_object_that_is_nested_without_end_is_a_bad_row(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"time": 1, "x": 2}\n{"time": 2, "x": ' + "[" * 100_000 + "\n")
     (batch,) = read_source(tmp_path / "x.json", None, SourceOptions())
-    assert [(2, "is no JSON object")] == [(row.number, row.reason) for row in batch.bad]
+    assert [(2, "is not a JSON object")] == [(row.number, row.reason) for row in batch.bad]
 
 
 @pytest.mark.parametrize("lines", ["#datatype,long\n,_time\n", "#datatype,long\n"])

@@ -63,9 +63,9 @@ def test_bad_rows_are_taken_out_with_line_and_reason(tmp_path: Path) -> None:
     batch = read(tmp_path, text, types={"v": "DOUBLE"})
     assert [1.0, 6.0] == values(batch)["v"]
     reasons = {row.number: row.reason for row in batch.bad}
-    assert "time: 'yesterday' is no ISO 8601 time" == reasons[3]
-    assert "v: 'many' is no DOUBLE" == reasons[4]
-    assert "time: '2020-02-31' is no ISO 8601 time" == reasons[5]
+    assert "time: 'yesterday' is not an ISO 8601 time" == reasons[3]
+    assert "v: 'many' is not a valid DOUBLE" == reasons[4]
+    assert "time: '2020-02-31' is not an ISO 8601 time" == reasons[5]
     assert {"3 fields where the header has 2", "1 field where the header has 2"} <= {row.reason for row in batch.bad}
 
 
@@ -114,7 +114,7 @@ def test_columns_may_be_named_by_their_paths_with_their_types(tmp_path: Path) ->
 def test_a_column_of_devices_may_hold_paths_and_none_is_a_bad_row(tmp_path: Path) -> None:
     batch = read(tmp_path, "Time,Device,x\n1,root.a.d1,1\n2,,2\n3,root.a.`d 2`,3\n", device_column="Device")
     assert {"root.a.d1", "root.a.`d 2`"} == set(parts_of(batch, None, "x.csv"))
-    assert [(3, "Device: there is none")] == [(row.number, row.reason) for row in batch.bad]
+    assert [(3, "Device: the value is missing")] == [(row.number, row.reason) for row in batch.bad]
 
 
 def test_parquet_keeps_its_types(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_types_are_those_of_rows_with_a_time_and_columns_without_a_value_are_non
     """Below the header a historian puts units, at the end of its lines a mark."""
     batch = read(tmp_path, "time;p;q;\n;bar;m³/h;\n2020-01-01;1.5;;\n2020-01-02;2.5;;\n")
     assert {"p": [1.5, 2.5]} == values(batch)
-    assert ["time: there is none"] == [row.reason for row in batch.bad]
+    assert ["time: the value is missing"] == [row.reason for row in batch.bad]
 
 
 def test_a_column_gets_its_type_where_its_values_begin(tmp_path: Path) -> None:
@@ -152,14 +152,14 @@ def test_numbers_with_a_decimal_comma_are_not_taken_for_texts(tmp_path: Path) ->
 def test_a_mark_between_thousands_is_no_decimal_point(tmp_path: Path) -> None:
     batch = read(tmp_path, "time;v\n1;20,5\n2;1.021\n", decimal=",", types={"v": "DOUBLE"})
     assert [20.5] == values(batch)["v"]
-    assert ["v: '1.021' is no DOUBLE"] == [row.reason for row in batch.bad]
+    assert ["v: '1.021' is not a valid DOUBLE"] == [row.reason for row in batch.bad]
     (note,) = read(tmp_path, "time;v\n1;20,5\n2;21,5\n3;1.021\n", decimal=",").notes
-    assert "v is TEXT, since '1.021' is no number; --thousands \".\" reads it as one" == note
+    assert "v is TEXT, since '1.021' is not a number; --thousands \".\" reads it as one" == note
 
 
 def test_a_word_that_makes_numbers_text_is_named(tmp_path: Path) -> None:
     (note,) = read(tmp_path, "time,v,state\n1,1,on\n2,Bad Input,off\n3,3,on\n").notes
-    assert note.startswith("v is TEXT, since 'Bad Input' is no number; --null 'Bad Input' is no value then")
+    assert note.startswith("v is TEXT, since 'Bad Input' is not a number; --null 'Bad Input' is no value then")
 
 
 def test_date_and_time_of_day_may_stand_in_two_columns(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_times_with_an_offset_and_without_one_may_stand_in_one_column(tmp_path: 
     text = "time,v\n2024-07-01 12:00,1\n2024-07-01T12:00+05:00,2\nnoon,3\n,4\n"
     batch = read(tmp_path, text, zone="Europe/Berlin")
     assert [10, 7] == [t.as_py().astimezone(UTC).hour for t in batch.times]
-    reasons = ["time: 'noon' is no ISO 8601 time", "time: there is none"]
+    reasons = ["time: 'noon' is not an ISO 8601 time", "time: the value is missing"]
     assert list(zip([4, 5], reasons, strict=True)) == [(row.number, row.reason) for row in batch.bad]
     assert ("", "4") == batch.bad[1].values
 
@@ -216,7 +216,7 @@ def test_times_of_parquet_without_a_zone_are_in_that_of_the_option(tmp_path: Pat
     pq.write_table(pa.table({"time": columns[times], "v": [1.0, 2.0]}), tmp_path / "p.parquet")
     (batch,) = read_source(tmp_path / "p.parquet", None, SourceOptions(zone="Europe/Berlin"))
     assert [datetime(2024, 6, 30, 22, tzinfo=UTC)] == batch.times.to_pylist()
-    assert [(2, "time: there is none")] == [(row.number, row.reason) for row in batch.bad]
+    assert [(2, "time: the value is missing")] == [(row.number, row.reason) for row in batch.bad]
 
 
 def test_lines_in_front_of_the_header_are_skipped(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_texts_of_a_typed_file_are_texts(tmp_path: Path, type_: pa.DataType, tex
 def test_an_option_parses_texts_of_a_typed_file(tmp_path: Path) -> None:
     batch = table(tmp_path, {"time": STAMPS, "v": pa.array(["007", "x"])}, types={"v": "INT64"})
     assert ({"v": "INT64"}, {"v": [7]}) == (types(batch), values(batch))
-    assert [(2, "v: 'x' is no INT64")] == [(row.number, row.reason) for row in batch.bad]
+    assert [(2, "v: 'x' is not a valid INT64")] == [(row.number, row.reason) for row in batch.bad]
 
 
 def test_columns_without_values_are_left_out(tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_two_columns_of_texts_that_are_times_are_ambiguous(tmp_path: Path) -> No
 
 def test_bad_times_name_their_column(tmp_path: Path) -> None:
     batch = read(tmp_path, "id,when\n1,2024-01-01\n2,\n3,noon\n4,2024-01-02\n5,2024-01-02\n")
-    assert ["when: there is none", "when: 'noon' is no ISO 8601 time"] == [row.reason for row in batch.bad]
+    assert ["when: the value is missing", "when: 'noon' is not an ISO 8601 time"] == [row.reason for row in batch.bad]
 
 
 def test_whole_numbers_as_times_of_a_typed_file_are_in_the_unit_of_the_option(tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_values_that_do_not_fit_are_bad_and_the_others_are_kept(
     lines = [f'{i},"{text}"\n' for i, text in enumerate([*good, *bad])]
     batch = read(tmp_path, "time,v\n" + "".join(lines), types={"v": type_})
     assert {"v": list(good.values())} == values(batch)
-    assert [f"v: {text!r} is no {type_}" for text in bad] == [row.reason for row in batch.bad]
+    assert [f"v: {text!r} is not a valid {type_}" for text in bad] == [row.reason for row in batch.bad]
     alone = [read(tmp_path, f'time,v\n0,"{text}"\n', types={"v": type_}).times_count for text in [*good, *bad]]
     assert [1] * len(good) + [0] * len(bad) == alone
 
@@ -447,7 +447,7 @@ def test_one_bad_value_among_many_is_found(tmp_path: Path) -> None:
     numbers = [str(i) for i in range(1_000)]
     numbers[700] = str(2**31)
     batch = read(tmp_path, "time,v\n" + "".join(f"{i},{n}\n" for i, n in enumerate(numbers)), types={"v": "INT32"})
-    assert [(702, f"v: '{2**31}' is no INT32")] == [(row.number, row.reason) for row in batch.bad]
+    assert [(702, f"v: '{2**31}' is not a valid INT32")] == [(row.number, row.reason) for row in batch.bad]
     assert 999 == batch.times_count
 
 
@@ -512,14 +512,14 @@ def test_a_minus_as_typographers_write_it_is_one(tmp_path: Path) -> None:
 def test_blanks_between_thousands_are_told_and_read_by_an_option(tmp_path: Path, blank: str) -> None:
     text = f"time;v\n1;1{blank}234.5\n2;-12{blank}345{blank}678\n"
     (note,) = read(tmp_path, text).notes
-    assert f'v is TEXT, since {f"1{blank}234.5"!r} is no number; --thousands " " reads it as one' == note
+    assert f'v is TEXT, since {f"1{blank}234.5"!r} is not a number; --thousands " " reads it as one' == note
     assert {"v": [1234.5, -12345678.0]} == values(read(tmp_path, text, thousands=" "))
 
 
 @pytest.mark.parametrize("blank", ["", "   ", "\t"])
 def test_blank_lines_are_no_rows(tmp_path: Path, blank: str) -> None:
     batch = read(tmp_path, f"{blank}\ntime,v\n1,1\n{blank}\nx,2\n3,3\n{blank}\n", time_format="epoch")
-    assert [(5, "time: 'x' is no whole number as a time")] == [(row.number, row.reason) for row in batch.bad]
+    assert [(5, "time: 'x' is not an integer time")] == [(row.number, row.reason) for row in batch.bad]
     assert [1, 3] == batch.times.to_pylist()
 
 

@@ -46,8 +46,8 @@ def test_values_have_the_type_of_all_of_them(
 @pytest.mark.parametrize(
     ("values", "type_", "found", "note"),
     [
-        (["1", "2", '"007"', '"n/a"', '"on"'], "TEXT", ["1", "2", "007", "n/a", "on"], "'on' is no number"),
-        (['"on"', "1", "2"], "TEXT", ["on", "1", "2"], "'on' is no number"),
+        (["1", "2", '"007"', '"n/a"', '"on"'], "TEXT", ["1", "2", "007", "n/a", "on"], "'on' is not a number"),
+        (['"on"', "1", "2"], "TEXT", ["on", "1", "2"], "'on' is not a number"),
         (['"007"', "1.5", '"-"'], "DOUBLE", [7.0, 1.5, None], "'-' in it no value"),
         (["1", "1.5", "9007199254740993"], "DOUBLE", [1.0, 1.5, 2.0**53], None),
         (["1", "9007199254740993", "-1"], "INT64", [1, 2**53 + 1, -1], "n is INT64, since a DOUBLE does not hold"),
@@ -91,7 +91,7 @@ def test_lines_that_are_no_objects_are_bad_rows_and_blank_ones_none(tmp_path: Pa
         batch_rows=2,
         time_format="epoch",
     )
-    reasons = {3: "is no JSON object", 4: "time: 'x' is no whole number as a time", 5: "is no JSON object"}
+    reasons = {3: "is not a JSON object", 4: "time: 'x' is not an integer time", 5: "is not a JSON object"}
     assert reasons == {row.number: row.reason for batch in (first, second) for row in batch.bad}
     assert ([1], [4]) == (first.times.to_pylist(), second.times.to_pylist())
     assert {"line"} == {row.unit for batch in (first, second) for row in batch.bad}

@@ -41,7 +41,7 @@ def test_bad_rows_are_counted_shown_and_kept_apart(tmp_path: Path, capsys: pytes
     assert 1 == run(tmp_path, "--device", "root.a.d", "--type", "x=DOUBLE", str(source))
     output = capsys.readouterr()
     assert "2 bad rows" in output.out
-    assert "p.csv, line 3: time: 'not a time' is no ISO 8601 time\n" in output.err
+    assert "p.csv, line 3: time: 'not a time' is not an ISO 8601 time\n" in output.err
     assert "hint: pass the format of times with --time-format, such as '%d.%m.%Y %H:%M:%S'" in output.err
     with (tmp_path / "p.csv.bad.csv").open(newline="") as stream:
         bad = list(csv.reader(stream))
@@ -252,7 +252,7 @@ def test_a_word_of_latin_1_far_down_is_found(tmp_path: Path, capsys: pytest.Capt
     ("device", "more", "said"),
     [
         ("pump", (), "--device pump does not begin with root."),
-        ("root.{pump}", (), "nothing stands for {pump}: there are {file} and {device}"),
+        ("root.{pump}", (), "{pump} is unknown; use {file} and {device}"),
         ("root.{device}", (), "{device} in it and --device-column NAME go together"),
         ("root.a.d", ("--device-column", "x"), "{device} in it and --device-column NAME go together"),
     ],
@@ -296,9 +296,9 @@ def test_utf_16_is_told_apart_from_latin_1(tmp_path: Path, capsys: pytest.Captur
         (b"PK\x03\x04....", "is a zip archive, as spreadsheets are: unpack it, or save the sheet as CSV"),
         (b"ARROW1\x00\x00", "is an Arrow file: write it as Parquet"),
         (b"SQLite format 3\x00", "is an SQLite database: export its tables as CSV"),
-        (b"time,x\n1,\xff\x00\n", "is no text, and neither Parquet nor TsFile"),
+        (b"time,x\n1,\xff\x00\n", "is neither text, Parquet nor TsFile"),
         (b'[{"time": 1, "v": 2}]\n', "is a JSON array: write one object per line, such as with jq -c '.[]'"),
-        (b'\n{\n  "time": 1,\n  "v": 2\n}\n', "line 2, is no JSON object: JSON lines have one object per line"),
+        (b'\n{\n  "time": 1,\n  "v": 2\n}\n', "line 2, is not a JSON object: JSON lines have one object per line"),
         (b"<?xml version='1.0'?>\n", "is XML or HTML: import reads CSV, JSON lines, Parquet and TsFiles"),
     ],
 )
@@ -329,8 +329,8 @@ def test_a_value_that_does_not_fit_an_existing_series_is_told_with_line_column_a
     (tmp_path / "p.csv").write_text("time,i,day\n1,1,2024-02-29\n2,3000000000,\n3,,2023-02-29\n")
     assert 1 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
     output = capsys.readouterr()
-    assert "p.csv, line 3: i: '3000000000' is no INT32\n" in output.err
-    assert "p.csv, line 4: day: '2023-02-29' is no DATE\n" in output.err
+    assert "p.csv, line 3: i: '3000000000' is not a valid INT32\n" in output.err
+    assert "p.csv, line 4: day: '2023-02-29' is not a valid DATE\n" in output.err
     assert "columns: i INT32, day DATE\n" in output.out
     assert [(1, 1, date(2024, 2, 29))] == rows(tmp_path, "select i, day from root.a.d")
 

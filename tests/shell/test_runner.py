@@ -152,7 +152,7 @@ def test_statements_without_rows_tell_what_they_did(
     ("statement", "expected"),
     [
         ("selct x from root.a.d", ["selct x from root.a.d", "^"]),
-        ("drop database root.b", ["hint: Look with SHOW TIMESERIES or SHOW DATABASES; a pattern needs * or **."]),
+        ("drop database root.b", ["hint: See SHOW TIMESERIES or SHOW DATABASES; a pattern needs * or **."]),
         ("drop function f", []),
         ("create pipe p with sink ('sink'='x')", []),
     ],

@@ -272,7 +272,7 @@ def test_uploaded_files_are_seen_after_the_commit_and_a_job_that_is_over_takes_n
     commit([], options, job)
     assert [(1, 1.0), (2, 2.0)] == answers(options, "select x from root.sent.d")
 
-    with pytest.raises(saros.ProgrammingError, match="job sent is over"):
+    with pytest.raises(saros.ProgrammingError, match="job sent has ended"):
         write_rows([part], part.schema, options, Attempt("sent", 0, 2), job)
     assert [] == list(uploads.iterdir())
 

@@ -250,7 +250,7 @@ def test_a_file_is_shown_mapped_and_imported(browser: Browser, node: HttpNode, t
     with console(browser, node.url, "import", "root", ROOT) as page:
         choose(page, f"{NASTY}.csv", CSV.replace("off", NASTY).encode())
         expect(panel(page, "Preview")).to_contain_text(NASTY)
-        expect(panel(page, "Preview")).to_contain_text("'yesterday' is no ISO 8601 time")
+        expect(panel(page, "Preview")).to_contain_text("'yesterday' is not an ISO 8601 time")
         expect(page.locator("img[src=x]")).to_have_count(0)
         page.get_by_label("Device (", exact=False).fill("root.plant.pump")
         page.get_by_label("Name for level").fill("depth")

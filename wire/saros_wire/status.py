@@ -36,7 +36,7 @@ _ROWS = (
     Status(501, "DATABASE_ALREADY_EXISTS", ErrorClass.INTEGRITY, "Use the existing database, or choose another path."),
     Status(503, "TIMESERIES_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing series, or choose another name."),
     Status(
-        504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "Look with SHOW DATABASES; create it with CREATE DATABASE."
+        504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "See SHOW DATABASES; create it with CREATE DATABASE."
     ),
     Status(505, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
     Status(506, "PATH_ALREADY_EXIST", ErrorClass.INTEGRITY, "This path is a series, or has series below it."),
@@ -50,21 +50,21 @@ _ROWS = (
         508,
         "PATH_NOT_EXIST",
         ErrorClass.INTEGRITY,
-        "Look with SHOW TIMESERIES or SHOW DATABASES; a pattern needs * or **.",
+        "See SHOW TIMESERIES or SHOW DATABASES; a pattern needs * or **.",
     ),
     Status(509, "ILLEGAL_PATH", ErrorClass.PROGRAMMING, "Quote special names with backticks: root.sg.`a.b`."),
     Status(510, "CREATE_TEMPLATE_ERROR", ErrorClass.PROGRAMMING, "Choose an encoding that the type supports."),
     Status(511, "ALIGNED_MISMATCH", ErrorClass.PROGRAMMING, "Write to the device as it was created: aligned or not."),
-    Status(512, "UNDEFINED_TEMPLATE", ErrorClass.INTEGRITY, "Look with SHOW DEVICE TEMPLATES."),
-    Status(513, "TEMPLATE_NOT_SET", ErrorClass.INTEGRITY, "Look with SHOW PATHS SET DEVICE TEMPLATE; set it first."),
+    Status(512, "UNDEFINED_TEMPLATE", ErrorClass.INTEGRITY, "See SHOW DEVICE TEMPLATES."),
+    Status(513, "TEMPLATE_NOT_SET", ErrorClass.INTEGRITY, "See SHOW PATHS SET DEVICE TEMPLATE; set it first."),
     Status(515, "TEMPLATE_IS_IN_USE", ErrorClass.INTEGRITY, "DEACTIVATE or UNSET the template first, then try again."),
     Status(516, "TEMPLATE_INCOMPATIBLE", ErrorClass.INTEGRITY, "Choose a path that has no series and no template."),
-    Status(524, "TEMPLATE_NOT_ACTIVATED", ErrorClass.INTEGRITY, "Look with SHOW PATHS USING DEVICE TEMPLATE."),
+    Status(524, "TEMPLATE_NOT_ACTIVATED", ErrorClass.INTEGRITY, "See SHOW PATHS USING DEVICE TEMPLATE."),
     Status(
         527,
         "MEASUREMENT_ALREADY_EXISTS_IN_TEMPLATE",
         ErrorClass.INTEGRITY,
-        "Look with SHOW NODES IN DEVICE TEMPLATE; choose another name.",
+        "See SHOW NODES IN DEVICE TEMPLATE; choose another name.",
     ),
     Status(
         600,
@@ -79,7 +79,7 @@ _ROWS = (
     Status(701, "SEMANTIC_ERROR", ErrorClass.PROGRAMMING, "Correct the statement as the message says."),
     Status(709, "QUERY_MEMORY_EXCEEDED", ErrorClass.OPERATIONAL, "Narrow the query, or raise query_memory_bytes."),
     Status(712, "QUERY_TIMEOUT", ErrorClass.OPERATIONAL, "Narrow the query, or raise query_timeout_ms."),
-    Status(714, "QUERY_NOT_EXIST", ErrorClass.PROGRAMMING, "Look with SHOW QUERIES; it may have finished."),
+    Status(714, "QUERY_NOT_EXIST", ErrorClass.PROGRAMMING, "See SHOW QUERIES; it may have finished."),
     Status(715, "QUERY_WAS_KILLED", ErrorClass.OPERATIONAL, "Someone cancelled the query."),
     Status(750, "NUMERIC_VALUE_OUT_OF_RANGE", ErrorClass.DATA, "The result overflows its type: CAST to DOUBLE."),
     Status(
@@ -100,12 +100,12 @@ _ROWS = (
     Status(2000, "STORAGE_ERROR", ErrorClass.OPERATIONAL, "Check the node's log."),
     Status(1200, "UDF_LOAD_CLASS_ERROR", ErrorClass.PROGRAMMING, "Install the package on every node, then restart it."),
     Status(1300, "CREATE_TRIGGER_ERROR", ErrorClass.INTEGRITY, "DROP the trigger first, or choose another name."),
-    Status(1301, "DROP_TRIGGER_ERROR", ErrorClass.INTEGRITY, "Look with SHOW TRIGGERS."),
+    Status(1301, "DROP_TRIGGER_ERROR", ErrorClass.INTEGRITY, "See SHOW TRIGGERS."),
     Status(1302, "TRIGGER_FIRE_ERROR", ErrorClass.DATA, "A trigger rejected the rows: see why, or ask its author."),
     Status(
         1303, "TRIGGER_LOAD_CLASS_ERROR", ErrorClass.PROGRAMMING, "Install the package on every node, then restart it."
     ),
-    Status(1400, "NO_SUCH_CQ", ErrorClass.INTEGRITY, "Look with SHOW CONTINUOUS QUERIES."),
+    Status(1400, "NO_SUCH_CQ", ErrorClass.INTEGRITY, "See SHOW CONTINUOUS QUERIES."),
     Status(1402, "CQ_ALREADY_EXIST", ErrorClass.INTEGRITY, "DROP the continuous query first, or choose another name."),
     Status(2001, "INTERNAL_ERROR", ErrorClass.INTERNAL, "This is a bug in Saros: please report it with the message."),
     Status(2002, "NOT_SUPPORTED_YET", ErrorClass.NOT_SUPPORTED, "The statement is not implemented yet."),
@@ -179,7 +179,7 @@ _ROWS = (
         "Set your own password: ALTER USER name SET PASSWORD 'password'.",
     ),
     Status(2041, "WEAK_PASSWORD", ErrorClass.DATA, "Use at least 12 characters, and not the user's name."),
-    Status(2042, "NO_SUCH_TOKEN", ErrorClass.INTEGRITY, "Look with SHOW TOKENS."),
+    Status(2042, "NO_SUCH_TOKEN", ErrorClass.INTEGRITY, "See SHOW TOKENS."),
     Status(2043, "TOKEN_EXISTS", ErrorClass.INTEGRITY, "DROP the token first, or choose another name."),
     Status(2044, "BAD_LINE", ErrorClass.DATA, "Correct the lines that the message names; the others are written."),
     Status(
@@ -193,13 +193,13 @@ _ROWS = (
     Status(2053, "FOLDER_NOT_EMPTY", ErrorClass.PROGRAMMING, "Restore to a new or empty folder."),
     Status(2060, "ROUND_REFUSED", ErrorClass.PROGRAMMING, "Read the message; a new round may succeed."),
     Status(2061, "SENT_ELSEWHERE", ErrorClass.PROGRAMMING, "Change the device at its sender."),
-    Status(2062, "NO_SUCH_SENDER", ErrorClass.PROGRAMMING, "Look with SHOW SENDERS."),
+    Status(2062, "NO_SUCH_SENDER", ErrorClass.PROGRAMMING, "See SHOW SENDERS."),
     Status(2063, "NO_SUCH_RECEIVER", ErrorClass.PROGRAMMING, "Check saros sync status, or saros sync add-receiver."),
     Status(2064, "NOTES_CHANGED", ErrorClass.OPERATIONAL, "Try again."),
     Status(2065, "ROUND_NOT_IN_HAND", ErrorClass.OPERATIONAL, "Restart the round: what has arrived is not sent again."),
     Status(2080, "FUNCTION_FAILED", ErrorClass.PROGRAMMING, "User-written code failed: show its author the message."),
     Status(2081, "FUNCTION_EXISTS", ErrorClass.INTEGRITY, "DROP the function first, or choose another name."),
-    Status(2082, "NO_SUCH_FUNCTION", ErrorClass.INTEGRITY, "Look with SHOW FUNCTIONS."),
+    Status(2082, "NO_SUCH_FUNCTION", ErrorClass.INTEGRITY, "See SHOW FUNCTIONS."),
     Status(2070, "UPLOAD_REFUSED", ErrorClass.PROGRAMMING, "Read the message; rerunning the job may succeed."),
 )
 

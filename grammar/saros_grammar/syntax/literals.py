@@ -85,7 +85,7 @@ def number_literal(text: str, sign: str = "") -> Literal:
     try:
         return Literal(LiteralKind.DOUBLE, float(_short(shown)), shown)
     except ValueError:
-        raise LiteralError(f"{shortened(text)} is no number") from None
+        raise LiteralError(f"{shortened(text)} is not a number") from None
 
 
 def string_literal(text: str) -> Literal:

@@ -127,7 +127,7 @@ def check_device(template: str | None, column: str | None) -> None:
     fields = set(re.findall(r"\{[^}]*\}", template))
     unknown = sorted(fields - {"{file}", "{device}"})
     if unknown:
-        raise SourceError(f"--device {template}: nothing stands for {unknown[0]}: there are {{file}} and {{device}}")
+        raise SourceError(f"--device {template}: {unknown[0]} is unknown; use {{file}} and {{device}}")
     if ("{device}" in fields) != (column is not None):
         raise SourceError(
             f"--device {template}: {{device}} in it and --device-column NAME go together: the column holds its values"

@@ -29,7 +29,7 @@ from saros_server.sources.source_options import SourceError, SourceOptions
 from saros_server.sources.source_types import first_mark_and_word, inferred_type
 from saros_storage.base.types import DataType
 
-_NO_OBJECT = "is no JSON object"
+_NO_OBJECT = "is not a JSON object"
 #: Limits on the characters of lines, and the cells of columns, read at a time: objects take twenty times this memory.
 _BATCH_CHARACTERS_MAX = 8 << 20
 _CELLS_MAX = 4 << 20

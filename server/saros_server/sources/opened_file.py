@@ -182,8 +182,7 @@ def _format_of(head: bytes, name: str, encoding: str, *, said: str | None) -> st
         raise SourceError(f"{name} is {refused}")
     if not _is_text(head, encoding):
         raise SourceError(
-            f"{name} is no text, and neither Parquet nor TsFile; of a text, --encoding says how it is written, such as "
-            "utf-16"
+            f"{name} is neither text, Parquet nor TsFile; for text in another encoding, pass --encoding, such as utf-16"
         )
     if said is not None:
         return said

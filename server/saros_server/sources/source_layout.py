@@ -299,7 +299,9 @@ class Layout:
         for index in pc.indices_nonzero(pc.is_null(times)).to_pylist():
             value = column[index].as_py()
             absent = value is None or _stripped(value) == ""
-            found.reasons[index] = f"{header}: " + ("there is none" if absent else f"{_stripped(value)!r} {misfit}")
+            found.reasons[index] = f"{header}: " + (
+                "the value is missing" if absent else f"{_stripped(value)!r} {misfit}"
+            )
         return times
 
     def _devices(self, batch: pa.RecordBatch, found: _Findings) -> pa.DictionaryArray | None:
@@ -309,7 +311,7 @@ class Layout:
         devices = plain(batch.column(header), header).cast(pa.string())
         blank = pc.or_kleene(pc.is_null(devices), pc.equal(devices, ""))
         for index in pc.indices_nonzero(blank).to_pylist():
-            found.reasons.setdefault(index, f"{header}: there is none")
+            found.reasons.setdefault(index, f"{header}: the value is missing")
         return devices.dictionary_encode()
 
     def _shares(self, header: str, devices: pa.DictionaryArray | None) -> list[_Share]:
@@ -418,7 +420,9 @@ class Layout:
                 present = pc.utf8_trim_whitespace(values.filter(pc.invert(absent)))
                 refuse_decimal_commas(f"{self._file}: {header}", present, fit, self._options, "say --decimal ,")
         for index in pc.indices_nonzero(lost).to_pylist():
-            found.reasons.setdefault(index, f"{header}: {_stripped(values[index].as_py())!r} is no {type_.name}")
+            found.reasons.setdefault(
+                index, f"{header}: {_stripped(values[index].as_py())!r} is not a valid {type_.name}"
+            )
 
 
 def _stripped(value: object) -> object:

@@ -35,10 +35,10 @@ _DECIMAL = r"^[+-]?\d{1,18}(\.\d{1,9})?$"
 #: Units of time, from coarse to fine.
 _UNITS = ("s", "ms", "us", "ns")
 #: Reasons of rows whose time has another form.
-NO_TIME = "is no ISO 8601 time"
-NO_TICKS = "is no whole number as a time"
+NO_TIME = "is not an ISO 8601 time"
+NO_TICKS = "is not an integer time"
 #: The note of `cut_to` for the times of rows.
-CUT_NOTE = "times are cut to {unit}, the database's unit: of rows that come to one time the last counts"
+CUT_NOTE = "times are cut to {unit}, the database's unit: of several rows with the same time, the last one wins"
 
 
 class TimeReader:

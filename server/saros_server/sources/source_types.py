@@ -298,4 +298,4 @@ def _odd_word(header: str, text: pa.Array, numbers: pa.Array) -> str:
         if mark
         else f"--null '{odd}' is no value then, --type '{header}=DOUBLE' sets such rows aside"
     )
-    return f"{header} is TEXT, since {odd!r} is no number; {remedy}"
+    return f"{header} is TEXT, since {odd!r} is not a number; {remedy}"

@@ -184,7 +184,7 @@ class _Invalid(Exception):
 def _text_loader() -> Any:
     """Return a YAML loader that keeps all scalars except null as text; the dataclasses define the types.
 
-    So a start of 2024-01-01 is no date, a column `no` is not false, and a password_file of digits is no number.
+    So a start of 2024-01-01 is no date, a column `no` is not false, and a password_file of digits is not a number.
     """
     import yaml
 

@@ -64,8 +64,8 @@ def test_a_preview_shows_rows_types_and_bad_rows_and_writes_nothing(node: HttpNo
     ]
     assert [["2024-01-01T00:00:00.000Z", 1.5, "on"], ["2024-01-01T00:00:03.000Z", 4.0, "off"]] == found["rows"]
     assert [
-        {"line": 3, "reason": "time: 'yesterday' is no ISO 8601 time"},
-        {"line": 4, "reason": "x: 'many' is no DOUBLE"},
+        {"line": 3, "reason": "time: 'yesterday' is not an ISO 8601 time"},
+        {"line": 4, "reason": "x: 'many' is not a valid DOUBLE"},
     ] == found["bad"]
     assert "" == node.sql("show devices root.a.**").text
 
