@@ -52,7 +52,7 @@ FIRST, END = SLICES.start * SLICE, SLICES.stop * SLICE
 NODE1, NODE2, NODE3 = NodeId(1), NodeId(2), NodeId(3)
 QUERY = QueryId("q")
 TARGET = ReadTarget(GroupId(2), None, 1)
-#: What is merged depends on when files come: here they stay as they are written.
+#: Merges depend on when files arrive: here files stay as they are written.
 OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows=3, compaction=False)
 
 
@@ -70,7 +70,7 @@ class Network:
     after: Callable[[NodeId, str], None] = lambda _node, _name: None
     #: A stream of this node is cut before its answer of this number.
     cuts: dict[NodeId, int] = field(default_factory=dict)
-    #: What happened, in order.
+    #: The events, in order.
     log: list[tuple[str, NodeId]] = field(default_factory=list)
 
 
@@ -148,7 +148,7 @@ class FakeAnswers:
 
 
 def as_remote(node: NodeId, error: Exception) -> RemoteError:
-    """What an exception of a handler arrives as."""
+    """Return an exception of a handler as it arrives at the caller."""
     code = getattr(error, "code", None)
     return RemoteError(node, code if isinstance(code, int) else 2001, str(error))
 

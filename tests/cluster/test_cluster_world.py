@@ -55,13 +55,13 @@ def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 5, 9, 45, 56])
 def test_a_cluster_keeps_its_word_with_few_voters(seed: int) -> None:
-    """A cluster of before that gets its bound, voters replaced and racks lost, nodes that leave with their votes."""
+    """An older cluster that gets its bound; replaced voters, lost racks, and nodes that leave with their votes."""
     assert World(seed, growing=seed % 2 == 1, few_voters=True).run().figures.operations
 
 
 @pytest.mark.slow
 def test_a_seed_tells_the_same_story_twice() -> None:
-    """Who is told the seed of a failure sees the same failure."""
+    """The seed of a failure reproduces the same failure."""
     for seed in (2, 7):
         first, second = (World(seed, seconds=SECONDS).run() for _ in range(2))
         assert first.story == second.story

@@ -1,4 +1,4 @@
-"""Faults of their own in simulated clusters: nothing is lost, what can serve does, and all of it ends."""
+"""Simulated clusters with one particular fault each: nothing is lost, nodes that can serve do, and everything ends."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Log:
 
 
 def check(before: Topology, now: Topology, index: int) -> None:
-    """What holds after each entry."""
+    """Assert the properties that hold after each entry."""
     assert now.table.version in (before.table.version, index)
     assert now.table.epoch in (before.table.epoch, before.table.epoch + 1)
     assert set(now.table.owners.tolist()) <= set(now.table.groups)
@@ -87,7 +87,7 @@ def check(before: Topology, now: Topology, index: int) -> None:
         known = before.wanted.get(group)
         assert known is None or known == wanted or (known.version < wanted.version == index)
         if group != META and known is not None:
-            # Who counts is replaced only when nothing of the slots moves any more, or when most of them are lost.
+            # Voters are replaced only when no slots move any more, or when most of the voters are lost.
             is_rescued = known != wanted and before.is_broken(group)
             moving = now.change is not None and now.change.stage in (Stage.PREPARING, Stage.MOVING, Stage.LOADING)
             assert not moving or is_rescued or known.voters == wanted.voters
@@ -105,7 +105,7 @@ def check(before: Topology, now: Topology, index: int) -> None:
 
 
 def steps(topology: Topology) -> Iterator[GrowthCommand]:
-    """What a driver would send next."""
+    """Yield the commands that a driver would send next."""
     change = topology.change
     if change is None:
         return
@@ -139,7 +139,7 @@ def go_on(log: Log, random: Random, count: int) -> None:
 
 
 def drive(log: Log, random: Random) -> None:
-    """To the end, in any order, with what was sent before repeated now and then."""
+    """Drive the change to its end, in any order, and now and then repeat a command sent earlier."""
     for _ in range(500):
         if log.now.change is None:
             return
@@ -269,7 +269,7 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() 
 
 @pytest.mark.parametrize("loaded", [0, 2])
 def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(loaded: int) -> None:
-    """Its group begins anew elsewhere: what the old holders have goes there; what they have let go of is lost."""
+    """Its group starts again elsewhere: data that the old holders have goes there; data that they dropped is lost."""
     log = Log(cluster(3, 1))
     log.admit(4)
     log.send(Begin((NodeId(4),)))
@@ -335,7 +335,7 @@ def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_it
 @given(st.integers(0, 60), st.integers(0, 1 << 30))
 @settings(max_examples=60)
 def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has_arrived(when: int, seed: int) -> None:
-    """Its source may have let go of it (`check`)."""
+    """The source of the data may have dropped it (`check`)."""
     log, random = Log(cluster(4, 3)), Random(seed)
     log.send(Begin((), (), {NodeId(1): tuple(range(SLOTS))}))
     drive(log, random)
@@ -423,7 +423,7 @@ def test_a_group_counts_its_terms_and_entries_from_its_own_beginning() -> None:
         (counted(began + n, began + n), counted(began + n, began + m)) for n, m in ((1, 0), (3, 17))
     ]
     assert (4, 200) == (counted(4, 4), counted(4, 200))  # one of the cluster's first
-    assert 0 == counted(began + 1, 0)  # who joins it, and has nothing yet
+    assert 0 == counted(began + 1, 0)  # a node that joins it, and has nothing yet
 
 
 def test_slots_can_be_placed_by_hand() -> None:
@@ -486,7 +486,7 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
 
 
 def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_group() -> None:
-    """Who comes again is not taken in by a leader of before, who may count on it still."""
+    """A member that returns is not admitted by an earlier leader, which may still count on it."""
     log = Log(cluster(4, 2))
     head = NodeId(1)
     (other,) = set(log.now.table.groups[head].members) - {head}

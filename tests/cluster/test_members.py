@@ -1,4 +1,4 @@
-"""Who is in which group: even shares, racks apart, few changes; and slots by load."""
+"""The members of groups: even shares, separate racks, few changes; and slots by load."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_by_load_nobody_gets_worse_and_no_slot_moves_in_vain(weights: list[float
     assert min(after.values()) >= min(before.values()) - 1e-9
     assert (loads[found != owners] > 0).all()
     share = loads.sum() / heads
-    # Whoever has much more than a share has nothing that somebody else could take and have less than that one.
+    # A node with much more than a share has no slot that another node could take and still have less load.
     for head in nodes:
         if max(before.values()) > share * 1.2 and after[head] > share * 1.05:
             own = loads[(found == head) & (loads > share * 1e-6)]
@@ -115,7 +115,7 @@ def test_a_load_that_is_nearly_even_moves_nothing_and_one_that_is_not_moves_litt
     even[0] = 2.5  # 11.5 to 10
     assert np.array_equal(owners, balanced_by_load(owners, nodes, even))
     hot = np.ones(30)
-    hot[:2] = 10.0  # 28, 10, 10: one of the two goes, then 2 and 4 of the light ones to whoever has least
+    hot[:2] = 10.0  # 28, 10, 10: one of the two moves, then 2 and 4 of the light ones to the least loaded
     found = balanced_by_load(owners, nodes, hot)
     assert 1 == np.count_nonzero(found[:2] != owners[:2])
     assert 7 == np.count_nonzero(found != owners)

@@ -19,7 +19,7 @@ def beat(number: int, sender: NodeId, receiver: NodeId) -> Message:
 
 
 class Log:
-    """What arrived where, when."""
+    """The messages that arrived, with their places and times."""
 
     def __init__(self, network: MemoryNetwork) -> None:
         self.lines: list[tuple[int, NodeId, NodeId, int]] = []

@@ -1,4 +1,4 @@
-"""Reduction: what travels of a scan is what was asked for, in pieces that a message can take."""
+"""Reduction: a scan sends only the requested data, in pieces that fit into a message."""
 
 from __future__ import annotations
 

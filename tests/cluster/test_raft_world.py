@@ -26,7 +26,7 @@ QUICK = (
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 40))
 def test_groups_keep_what_they_committed_whatever_befalls_them(first: int) -> None:
-    """What a group has acknowledged is still there, on all members alike, whatever crashed, was cut off or left."""
+    """Acknowledged entries are still there, on all members alike, whatever crashed, was cut off or left."""
     worlds = [World(seed).run() for seed in range(first, first + 40)]
     figures = Figures()
     for world in worlds:
@@ -38,7 +38,7 @@ def test_groups_keep_what_they_committed_whatever_befalls_them(first: int) -> No
 
 
 def test_a_seed_tells_the_same_story_twice() -> None:
-    """Who is told the seed of a failure sees the same failure."""
+    """The seed of a failure reproduces the same failure."""
     for seed in (3, 4, 5):
         first, second = (World(seed).run() for _ in range(2))
         assert first.story == second.story

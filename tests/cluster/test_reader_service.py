@@ -236,7 +236,7 @@ def test_a_group_that_cannot_be_opened_does_not_harm_the_others() -> None:
 
 
 def test_a_view_serves_who_demands_no_more_than_it_was_opened_for() -> None:
-    """Who did not hear that a view was opened asks again, and may be content with less."""
+    """A node that did not hear that a view was opened asks again, and may be content with less."""
     service = ReaderService(lambda _target: FakeView(lambda: [block(1)]), ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for minimum in (7, 6, None):

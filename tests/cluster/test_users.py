@@ -1,4 +1,4 @@
-"""Users, roles and privileges: changes, what they give, bytes, the file; privileges against a matcher that is plain."""
+"""Users, roles and privileges: changes, their effects, bytes, the file; privileges compared with a plain matcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `connect` takes, and what it says of what it does not."""
+"""Arguments that `connect` takes, and its messages for those that it does not take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets: what they mean, and the message for each mistake, which never repeats a password."""
+"""Targets: their meanings, and the message for each mistake, which never repeats a password."""
 
 from __future__ import annotations
 

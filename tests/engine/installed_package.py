@@ -13,9 +13,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "plant_extensions" / "plant_e
 def install(
     patch: pytest.MonkeyPatch, folder: Path, module: str, source: str, points: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Install a module. `points`: of each group, names and what in the module they are.
+    """Install a module. `points`: for each group, the names of entry points and their objects in the module.
 
-    What was found once stays known to the process, so that names must not be used twice.
+    Entry points once found stay known to the process, so a name must not be used twice.
     """
     information = folder / f"{module}-1.0.dist-info"
     information.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Aggregates of many devices: those that are made together say, bit by bit, what each device by itself says.
+"""Aggregates of many devices: computed together, they equal, bit by bit, those of each device by itself.
 
 d0, d1, d2      all series in step, in files of several pages, a file over them, and a MemTable
 d3              one series has other times inside pages of the same spans

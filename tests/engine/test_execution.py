@@ -1,4 +1,4 @@
-"""Queries as they run: fragments, time-outs, back-pressure, and that nothing of a query is left behind."""
+"""Queries as they run: fragments, time-outs, back-pressure, and that nothing of a query is left."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def dealt(devices: int, buffers: list[ExchangeBuffer]) -> DeviceExchangeOperator
 
 
 def received(exchange: DeviceExchangeOperator) -> list[tuple[str, int]]:
-    """What there is until it has to wait."""
+    """Return the rows that the exchange gives until it has to wait."""
     rows: list[tuple[str, int]] = []
     while not exchange.finished and exchange.blocked() is None:
         block = exchange.next()
@@ -311,7 +311,7 @@ def test_a_device_is_over_when_a_later_one_shows_or_its_buffer_ends() -> None:
 
 
 def test_instances_of_an_export_wait_for_no_more_than_a_device_of_the_other() -> None:
-    """Each has a buffer for two rows, and whoever may goes on: neither waits until the other has ended."""
+    """Each has a buffer for two rows, and goes on whenever it can: neither waits until the other has ended."""
     buffers = [ExchangeBuffer(bytes_max=2 * of_device("d0", 0).nbytes) for _ in range(2)]
     exchange = dealt(40, buffers)
     put, rows = [0, 0], 0

@@ -1,6 +1,6 @@
-"""What keeps much at once goes on in files, or ends with an error that says what to do; it never ends the process.
+"""Queries that keep much data go on in files, or end with an error that says what to do; none ends the process.
 
-Whatever the end, nothing is left, files neither.
+Whatever the end, nothing is left, not even files.
 """
 
 from __future__ import annotations

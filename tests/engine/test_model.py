@@ -1,6 +1,6 @@
-"""The engine beside a model of the dialect's core in plain Python: see `model/checking.py`.
+"""The engine compared with a model of the dialect's core in plain Python: see `model/checking.py`.
 
-Seeds that once found something stand first; `make campaign-sql` goes on with new ones.
+Seeds that once found a mistake come first; `make campaign-sql` goes on with new ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.model.checking import Wrong, check, running
 from saros_engine.operators import sort
 from saros_engine.operators.limit import LimitOperator
 
-#: What they found: `__endTime` alone for a device without the series, or for no series at all; a variance that left out
+#: Their findings: `__endTime` alone for a device without the series, or for no series at all; a variance that left out
 #: NaN; a line between two devices' points of one time.
 FOUND = (0, 30, 39, 44)
 SEEDS = range(100, 116)

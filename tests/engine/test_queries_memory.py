@@ -57,7 +57,7 @@ def used(engine: Engine) -> int:
 
 
 def taken(engine: Engine, count: int) -> QueryMemory:
-    """What other queries hold."""
+    """Take memory as other queries do, and return it."""
     others = QueryMemory(1 << 40, engine.engine._queries.memory)
     others.enqueue(count)
     return others

@@ -120,7 +120,7 @@ def test_a_series_function_carries_its_state_over_blocks(engine: Engine) -> None
     assert [[149_998, 149_999.0], [149_999, 150_000.0]] == engine.ask("select total(x) from root.a.long offset 149998")[
         1
     ]
-    # Another query begins anew.
+    # Another query starts from the initial state.
     assert [[0, 1.0]] == engine.ask("select total(x) from root.a.long limit 1")[1]
 
 

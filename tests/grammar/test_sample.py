@@ -1,4 +1,4 @@
-"""All statements of the conformance sample: what must parse, what must not, and the names of result columns."""
+"""All statements of the conformance sample: those that must parse, those that must not, names of result columns."""
 
 from __future__ import annotations
 

@@ -128,7 +128,10 @@ LEFT_FUNCTIONS: dict[str, set[str]] = {
 
 
 def package_of(module: str, packages: set[str]) -> str:
-    """The package that a module is in. The root `__init__` of a room is its front, apart from the modules beside it."""
+    """Return the package that a module is in.
+
+    The root `__init__` of a room is its front, separate from the modules next to it.
+    """
     if module in packages:
         return module if "." in module else f"{module} (__init__)"
     return module.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""What nodes tell of themselves is told by any node: what lies on their disks, what runs on them."""
+"""Information about nodes, available from any node: the contents of their disks, their running queries."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class FixedClock(SystemClock):
 
 
 def access(user: str) -> Access:
-    """Of a user who may read, and see and end no query but the user's own."""
+    """Return the access of a user that may read, and see and end no queries except the user's own."""
     return Access(user, Rights([Granted(Privilege.READ_DATA, "root.**")]), f"{user} 1")
 
 
 def show_queries(cluster: Nodes, user: str) -> list[tuple[object, ...]]:
-    """What the first node shows a user."""
+    """Return the queries that the first node shows a user."""
     result = cluster.node(0).engine.execute("show queries", SessionContext(access=access(user)))
     block = result.next_block()
     assert block is None or block.times is not None

@@ -1,4 +1,4 @@
-"""A database through the driver, from an empty folder: what a newcomer does in the first hour."""
+"""A database through the driver, from an empty folder: a newcomer's first hour."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from saros_server.server import Server
 
 @pytest.fixture(params=["embedded", "remote"])
 def connection(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[saros.Connection]:
-    """The same database, in this process' hands or behind a port: nobody should notice the difference."""
+    """Yield the same database, embedded in this process or served on a port: nobody should notice the difference."""
     folder = str(tmp_path / "data")
     if request.param == "embedded":
         with saros.connect(folder, timestamps="epoch", options={"durability": "os"}) as opened:

@@ -192,7 +192,7 @@ def test_a_file_of_tables_without_end_is_refused(tmp_path: Path, lines: str) -> 
 
 
 def test_lines_are_numbered_after_many_blank_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no longer needed of them is forgotten after each batch."""
+    """Blank lines that no longer matter are forgotten after each batch."""
     monkeypatch.setattr("saros_server.sources.csv_files._BLOCK_BYTES", 1_000)
     text = "time,v\n" + ("1,1\n  \n1,1\n1,1,1\n\nnoon,1\n" * 500)
     (tmp_path / "x.csv").write_text(text)

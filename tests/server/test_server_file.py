@@ -1,4 +1,4 @@
-"""Who serves a folder, as `server.json` and the folder's lock tell."""
+"""The server of a folder, as `server.json` and the folder's lock tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that clients bring: chunks, checksums, ends of jobs, who may."""
+"""Files that clients upload: chunks, checksums, ends of jobs, permissions."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ class AttackedServer:
     """A server process, its log, and a client of each protocol that writes points and counts them, all the time."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        """`options`: of the command, such as a port for HTTP; without, there is none."""
+        """`options`: options of the server command, such as a port for HTTP; without options, there is no HTTP."""
         self._folder = folder
         data = folder / "data"
         data.mkdir(parents=True)
@@ -377,7 +377,7 @@ class AttackedServer:
         return pages * 4_096
 
     def violations(self) -> list[str]:
-        """Return the violations so far."""
+        """Return the violations found until now."""
         found = list(self._failures)
         if self._process.poll() is not None:
             found.append(f"the server ended with {self._process.returncode}")

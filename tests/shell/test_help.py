@@ -37,7 +37,7 @@ def test_all_commands_are_known() -> None:
 
 
 def completed(*words: str) -> list[str]:
-    """What bash offers at the end of a command line."""
+    """Return the completions that bash offers at the end of a command line."""
     script = SCRIPTS["bash"](commands())
     line = " ".join(f"'{word}'" for word in words)
     ask = f'COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _saros; printf "%s\\n" "${{COMPREPLY[@]}}"'

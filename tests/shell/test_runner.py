@@ -1,4 +1,4 @@
-"""What a person is told besides the rows."""
+"""Messages to a person in addition to the rows."""
 
 from __future__ import annotations
 

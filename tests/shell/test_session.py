@@ -18,7 +18,7 @@ INSERT = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5);"
 
 @pytest.fixture
 def piped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Run the shell on what is piped into it: its exit code, what it prints, and what it complains of."""
+    """Return a function that runs the shell on piped text: its exit code, its output, and its error messages."""
     monkeypatch.chdir(tmp_path)
 
     def run(text: str, *arguments: str) -> tuple[int, list[str], list[str]]:
@@ -41,7 +41,7 @@ def test_commands_stand_between_statements(piped) -> None:
 
 
 def test_what_was_not_run_behind_a_mistake_is_counted(piped) -> None:
-    """Who pastes many statements sees which one failed, and not how many were to come."""
+    """A user pasting many statements sees which one failed, but not how many were still to come."""
     text = f"{INSERT}\nselct 1;\n{INSERT}\n-- a comment;\n\\l\nselect x from root.a.d;"
     code, out, err = piped(text)
     assert (1, ["done, 2 points"]) == (code, out)

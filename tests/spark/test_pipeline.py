@@ -1,4 +1,4 @@
-"""Pipelines: what a file may say; then import, rollup, export and report, run on Spark."""
+"""Pipelines: the permitted contents of a file; then import, rollup, export and report, run on Spark."""
 
 from __future__ import annotations
 

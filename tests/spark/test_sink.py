@@ -26,7 +26,7 @@ def writer(frame: Any, url: str, **options: str) -> Any:
 def test_a_frame_becomes_points_though_a_task_fails_once(
     spark: Any, url: str, folder: Path, method: str, *, shared: bool
 ) -> None:
-    """What is read back is what was written; the task that fails has written half of its rows."""
+    """The rows are read back as they were written; the failing task has written half of its rows."""
     name = f"{method}_{shared}"
     marker = str(folder / f"failed-{name}")
 

@@ -1,4 +1,4 @@
-"""Tasks that write, without Spark: rows by device, what a row that does not fit is told, tablets and sealed files."""
+"""Tasks that write, without Spark: rows by device, messages for rows that do not fit, tablets and sealed files."""
 
 from __future__ import annotations
 

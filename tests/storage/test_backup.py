@@ -1,4 +1,4 @@
-"""Backups: what is restored is what was there at that moment, or it is refused; and nothing is copied twice."""
+"""Backups: a restore gives the contents of that moment, or is refused; and nothing is copied twice."""
 
 from __future__ import annotations
 

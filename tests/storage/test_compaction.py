@@ -88,7 +88,7 @@ def live(folder: str | Path) -> list[str]:
 
 
 def litter(folder: str | Path) -> list[str]:
-    """What lies in folders of files and is not live."""
+    """Return the paths in folders of files that are not live."""
     named = set()
     for path in Path(folder).rglob("MANIFEST"):
         for entry in decode_manifest(str(path), path.read_bytes()).files:
@@ -199,7 +199,7 @@ def test_answers_stay_the_same_whatever_is_merged_and_when(steps: list[tuple], e
 
 
 class GateDisk(QuickDisk):
-    """Stops a job when it first touches a file whose name ends so, until it is let go."""
+    """A disk that stops a job when it first touches a file whose name ends with `where`, until `go` is set."""
 
     def __init__(self) -> None:
         self.where = "never"
@@ -305,7 +305,7 @@ def test_what_happens_while_a_job_runs_is_not_lost(steps: list[tuple], meanwhile
 
 
 def filled(folder: Path, options: StoreOptions = ASKED_ONLY, disk: QuickDisk | None = None) -> Store:
-    """Three files: two that overlap in both devices, and one behind them."""
+    """Return a store with three files: two that overlap in both devices, and one with later times."""
     store = open_store(folder, options, disk)
     store.change_schema(creates())
     for start, value in ((0, 1), (5, 2), (50, 3)):
@@ -352,7 +352,7 @@ def test_a_view_that_is_open_keeps_its_files(tmp_path: Path) -> None:
 
 
 def _rows(reader: SeriesReader, begun: object = None) -> list[tuple[int, Scalar]]:
-    """What a reader has read and has still to read."""
+    """Return the rows that a reader has read (`begun`) and those that it has still to read."""
     rows: list[tuple[int, Scalar]] = []
     block = reader.next() if begun is None else begun
     while isinstance(block, Block):
@@ -737,7 +737,7 @@ class FailingFile:
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_failure_at_any_step_leaves_the_old_files_or_the_new_ones(tmp_path: Path, number: int, dead: bool) -> None:
-    """A dead disk is the crash: what it has at that moment is what the next start finds."""
+    """A dead disk stands for a crash: the next start finds its contents of that moment."""
     template = tmp_path / "template"
     store = filled(template)
     store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(3, 8))

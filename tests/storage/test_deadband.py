@@ -1,4 +1,4 @@
-"""A deadband: which points its kernel keeps, beside the twin; what a store drops when it flushes, and what never."""
+"""Deadbands: points that the kernel keeps, compared with its twin; points that a store drops at a flush, or never."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_shortest_and_longest_times_bound_what_is_dropped() -> None:
     times = np.arange(0, 100, 10, dtype=np.int64)
     assert [0, 3, 6, 9] == kept(times, times * 0.0, Deadband(1.0, 0, 30))
     jumps = np.array([0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0])
-    # 30 hangs the doors and 40 breaks them, which hangs them anew at 30; 50 is dropped unseen, 60 breaks them...
+    # 30 hangs the doors and 40 breaks them, which hangs them again at 30; 50 is dropped unseen, 60 breaks them...
     assert [0, 3, 4, 6, 7, 9] == kept(times, jumps, Deadband(1.0, 20, 1_000))
 
 

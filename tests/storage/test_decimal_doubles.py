@@ -1,4 +1,4 @@
-"""Doubles nearest to decimal numbers, beside Python's `float`."""
+"""Doubles nearest to decimal numbers, compared with Python's `float`."""
 
 from __future__ import annotations
 

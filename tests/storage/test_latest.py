@@ -1,4 +1,4 @@
-"""The latest points of series: what the cache serves, what makes it look again. Random operations: `metamorphic`."""
+"""The latest points of series: cached reads, and reasons to look again. Random operations: `metamorphic`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LZ4 blocks: the kernel beside the common library's decoder, its twin; what is damaged, and what lies around."""
+"""LZ4 blocks: the kernel compared with its twin, the common library's decoder; damaged blocks; bytes around blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saros_storage.encoding.compression import decompress_pages_into
 from saros_storage.kernels.codecs.lz4 import lz4_decode
 
 quick = settings(max_examples=200, deadline=None)
-#: What is before, between and behind blocks, and must not be touched.
+#: The byte before, between and after blocks, which must not be touched.
 GUARD = 0xA5
 #: Texts of repeats near and far, short and long, and of noise between.
 texts = st.lists(

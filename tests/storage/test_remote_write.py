@@ -1,4 +1,4 @@
-"""Kernels over Prometheus' messages beside their twins and the generated classes, on messages and on any bytes."""
+"""Kernels for Prometheus' messages, compared with their twins and the generated classes, on messages and any bytes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Damaged files: any flip or cut gives values or a typed error, in bounded time and memory.
 
-TsFile has no checksums, so a flip may change values unseen; what is asserted is that nothing else happens.
+TsFile has no checksums, so a flip may change values unnoticed; the tests assert that nothing else happens.
 """
 
 from __future__ import annotations

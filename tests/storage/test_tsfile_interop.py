@@ -1,6 +1,6 @@
 """Saros and Apache's own implementation (PyPI `tsfile`) read each other's files.
 
-The other one runs in a process of its own, since it can crash. What it cannot read by its own limits is left out here:
+The other one runs in a process of its own, since it can crash. Data beyond its own limits is left out here:
 BOOLEAN RLE, INT64 RLE, empty BLOBs and those with a zero byte.
 """
 
@@ -56,7 +56,7 @@ PAIRS = [(t, e) for t in DataType for e in sorted(encodings_for(t)) if (t, e) no
 
 
 def dumped(folder: Any, path: str) -> dict[str, dict[str, Rows]]:
-    """What the other reader finds in a file."""
+    """Return the rows that the other reader finds in a file."""
     (found,) = dump([path], folder)
     return found
 

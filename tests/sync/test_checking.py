@@ -1,4 +1,4 @@
-"""Who looks at files that have arrived, and makes them durable."""
+"""The choice of the thread that checks files that have arrived, and makes them durable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_however_many_bring_something_little_waits_and_the_rest_is_done_by_who_b
     free = threading.Event()
     here = threading.get_ident()
     with closing(ThreadExecutor()) as chores:
-        for _ in range(2):  # what is done makes room
+        for _ in range(2):  # finished work makes room
             waiting: list[Future[bool]] = [chores.begin(free.wait) for _ in range(_WAITING_MAX)]
             more = [chores.begin(threading.get_ident) for _ in range(3)]
             assert [here] * 3 == [future.result() for future in more if future.done()]

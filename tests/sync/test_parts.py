@@ -175,7 +175,7 @@ def test_the_schema_is_followed_through_segments_that_come_and_go() -> None:
 
 
 def logged(*widths: int, rows: int) -> tuple[CrashDisk, bytes, list[bytes]]:
-    """A disk with a log of rows of so many series, the log, and the schema's dumps: at first, after each write."""
+    """Return a disk with a log of rows of these widths, the log, and the schema's dumps: at first, after each write."""
     disk = CrashDisk()
     store = open_store(disk, replace(OPTIONS, segment_bytes=1 << 30))
     dumps = [store.schema.dump()]

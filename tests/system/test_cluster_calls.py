@@ -1,4 +1,4 @@
-"""What a node answers other nodes: nothing to strangers, and junk with a code. Whatever comes, its groups live on.
+"""A node's answers to other nodes: none to strangers, and a code to junk. Whatever comes, its groups live on.
 
 Every call and every stream that a node registers is tried, so that a new one is too.
 """

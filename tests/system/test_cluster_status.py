@@ -55,7 +55,7 @@ class FakeHost:
 
 @dataclass
 class FakePeers:
-    """Other nodes, each with what it says of its groups; its clock; None: it does not answer."""
+    """Other nodes, each with its report on its groups (None: it does not answer) and its clock."""
 
     clock: ManualClock
     told: dict[NodeId, dict[int, FakeReplica] | None]
@@ -115,7 +115,7 @@ def test_a_replica_that_was_sent_less_lags_though_it_does_not_know(three: Three)
     three.status.refresh()
     assert {1: 10, 2: 2, 3: 600} == three.lags(1)
     assert 10 == three.status.local_groups()[GroupId(1)].lag
-    # What this node has agreed on since it asked, others may have as well.
+    # Other nodes may also have the entries that this node has agreed on since it asked.
     three.host.groups[GroupId(1)] = FakeReplica(commit=5_000, applied=5_000)
     assert {1: 0, 2: 2, 3: 600} == three.lags(1)
 
@@ -217,7 +217,7 @@ def test_a_node_tells_of_its_groups_and_of_nodes_that_are_down(tmp_path: Path) -
         assert all(sample.value > 0 for sample in answers)
         for name in ("saros_peer_messages_sent", "saros_peer_received_bytes"):
             spoken_with = {sample.labels["node"] for sample in figures[name] if sample.value > 0}
-            assert spoken_with  # whoever leads the meta group, or all whom it leads; others need not speak with it yet
+            assert spoken_with  # the meta group's leader, or all nodes that it leads; others need not speak with it yet
             assert spoken_with <= {"2", "3"}
         assert [3.0, 0.0, 0.0] == [
             figures[f"saros_cluster_{name}"][0].value for name in ("nodes", "silent_nodes", "changing")

@@ -113,7 +113,7 @@ def expected(values: range) -> list[tuple[object, ...]]:
 
 
 def leftovers(cluster: Growing, number: int) -> list[str]:
-    """What a node keeps that is not its to keep: groups, slots, copies on their way."""
+    """Return everything that a node keeps but should not: groups, slots, copies on their way."""
     topology, node = cluster.topology, NodeId(number + 1)
     database, folder = cluster.database(number), cluster.folders[number]
     found = [str(path) for part in ("arriving", "snapshots") for path in (folder / part).glob("*")]
@@ -166,7 +166,7 @@ def test_files_move_as_they_are(cluster: Growing, tmp_path: Path, monkeypatch: p
     machines = cluster.database(3)._parts.replicas.machines.values()
     assert any(partition.files for machine in machines for partition in machine.region.partitions)
     assert expected(range(1, 2)) == sorted(cluster.run(3, "select x from root.a.d"))
-    assert calls  # whoever reads has to
+    assert calls  # reading has to check
 
 
 def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_joining_and_leaving_a_group_is_done_again_where_it_fails(
 
 
 class HeldMoves:
-    """Slots that go to a new group are fenced, and go no further until they are let go."""
+    """Moves of slots to a new group that are fenced, and wait until `go_on` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fenced, self.go_on = threading.Event(), threading.Event()
@@ -509,7 +509,7 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
 def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_the_other(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is to lead it is there first: nobody answers what it asks then."""
+    """Its intended leader is there first: nobody answers its requests at that time."""
     joined = cluster.add(tmp_path / "node4")
     settle, later_s = Groups.reconcile, 0.5
     asked_s: list[float] = []
@@ -529,7 +529,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
 def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It votes in the group by then: what it has was promised."""
+    """By then it votes in the group, and its data has been promised."""
     cluster = Growing(tmp_path, 4, 2)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -605,7 +605,7 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
 def test_a_write_waits_for_slots_that_are_on_their_way(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not fill the logs with what is refused again and again."""
+    """It does not fill the logs with entries that are refused again and again."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     held = HeldMoves(monkeypatch)

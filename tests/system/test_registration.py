@@ -1,4 +1,4 @@
-"""Automatic registration: what is written to is made, in how many messages, and whoever else makes it meanwhile.
+"""Automatic registration: series created by writes, the number of messages, and other nodes that create meanwhile.
 
 Three nodes and two replicas: each group is led by the node that heads it, and a
 second node follows; the meta group is led by another node than the coordinator. Calls between nodes, without Raft's own
@@ -19,8 +19,8 @@ messages, and entries that the logs grow by:
                                              is outside    propose                                      data
 
 Series and rows are one entry. With m replicas it goes to m - 1 followers, so that creating and writing take m messages
-together where an entry each takes 2m (and 3m - 2, if a failing insert goes first). Who is outside asks whether somebody
-else has made the series, unless the database is new, and learns afterwards that its own are there.
+together where an entry each takes 2m (and 3m - 2, if a failing insert goes first). A node outside asks whether
+another node has created the series, unless the database is new, and learns afterwards that its own exist.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ def group_of(town: Town, role: str) -> GroupId:
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """Nobody asks for news of the schema now and then: who learns of them while it catches up asks once more."""
+    """Yield nodes that do not ask for news of the schema periodically.
+
+    A node that learns of news while it catches up asks once more.
+    """
     with mock.patch.object(ClusterDatabase, "refresh_schema"), a_town(tmp_path_factory.mktemp("town"), 3, 2) as town:
         yield town
 
@@ -256,7 +259,7 @@ def test_create_timeseries_by_all_nodes_succeeds_once(town: Town, role: str) -> 
 
 
 def test_several_series_of_one_new_database_are_created_by_all_nodes(town: Town) -> None:
-    """The database is made on the way: whoever comes second did not ask for it, and is not refused."""
+    """The database is created on the way: a node that comes second did not ask for it, and is not refused."""
     device = f"{town.database(group_of(town, OUTSIDE))}.d"
 
     def create(number: int) -> object:
@@ -314,7 +317,7 @@ def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
     town: Town, monkeypatch: pytest.MonkeyPatch, finder: str
 ) -> None:
     """1. A group has its part of a write. 2. Another node drops x, and makes it TEXT. 3. The other group's part is
-    refused for good, by who looks at the schema again; y of the first part stays."""
+    refused for good, by the `finder`, which looks at the schema again; y of the first part stays."""
     group = group_of(town, OUTSIDE)
     device = f"{town.database(group, elsewhere=True)}.d"
     other = town.routing().group_at(device.removesuffix(".d"), 1)

@@ -14,7 +14,7 @@ from saros_wire.frames import Call
 
 @pytest.fixture(scope="module", params=["alone", pytest.param("in a cluster", marks=pytest.mark.slow)])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Shared: no call that is refused leaves anything behind, and each token is of a session of its own."""
+    """Yield a shared server: no refused call leaves a trace, and each token belongs to a session of its own."""
     folder = tmp_path_factory.mktemp("secured")
     made = Secured(folder / "data") if request.param == "alone" else SecuredNode(folder)
     yield made

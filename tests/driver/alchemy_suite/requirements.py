@@ -1,4 +1,4 @@
-"""What SQLAlchemy's suite may ask of Saros."""
+"""Features that SQLAlchemy's suite may demand of Saros."""
 
 from __future__ import annotations
 

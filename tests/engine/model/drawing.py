@@ -1,6 +1,6 @@
-"""Databases and queries by chance, from one seed: `draw_history`, `QueryDrawing`.
+"""Random databases and queries, from one seed: `draw_history`, `QueryDrawing`.
 
-All queries are ones that must succeed: what an expression asks of types holds, whatever devices there are.
+All queries must succeed: the types that an expression requires are given, whichever devices exist.
 """
 
 from __future__ import annotations
@@ -114,7 +114,11 @@ class QueryDrawing:
                 return query
 
     def _is_possible(self, query: Query) -> bool:
-        """Whether no expression stands for too many, what makes windows for one, what rows are sorted by for any."""
+        """Return whether the query can succeed.
+
+        No expression may stand for too many series; each series that controls windows must stand for exactly one; if
+        rows are sorted by a column, some device must have all series of each item.
+        """
         width = len(self._database.find_devices(query.sources)) if not query.by_device else 1
         expressions = [*(item.expression for item in query.items), *query.where]
         if not query.by_device and query.windows is not None and query.windows.controls:

@@ -235,7 +235,7 @@ def _chunking(_: random.Random, request: Request) -> None:
     request.is_chunked = True
 
 
-#: What may change in a request before it becomes bytes.
+#: The changes that may be made to a request before it becomes bytes.
 MUTATIONS: Sequence[Callable[[random.Random, Request], None]] = (
     *(_method, _path, _query, _headers, _headers, _cookies, _identity),
     *(_json, _json, _bytes, _bytes, _compression, _chunking),

@@ -30,7 +30,7 @@ _JAVA = (
     *("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC"),
 )
 _SECONDS = 120.0
-#: What differs from run to run: lines of logs; addresses of objects, durations, and the server's port.
+#: Parts that differ from run to run: lines of logs; addresses of objects, durations, and the server's port.
 _LOG_LINE = re.compile(r"SLF4J|.* \[main\] ")
 _VARYING = (
     (re.compile(r"(IoTDBConnection)@\w+"), r"\1"),
