@@ -128,7 +128,7 @@ def _points(batches: list[Batch]) -> Points:
 
 
 def compare(series: str, points: Points, found: Found, who: str) -> list[Violation]:
-    """Return the violations in a series as read from `who`."""
+    """Return the violations in a series as one reader found it; each names the reader."""
     where = f"{series} as {who} tells"
     if np.any(np.diff(found.times) <= 0):
         return [Violation("disorder", where, "times do not increase")]

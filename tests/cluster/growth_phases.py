@@ -58,7 +58,7 @@ class ProcessorWatch:
 
 
 def phase_numbers(phase: Phase, answers: Answers, samples: Sequence[Sample]) -> dict[str, object]:
-    """What is known of a phase: its seconds after the first answer, points a second, percent of a core by process."""
+    """Return the figures of a phase: seconds since the first answer, points a second, percent of a core by process."""
     origin = answers[0, 0]
     return {
         "name": phase.name,

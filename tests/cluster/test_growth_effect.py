@@ -1,4 +1,4 @@
-"""What clients noticed of a change: the longest calls in it, and how much less was written."""
+"""The effect of a change on clients: the longest calls during it, and the drop in throughput."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_gap_is_the_longest_call_of_a_series_that_was_under_way_in_the_change(
         batch("root.a", 99, 101),
         batch("root.a", 105, 105.5),
         batch("root.b", 109, 113, Outcome.UNKNOWN),
-        batch("root.c", 110.5, 119),  # behind
+        batch("root.c", 110.5, 119),  # after
     ]
     assert (2.0, 4.0) == effect_of(GROWN, calls, CALM).gaps_s
 

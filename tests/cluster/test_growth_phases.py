@@ -1,4 +1,4 @@
-"""What the experiments say of a phase: its rate, its worst seconds, and the processor time of each process."""
+"""The figures of a phase in the experiments: its rate, its worst seconds, and the processor time of each process."""
 
 from __future__ import annotations
 

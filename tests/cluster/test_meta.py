@@ -1,4 +1,4 @@
-"""The meta group: what it agrees on, and what a node makes of it together with its groups."""
+"""The meta group: its decisions, and the schema that a node derives from them and from its groups."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_change_that_is_aborted_lets_drops_through() -> None:
 
 
 def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_more() -> None:
-    """It may be asked until it lets go of them, and knows nothing of what was made since."""
+    """It may be asked until it drops them, and does not know of series created since."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
     create = changes.CreateDatabase("root.a")
@@ -306,7 +306,7 @@ def test_an_old_end_of_a_database_does_not_take_the_new_one() -> None:
 
 
 def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
-    """After a restart the log of the meta group is applied again; the groups may have told of what came later."""
+    """After a restart the log of the meta group is applied again; the groups may have reported later changes."""
     created = [changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series())]
     drop = {5: changes.DeleteDatabase("root.a")}
     both_lives = [*created, drop[5], *created]

@@ -1,4 +1,4 @@
-"""Notes of the meta group: whoever writes some has seen all others; they outlive a restart."""
+"""Notes of the meta group: a writer must have seen all earlier changes; notes survive a restart."""
 
 from __future__ import annotations
 

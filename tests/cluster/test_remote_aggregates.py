@@ -1,4 +1,4 @@
-"""Aggregates over holders: what one store would say, and little of it on the way."""
+"""Aggregates over several holders: the results equal those of a single store, and little data is transferred."""
 
 from __future__ import annotations
 

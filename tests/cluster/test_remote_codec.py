@@ -1,4 +1,4 @@
-"""What remote readers say as bytes: all comes back as it was, and no change to the bytes does harm."""
+"""The byte encoding of remote readers: round trips are exact, and corrupted bytes do no harm."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ QUESTIONS = st.builds(
 
 
 def content(item: Item) -> object:
-    """What an item holds, for comparing: floats bit by bit, NaN equal to NaN."""
+    """Return the content of an item for comparison: floats bit by bit, NaN equal to NaN."""
     if isinstance(item, Summaries):
         assert all(len(c) == item.rows for c in item.block.columns)
         return item.types, item.rows, [_column_content(column) for column in item.block.columns]

@@ -1,4 +1,4 @@
-"""What a cluster node's folder must be, besides what `folder_check` looks at: each kind of damage is named."""
+"""Checks of a cluster node's folder beyond those of `folder_check`: each kind of damage is named."""
 
 from __future__ import annotations
 

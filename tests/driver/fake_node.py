@@ -95,7 +95,7 @@ class Link:
         self.socket.close()
 
     def read(self, count: int) -> bytes:
-        """Read so many bytes. Raises EOFError, OSError."""
+        """Read exactly `count` bytes. Raises EOFError, OSError."""
         data = receive(self.socket, count)
         if len(data) < count:
             raise EOFError

@@ -67,7 +67,7 @@ for row in connection.execute("select count(s) from root.f.* align by device").f
 
 
 def lines(target: str) -> list[str]:
-    """What the program printed."""
+    """Return the lines that the program printed."""
     command = [sys.executable, "-c", PROGRAM, target]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr

@@ -35,7 +35,7 @@ def load_cases() -> dict[str, Setup]:
 
 
 def differs(case: dict[str, Any], header: list[str], rows: list[list[object]]) -> str | None:
-    """What is wrong with an answer; None if nothing is."""
+    """Return a description of the first mismatch in an answer, or None if it is correct."""
     expected_header = case["expected_header"]
     if expected_header is not None and case.get("projection") == "by_name":
         missing = [name for name in expected_header if name not in header]

@@ -1,4 +1,4 @@
-"""Plans as text, over a small schema: what `test_planner` and `test_optimizer` compare with their fixture files."""
+"""Plans as text, over a small schema, for `test_planner` and `test_optimizer` to compare with their fixture files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def tree(root: Node) -> list[str]:
 
 
 def _details(node: Node) -> Iterator[str]:
-    """What stands behind each node's line, in the order of the lines."""
+    """Yield the text to append to each node's line, in the order of the lines."""
     if isinstance(node, Filter):
         yield f"  {written(node.predicate)}"
     elif isinstance(node, Project):

@@ -1,4 +1,4 @@
-"""Names, times and types of expressions: what analysis makes of them before there is a plan."""
+"""The analysis of expressions before planning: their names, times and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of the library beside what their formulas say, in plain loops, over points by chance."""
+"""Functions of the library compared with their formulas in plain loops, on random points."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ def test_likelihood_changes_speed_least() -> None:
     given = whole.copy()
     given[missing] = math.nan
     found = np.array([value for _, value in run("valuefill", times, given.tolist(), method="likelihood")])
-    assert np.isnan(found[[0, 39]]).all()  # nothing is before, or behind
+    assert np.isnan(found[[0, 39]]).all()  # no given value before the first, or after the last
     inner = missing[1:-1]
     assert np.array_equal(np.delete(found, missing), np.delete(given, missing))
 
@@ -371,7 +371,7 @@ def test_screen_keeps_speeds_within_bounds() -> None:
     values = [float(t) for t in range(20)]
     given = [math.nan if t in (4, 5, 11) else v for t, v in enumerate(values)]
     assert values == values_of("valuefill", given, method="screen")
-    # Nothing behind the last asks for anything: it stays as near to the one before as speeds let it.
+    # No later value constrains the last one: it stays as near to the one before as the speed bounds allow.
     assert values_of("valuefill", [*values, math.nan], method="screen")[-1] == 20.0
 
 

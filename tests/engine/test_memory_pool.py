@@ -123,7 +123,7 @@ def test_who_waits_goes_on_when_others_give_back() -> None:
 
 
 def test_two_that_hold_half_each_and_want_more_do_not_wait_for_each_other() -> None:
-    """No time has to pass: nobody is left who could give back. The second pair is as well off as the first."""
+    """No time has to pass: no other account could give memory back. The second pair fares as well as the first."""
     pool = CountingPool(64 * MIB)
     for pair in (1, 2):
         (first, told_first), (second, told_second) = account(pool), account(pool)

@@ -1,11 +1,11 @@
-"""What a query answers does not depend on how the data lies and on how the query is run.
+"""The result of a query depends neither on the physical layout of the data nor on how the query is run.
 
     data       one history of writes, late rows, overwritten and deleted points, carried out by stores that never flush,
                flush now and then, flush at the end, merge; in pages of few rows; with tombstones everywhere, so that
                hardly any statistics can be used
     running    one driver, two, four; twice, so that caches answer
 
-The queries are drawn by chance from one seed; the first store with one driver is the reference.
+The queries are drawn at random from one seed; the first store with one driver is the reference.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from saros_storage.scan.reading import TimeRange
 SEED, QUERIES, WRITES, END = 5, 30, 40, 600
 TYPES = {"i": DataType.INT64, "x": DataType.DOUBLE, "f": DataType.FLOAT, "t": DataType.TEXT, "b": DataType.BOOLEAN}
 DEVICES = {"root.g.d0": False, "root.g.d1": False, "root.g.d2": True, "root.h.d3": False, "root.h.d4": True}
-#: How a store keeps what it is told: flush after so many writes, merge at the end, tombstones everywhere.
+#: Layouts of a store: the number of writes between flushes (0: never), a merge at the end, tombstones everywhere.
 LAYOUTS = {
     "memory": (0, False, False),
     "flushed at the end": (WRITES, False, False),

@@ -1,4 +1,4 @@
-"""Devices of many rows are dealt out in slices of time; what comes back is as if they had not been."""
+"""Scans of devices with many rows, split into slices of time: the results equal those of scans that are not split."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from antlr4.atn.Transition import NotSetTransition, RuleTransition
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.generated.SqlLexer import SqlLexer
 
-#: What tokens that are no words look like; names are such that some of them mean a series.
+#: Samples of the tokens that are not keywords; some of the names are those of series.
 SAMPLES = {
     "NAME": (
         "g",
@@ -43,7 +43,7 @@ SAMPLES = {
     "DECIMAL": ("1.5", "0.0", "1e3", "1E400", "3.14159265358979"),
     "INTEGER": ("0", "1", "2", "7", "300", "9223372036854775807", "9223372036854775808", "00012"),
 }
-#: Sentences that are longer take the shortest way to their end.
+#: Longer sentences take the shortest way to their end.
 _TOKENS = 40
 _WORDS = tuple(name for name in SqlLexer.symbolicNames if name.isupper() and name not in SAMPLES)
 

@@ -1,6 +1,6 @@
-"""Statements and the trees they give, mistakes and what is told about them: the fixture files of testdata/.
+"""Statements and their trees, mistakes and their messages: the fixture files of testdata/.
 
-Run as a program, it writes the outputs anew: look at the difference before you keep it.
+Run as a program, this module rewrites the expected outputs: review the difference before you keep it.
 """
 
 from __future__ import annotations

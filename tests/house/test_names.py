@@ -1,4 +1,4 @@
-"""What docstrings and comments put into back-quotes is there: a name that was changed is changed there, too."""
+"""Names in back-quotes in docstrings and comments exist: a renamed identifier is renamed there, too."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def texts_in(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def known() -> set[str]:
-    """All words of names and texts of the code, of the names of files, and of what is no Python."""
+    """Return all words in the code's names and strings, in the names of files, and in files other than Python's."""
     words = {*dir(builtins), *keyword.kwlist, *NOT_OURS}
     for tree in trees().values():
         words.update(names_in(tree))

@@ -10,7 +10,7 @@ from protocol.expansion import Expansion, Scope, State
 from protocol.explorer import Explored, explore
 from protocol.swap import Swap
 
-#: What a protocol may do without, how much must happen for it to show, and the rule that is broken then.
+#: Mistakes in the protocol, each with a scope in which it shows and the rule that it breaks.
 MISTAKES = (
     ("M-A", Scope(), "I8"),
     ("M-B", Scope(), "I2"),

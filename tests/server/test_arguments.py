@@ -1,4 +1,4 @@
-"""What somebody is told who mistypes a command or an option."""
+"""Messages about mistyped commands and options."""
 
 from __future__ import annotations
 

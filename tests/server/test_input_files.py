@@ -71,7 +71,7 @@ def test_bad_rows_are_taken_out_with_line_and_reason(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["2020-01-01T10:00:00", "1577836800000", "0.5"])
 def test_a_file_without_a_header_is_refused_with_what_it_begins_with(tmp_path: Path, first: str) -> None:
-    """Else its first row would be lost, and become names of series."""
+    """Otherwise its first row would be lost, and taken for the names of series."""
     with pytest.raises(SourceError, match=f"begins with '{first}': a header line is needed"):
         read(tmp_path, f"{first},1\n{first},2\n")
     assert 1 == read(tmp_path, f"{first},v\n5,2\n", time_columns=(first,)).times_count

@@ -1,4 +1,4 @@
-"""What is said of a folder, or an address, that the operating system does not give: which, and why, and no more."""
+"""Messages about a folder or an address that the operating system refuses: they name it and the reason, no more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOBODY = 65_534
 
 @pytest.fixture
 def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder in one that all may see."""
+    """Yield the path of a data folder whose parent is open to all users."""
     with tempfile.TemporaryDirectory() as made:
         Path(made).chmod(0o755)
         monkeypatch.chdir(made)
@@ -30,7 +30,7 @@ def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def refused(folder: Path, call: Callable[[], object]) -> object:
-    """A call to whom the folder belongs to somebody else; it was made before, so that all is loaded that it needs."""
+    """Return the result of `call` without access to the folder; a first call with access loads the modules it needs."""
     with saros.connect(folder) as connection:
         connection.execute("show databases")
     with suppress(saros.Error):
@@ -75,7 +75,7 @@ def test_a_command_names_the_folder_that_it_may_not_use(
 
 @contextmanager
 def readable(folder: Path) -> Iterator[None]:
-    """A folder that its owner lets others read, and who asks is one of them."""
+    """Make a folder read-only, and run the block as another user than its owner if the tests run as root."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     user = os.geteuid()

@@ -1,6 +1,6 @@
-"""What a weak or mid session was shown, it is shown again, by whichever node and holder it is asked: or it is told.
+"""Weak and mid sessions: a read at any node or holder returns nothing older than the session saw, or is marked stale.
 
-One register is overwritten with 1, 2, 3 ...; some replica of its group is kept behind.
+One register is overwritten with 1, 2, 3 ...; one replica of its group is made to lag.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Register:
         self._town.insert(LEADER - 1, self._device, [0], [value], DataType.INT64)
 
     def read(self, session: SessionContext, number: int = ASKING) -> tuple[object, bool]:
-        """The value as a session at a node (by default that without a replica) is shown it; whether it may be stale."""
+        """Return the value read at a node (by default the one without a replica), and whether it may be stale."""
         result = self._town.nodes.node(number).engine.execute(f"select x from {self._device}", session)
         values = []
         while (block := result.next_block()) is not None:
@@ -64,7 +64,7 @@ def ask_first(patch: pytest.MonkeyPatch, node: int) -> None:
 
 
 def leave_behind(town: Town) -> None:
-    """What the group does from now on does not reach one of its members."""
+    """Cut one member off from the others, so that later writes of the group do not reach it."""
     for node in (LEADER, OTHER):
         town.weather.cut(node, BEHIND)
 
@@ -86,7 +86,7 @@ def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     value, stale = register.read(session)
     assert 2 == value
     assert not (stale and consistency == "weak")
-    # Whoever was shown nothing newer may be shown what the replica has.
+    # A session that has seen nothing newer may be shown the replica's value.
     assert (1, False) == register.read(SessionContext(consistency="weak"))
 
 
@@ -122,7 +122,7 @@ def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch:
 def test_series_that_nobody_tells_of_are_missed_and_said(
     town: Town, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not known to exist is not read: by who has a replica that is behind, or none, and is cut off."""
+    """An unknown series is not read: by a node that is cut off and has a lagging replica, or none."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)

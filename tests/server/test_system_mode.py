@@ -1,4 +1,4 @@
-"""SET SYSTEM TO READONLY: what is refused, what goes on, for how long, and on which nodes."""
+"""SET SYSTEM TO READONLY: the operations refused and those allowed, its duration, and the nodes affected."""
 
 from __future__ import annotations
 

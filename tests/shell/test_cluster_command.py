@@ -42,17 +42,17 @@ ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 
 
 def base_port() -> int:
-    """A port behind which others are likely to be free; different for tests that run at the same time."""
+    """Return a port that is likely followed by free ones; concurrent test processes get different ones."""
     return 20_000 + os.getpid() % 1_000 * 10
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """As a process: what it starts is not this one's."""
+    """Run the command as a process: the servers that it starts are not children of this one."""
     return subprocess.run([*SAROS, *words], capture_output=True, text=True, check=False)
 
 
 def call(*words: str) -> subprocess.CompletedProcess[str]:
-    """Within this process: quick, for what starts nothing."""
+    """Run the command within this process, which is faster, for commands that start no server."""
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         code = cluster_command.main(words)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
@@ -76,7 +76,7 @@ def file_of(directory: Path, node: NodeId) -> ClusterFile:
 
 
 def well(directory: Path) -> subprocess.CompletedProcess[str]:
-    """What status says when all is well: a busy machine may leave a group without a leader for a moment."""
+    """Return the result of `status` once it succeeds: on a busy machine a group may lack a leader for a moment."""
     said = []
 
     def is_well() -> bool:
@@ -197,7 +197,7 @@ def test_a_node_joins_and_leaves(directory: Path, monkeypatch: pytest.MonkeyPatc
         assert 0 == done.returncode, done.stderr
         assert "adding node 4: " in done.stderr
         assert re.search(r"\n +4 .* up ", done.stdout)
-        # Who is asked to take part in a change has nothing to compile meanwhile.
+        # A node that is asked to take part in a change has nothing left to compile.
         events = [json.loads(line)["event"] for line in (directory / "node4" / "server.log").read_text().splitlines()]
         assert ["warm", "serving"] == [event for event in events if event in ("warm", "serving")]
         connection.execute("insert into root.grown.d(time, x) values (2, 2.0)")
@@ -307,9 +307,9 @@ def test_a_node_whose_port_is_taken_says_so(tmp_path: Path) -> None:
 
 
 def interrupted_up(directory: Path, port: int) -> str:
-    """`up` that is interrupted as soon as it has launched a server; what it said then."""
+    """Interrupt `up` as soon as it has launched a server, and return its messages from then on."""
     up = [*SAROS, "up", "--nodes", "1", "--dir", str(directory), "--base-port", str(port)]
-    # Whoever runs the tests may ignore the signal, and a process takes that over.
+    # The process that runs the tests may ignore the signal, and child processes inherit that.
     words = ["env", "--default-signal=INT", *up]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
@@ -552,7 +552,7 @@ def test_init_writes_one_nodes_file_once(tmp_path: Path) -> None:
 
 
 def test_new_clusters_have_a_bound_of_voters(tmp_path: Path) -> None:
-    """A file of before there was one stays as it is if it is asked for again."""
+    """A cluster file without a bound, from an earlier version, is unchanged when `init` runs again."""
     assert 5 == make(str(tmp_path / "cluster"), 2, 2, base_port(), DISK).file.meta_voters
     bounds = []
     for words in ({}, {"meta-voters": "3"}):

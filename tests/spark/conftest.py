@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one, and databases behind ports."""
+"""One Spark session for all tests that need one, and databases served on ports."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
         import saros_spark
 
-        # PySpark starts its JVM by fork, which does not go with the threads that earlier tests left behind.
+        # PySpark starts its JVM by fork, which is unsafe with the threads left over from earlier tests.
         patch.setattr(java_gateway, "Popen", started_without_fork)
         builder = SparkSession.builder.master("local[2,3]").appName("saros tests")
         warehouse = str(tmp_path_factory.mktemp("warehouse"))

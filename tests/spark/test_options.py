@@ -1,4 +1,4 @@
-"""Options from texts: what is taken, what is refused, and what the refusal says."""
+"""Options parsed from texts: the values accepted, those refused, and the messages about them."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def test_a_folder_that_nobody_serves_says_how_to_serve_it(tmp_path: Path) -> Non
         address_of(str(tmp_path))
 
 
-#: What Spark itself gives to a source: a stream's name and checkpoint, and what `load` and `save` are given.
+#: Options that Spark itself passes to a source: a stream's name and checkpoint, and arguments of `load` and `save`.
 SPARKS = {"checkpointLocation", "path", "paths", "queryName"}
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
-#: By section of the document: whose options it describes, beside those of the sections before it ("as above").
+#: The options described by each section of the document, besides those of earlier sections ("as above").
 SECTIONS = {
     "What to read": [faces.READ],
     "Writing": [faces.WRITE],
@@ -101,7 +101,7 @@ SECTIONS = {
 
 
 def described(section: str) -> set[str]:
-    """The options in the first column of the section's tables of options."""
+    """Return the options in the first column of the section's tables of options."""
     text = DOCUMENT.read_text(encoding="utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
     tables = re.findall(r"\| option \| meaning \|\n\|[-| ]+\|\n((?:\|.*\n)+)", text)
     cells = [line.split("|")[1] for table in tables for line in table.splitlines()]

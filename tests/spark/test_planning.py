@@ -29,7 +29,7 @@ bound = st.none() | st.integers(-150, 350)
 def test_each_point_of_a_relation_is_in_one_slice(
     devices: list[tuple[Extent, dict[str, DataType]]], start: int | None, end: int | None, points: int
 ) -> None:
-    """Also points outside of what the estimates say: they may be stale."""
+    """This holds for points outside the estimates, too: estimates may be stale."""
     if start is not None and end is not None and start >= end:
         start, end = end, start
     named = {f"root.d{number}": part for number, part in enumerate(devices)}

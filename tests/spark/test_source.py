@@ -1,4 +1,4 @@
-"""Format `saros` in Spark: types as Spark has them, what Spark does with filters, and errors that users read."""
+"""The `saros` format in Spark: its Spark types, Spark's handling of filters, and the errors that users see."""
 
 from __future__ import annotations
 

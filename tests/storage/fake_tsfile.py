@@ -49,7 +49,7 @@ class Rows:
 
 
 def statistics_of(type_: DataType, points: Sequence[tuple[int, Scalar]]) -> Statistics | None:
-    """What a file says of these points; None if there are none."""
+    """Return the statistics that a file stores for these points, or None if there are no points."""
     if not points:
         return None
     values = [value for _, value in points]

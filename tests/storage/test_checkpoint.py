@@ -1,4 +1,4 @@
-"""Captures: exactly what a region had, of what was chosen, whatever happens to it afterwards; and no link stays."""
+"""Captures: exactly the chosen data of a region at that moment, unaffected by later changes; no link is left over."""
 
 from __future__ import annotations
 

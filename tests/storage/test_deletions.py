@@ -1,4 +1,4 @@
-"""What tombstones take from a series: sets of times against plain sets, ranks, patterns, deletions during a flush."""
+"""Points that tombstones delete: sets of times against plain sets, ranks, patterns, deletions during a flush."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ NOISE = RNG.normal(20, 5, 400)
 
 
 class Content:
-    """What a MemTable holds of one device whose series have the same times."""
+    """MemTable content of one device whose series have the same times."""
 
     def __init__(self, columns: dict[str, Column]) -> None:
         self.times = np.arange(len(next(iter(columns.values()))), dtype=np.int64) * 10
@@ -53,14 +53,14 @@ class Content:
 
 
 class ManyDevices:
-    """What a MemTable holds of devices with short series: by device and measurement, times and values."""
+    """MemTable content of devices with short series: times and values by device and measurement."""
 
     def __init__(self, devices: dict[str, dict[str, tuple[Int64Array, Column]]]) -> None:
         self.devices = devices
 
     @staticmethod
     def drawn(seed: int) -> ManyDevices:
-        """Devices of different shapes; times are those of the device, or of the series."""
+        """Draw devices of different shapes, whose series share their times or have times of their own."""
         rng = np.random.default_rng(seed)
         devices: dict[str, dict[str, tuple[Int64Array, Column]]] = {}
         for number in range(60):

@@ -1,4 +1,4 @@
-"""Kernels over InfluxDB's line protocol beside their twins, on correct, random and mutated lines."""
+"""Kernels for InfluxDB's line protocol compared with their twins, on correct, random and mutated lines."""
 
 from __future__ import annotations
 

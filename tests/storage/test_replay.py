@@ -1,4 +1,4 @@
-"""What a replay of the log leaves behind must survive the next one too. Closing leaves in the log what is in memory."""
+"""Data restored by a replay of the log must survive the next replay, too. Closing leaves rows in memory in the log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The series reader against a plain model: a dictionary of points per series, built by rank.
 
-Files and MemTables are fakes, cut into chunks and pages at random; some are written as TsFiles too. Checked are
-the rows, their order, what summaries and rows say together of each window, and in the directed tests what is not read.
+Files and MemTables are fakes, cut into chunks and pages at random; some are written as TsFiles too. The
+tests check the rows, their order, and the summaries and rows of each window taken together; directed tests also check
+that no needless page is read.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def sources(draw: st.DrawFn, start: int, version: int, *, aligned: bool, memory:
     names = draw(st.sets(st.sampled_from(sorted(TYPES)), min_size=1))
     types = {name: TYPES[name] for name in sorted(names)}
     if not memory and draw(st.integers(0, 5)) == 0:
-        types["a"] = DataType.BOOLEAN  # of a series that was dropped and made anew
+        types["a"] = DataType.BOOLEAN  # of a series that was dropped and created again
     if "b" in types and not memory and draw(st.integers(0, 2)) == 0:
         types["b"] = draw(st.sampled_from([DataType.INT32, DataType.FLOAT]))
     if aligned:
@@ -465,7 +466,7 @@ def test_neighbouring_pages_are_decoded_in_one_go_and_kept() -> None:
 
 
 def test_who_wants_a_few_rows_has_them_from_a_few_pages() -> None:
-    """Runs of pages grow from a part of what is wanted at a time to the whole of it, from either end."""
+    """Runs of pages grow from a fraction of the rows of a block to all of them, from either end."""
     pages = [rows([2 * n, 2 * n + 1]) for n in range(20)]
     for back, expected in (
         (False, [(0, 2), (2, 6), (6, 14), (14, 20)]),
@@ -540,7 +541,7 @@ def test_what_pages_come_to_in_windows_is_not_read_again() -> None:
     asked = request(grid=WindowGrid(30, 60))
     found, _ = read(partition(known), asked, cache)
     assert [(("a",), 0, 0, 4)] == known.reads
-    # A window goes on behind a border of pages.
+    # A window continues across a page boundary.
     assert [(0, 29), (30, 89), (90, 99), (100, 149)] == [(i.start, i.end) for i in found[:4] if isinstance(i, Summary)]
     again, counters = read(partition(known), asked, cache)
     assert found == again

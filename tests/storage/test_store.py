@@ -78,7 +78,7 @@ def items(store: Store, request: ScanRequest) -> Iterator[Block | Summary]:
 
 @dataclass
 class Model:
-    """What the store must hold: (device, measurement) -> time -> value."""
+    """Expected content of the store: (device, measurement) -> time -> value."""
 
     series: dict[tuple[str, str], dict[int, Scalar]] = field(default_factory=dict)
 
@@ -315,7 +315,7 @@ def test_a_newer_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_lost_its_node_file_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
-    """Its times would be read as of another unit; a folder that was never used is made anew."""
+    """Its times would be read in another unit; a folder that was never used is created again."""
     options = StoreOptions(time_unit=TimeUnit.MICROSECOND)
     store = open_store(tmp_path, options)
     store.write([tablet(PLAIN_DEVICE, [1], i=[10])], creates())

@@ -1,4 +1,4 @@
-"""Checking files: sound ones pass, whoever wrote them; what is wrong is found and named with its place."""
+"""Verification of TsFiles: sound files pass, whatever wrote them; defects are found and named with their place."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_file_that_is_none_is_told_so() -> None:
 
 @pytest.mark.slow
 def test_most_single_flips_are_found() -> None:
-    """No checksum, so not all: what is lost is bits of padding, and values that no statistics tell of."""
+    """Without a checksum some are missed: those in bits of padding, and in values that no statistics cover."""
     data, source = valid_file(), random.Random(7)
     found = 0
     for _ in range(60):

@@ -48,7 +48,7 @@ BECOMES = {
     D.DATE: TEXTS,
     D.TIMESTAMP: {D.INT64, D.DOUBLE} | TEXTS,
 }
-#: Values of each type; with what they come to as others.
+#: Sample values of each type; EXPECTED has their conversions to other types.
 VALUES: dict[DataType, Sequence[Scalar]] = {
     D.INT32: [0, -7, 2**31 - 1, 16_777_217],
     D.INT64: [0, -7, 2**63 - 1, 2**53 + 1],
@@ -82,7 +82,7 @@ PAIRS = [(source, target) for source, found in BECOMES.items() for target in sor
 
 
 def expected(source: DataType, target: DataType) -> list[Scalar]:
-    """Where nothing is said, the values stay."""
+    """Return the sample values of `source` as `target`; without an entry in EXPECTED they stay the same."""
     as_text = D.TEXT if target is D.STRING else target
     return list(EXPECTED.get((source, as_text), VALUES[source]))
 

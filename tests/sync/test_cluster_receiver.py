@@ -1,4 +1,4 @@
-"""Rounds to the nodes of a cluster: exact at each node, once, whoever takes them and whoever fails meanwhile."""
+"""Rounds to the nodes of a cluster: exact at each node, once, whichever node receives them or fails meanwhile."""
 
 from __future__ import annotations
 
@@ -380,9 +380,10 @@ def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -
 def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where slots stay and only a group's members change, too: once the change is over, each member has all.
+    """This holds where slots stay and only a group's members change, too: after the change each member has everything.
 
-    Whoever says that it has all of them has them still when the change ends, whatever its keeper does in between.
+    A member that reports that it has all contents still has them when the change ends, whatever its replica store does
+    in between.
     """
     steps: Counter[ReplicaStore] = Counter()
     step, tell = ReplicaStore.step, Reconciler._propose_command

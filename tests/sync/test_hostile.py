@@ -53,7 +53,7 @@ def offer(centre: Centre, round_: Round | bytes, number: int = 1) -> Content:
 
 
 def real_round() -> tuple[Round, dict[str, bytes]]:
-    """What an honest sender would send, and the bytes of its contents."""
+    """Return the round of an honest sender, and the bytes of its contents."""
     edge = Edge(Centre().line())
     edge.tell(write_rows("root.a.d1", range(30), 1))
     edge.store.flush()

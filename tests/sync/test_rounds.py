@@ -1,4 +1,4 @@
-"""Rounds from one edge to one centre: what the centre shows is what the edge has sealed."""
+"""Rounds from one edge to one centre: the centre shows exactly the data that the edge has sealed."""
 
 from __future__ import annotations
 

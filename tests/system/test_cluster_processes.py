@@ -1,4 +1,4 @@
-"""Real processes: what the campaign does to them works, and a short campaign finds nothing.
+"""Real processes: the campaign's actions on them work, and a short campaign finds no violation.
 
 `make campaign-cluster` runs long ones.
 """

@@ -5,8 +5,8 @@
     mid         the same                what is here, and says so (`stale`); or the same
     weak        committed, maybe old    committed, maybe old
 
-A register (one timestamp of one series) is overwritten with 1, 2, 3 ...; what a read finds is compared with what was
-acknowledged when it began. Node 1 leads all groups: a strong read asks all of them.
+A register (one timestamp of one series) is overwritten with 1, 2, 3 ...; the value of a read is compared with the
+last one acknowledged when it began. Node 1 leads all groups: a strong read asks all of them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def register(town: Town) -> Iterator[Register]:
 
 
 class Register:
-    """One timestamp of a new series. Writes are 1, 2, 3 ..., one at a time; reads may run beside them."""
+    """One timestamp of a new series. Writes are 1, 2, 3 ..., one at a time; reads may run concurrently."""
 
     def __init__(self, town: Town) -> None:
         self.town = town
@@ -88,14 +88,14 @@ class Register:
         self.acknowledged = self.begun
 
     def read(self, number: int, consistency: str) -> tuple[int, bool]:
-        """What is found, and whether it may be stale."""
+        """Return the value read, and whether it may be stale."""
         rows, stale = self.town.read(number, self.query, consistency)
         ((_, value),) = rows
         assert isinstance(value, int)
         return value, stale
 
     def check(self, number: int, consistency: str) -> str:
-        """Read, and compare with what the consistency promises; answers what came of it."""
+        """Read, compare with the guarantee of `consistency`, and return the outcome: fresh, stale or failed."""
         acknowledged, began = self.acknowledged, time.monotonic()
         try:
             value, stale = self.read(number, consistency)
@@ -113,7 +113,7 @@ class Register:
         return "stale" if stale else "fresh"
 
     def poison(self, number: int) -> object:
-        """Hand a write to a node that may believe that it leads; nobody tries it again."""
+        """Hand a write to a node that may believe that it leads; the write is not retried."""
         column = Column.of(DataType.INT64, [POISON])
         frame = encode_tablet(Tablet(self.device, ("x",), np.array([0]), (column,), False))
         command = encode_command(NO_REQUEST, Mutation(tablets=[PlacedTablet(2, frame)]))
@@ -137,7 +137,7 @@ def hurried() -> Iterator[None]:
 
 @contextmanager
 def reading(read: Callable[[], object]) -> Iterator[list[object]]:
-    """`read` is called again and again beside what follows; its answers."""
+    """Call `read` repeatedly in a thread while the block runs, and yield the list of its answers."""
     stop, answers = threading.Event(), []
 
     def run() -> None:

@@ -23,7 +23,7 @@ from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META, Node, Topology
 
 pytestmark = pytest.mark.slow
-#: What a call may take beyond its limit: a second as documented, and more on a machine that is busy.
+#: Time that a call may take beyond its limit: a second as documented, and more on a busy machine.
 GENEROUS_S = 3.0
 
 

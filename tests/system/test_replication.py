@@ -1,4 +1,4 @@
-"""What works and what fails with a node down, by the number of replicas; what is back after it is.
+"""Operations that work and that fail with a node down, by the number of replicas; and the recovery once it is back.
 
     replicas   of nodes   down    groups that lost their majority      writes to them        writes to the others
     1          3          1       1                                    2017                  done
@@ -7,7 +7,7 @@
     5          5          2       none                                                       all goes on
 
 A request over groups of both kinds is done in part, and says what is done (2020). A strong read asks all groups, and
-fails with any of them (2017); weaker ones read what is there, and never take what is missing for what is empty.
+fails with any of them (2017); weaker ones read the data available, and never take missing data for empty.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def is_refused(act: Callable[[], object]) -> StorageError:
 
 
 def test_one_replica(tmp_path: Path) -> None:
-    """1. Devices in the living groups, in the dead one, and over both. 2. A node stops. 3. What is asked of living
-    groups is done; of the dead one refused; of both done in part. 4. The node is back: the rest is done as well.
+    """1. Devices in the living groups, in the dead one, and over both. 2. A node stops. 3. Requests to living
+    groups are done; to the dead one refused; to both done in part. 4. The node is back: the rest is done as well.
     """
     with a_town(tmp_path, 3, 1) as town:
         dead = GroupId(3)

@@ -29,7 +29,7 @@ _MISTAKE = "line 1, column 1: unexpected 'selec'; did you mean SELECT?\n{}\n^"
 
 
 def other(pattern: str, *parts: str) -> tuple[re.Pattern[str], str]:
-    """Return a difference: a pattern of what IoTDB prints, which matches once, and what Saros prints instead."""
+    """Return a difference: a pattern of IoTDB's output, which matches once, and the output of Saros in its place."""
     return re.compile(pattern), "".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What is asked of the schema, page by page, and what changes: deletions, time to live, types of what is written."""
+"""Paged schema queries, and changes: deletions, time to live, types of written values."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ _FAR = 4_102_444_800_000  # 2100-01-01
 
 
 def _live(corpus: Corpus) -> None:
-    """A thousand days: what is of 1970 has expired, what is of 2100 has not; other devices have their own."""
+    """Record a time to live of a thousand days: points of 1970 expire, those of 2100 do not; only one device has it."""
     corpus.ok(f"insert into root.z.d(time, a) values ({_FAR}, 1), ({_FAR + 1}, 2)")
     corpus.ok(insert("root.z.e", {"a": {1: 5.0}}))
     corpus.ok("set ttl to root.z.d 86400000000")

@@ -1,7 +1,7 @@
-"""Expressions of the dialect's core in plain Python, one row at a time: as text, and as what they mean.
+"""Expressions of the dialect's core in plain Python, one row at a time: their text and their values.
 
-A row is a dictionary from series to values; what is missing is null. Numbers are Python's: an INT64 is an int, a FLOAT
-is the double that equals it. Nothing here is the engine's.
+A row is a dictionary from series to values; a missing value is null. Numbers are Python's: an INT64 is an int, a FLOAT
+is the double that equals it. Nothing here uses the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Row = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Expression:
-    """What all are; `under` are the expressions right below."""
+    """Base class of all expressions; `under` holds the direct subexpressions."""
 
     @property
     def under(self) -> tuple[Expression, ...]:
@@ -258,7 +258,7 @@ def is_computed(expression: Expression) -> bool:
 
 
 def told_apart(one: Value, other: Value) -> tuple[Value, Value]:
-    """Two zeros as their signs, which order them; what else is compared as it is."""
+    """Return two zeros as their signs, which order them; return other values unchanged."""
     assert isinstance(one, (int, float))
     assert isinstance(other, (int, float))
     return (math.copysign(1, one), math.copysign(1, other)) if one == other == 0 else (one, other)
@@ -310,7 +310,7 @@ _COMPARED: dict[str, Callable[..., bool]] = {
 
 
 def _whole(function: Callable[[float], int]) -> Callable[..., Value]:
-    """As IEEE 754 has it: what is below zero and rounded to it is -0.0."""
+    """Return `function` with the zeros of IEEE 754: a negative value that is rounded to zero gives -0.0."""
     return lambda value: math.copysign(function(value), value) if math.isfinite(value) else float(value)
 
 
@@ -347,7 +347,7 @@ _OF_ARGUMENT = frozenset(
 
 
 def kind_of(expression: Expression) -> str:
-    """What values it has: whole, real, text, truth, or moments."""
+    """Return the kind of an expression's values: whole, real, text, truth, or moments."""
     match expression:
         case Series(type=type_):
             return _KINDS[type_]

@@ -1,4 +1,4 @@
-"""An engine asked what is hardly SQL (`grammar.hardly_sql`): a result or an error with a code, soon."""
+"""An engine given texts that are hardly SQL (`grammar.hardly_sql`): each soon gets a result or an error with a code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INTERNAL = (2000, 2001)
 
 
 def attack(seed: int, count: int) -> Counter[str]:
-    """So many texts for one database; what came of them. Raises Wrong."""
+    """Ask one database `count` drawn texts, and return the outcomes. Raises Wrong if one fails or is too slow."""
     chance = Random(seed)
     history = draw_history(chance, 8)
     model = Database()

@@ -52,7 +52,7 @@ def _fail(_: HttpRequest, __: HttpSession) -> Response:
     raise RuntimeError("a secret of the program")
 
 
-# ---------------------------------------------------------------------------------------------- who may call what
+# ---------------------------------------------------------------------------------------------- access rights
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The ways into a database. Each writes a frame, and returns the part of it that it can hold.
 
-What a way cannot hold is documented: NaN is null in pandas, and a line of the line protocol has four types.
+The limits of each way are documented: NaN is null in pandas, and the line protocol has four types.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def polars(place: Place, frame: Frame) -> Frame:
 
 
 def pandas(place: Place, frame: Frame) -> Frame:
-    """A DataFrame of pandas with its own types, in which whole numbers beside gaps are floats."""
+    """Insert a DataFrame with pandas' own types, in which a column of integers with gaps holds floats."""
 
     def keep(name: str, type_: str) -> bool:
         values = frame.columns[name][1]

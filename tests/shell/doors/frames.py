@@ -22,7 +22,7 @@ Points = dict[str, tuple[str, dict[int, object]]]
 
 UNITS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = date(1970, 1, 1).toordinal()
-#: Seconds since 1970 of what a date and a `datetime` hold.
+#: Bounds of dates and `datetime` values, in seconds since 1970; the upper one is exclusive.
 _YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800
 #: Each frame has a database of its own.
 _NUMBERS = count()
