@@ -35,9 +35,7 @@ _ROWS = (
     Status(301, "EXECUTE_STATEMENT_ERROR", ErrorClass.PROGRAMMING, "Change the statement; see the message for why."),
     Status(501, "DATABASE_ALREADY_EXISTS", ErrorClass.INTEGRITY, "Use the existing database, or choose another path."),
     Status(503, "TIMESERIES_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing series, or choose another name."),
-    Status(
-        504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "See SHOW DATABASES; create it with CREATE DATABASE."
-    ),
+    Status(504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "See SHOW DATABASES; create it with CREATE DATABASE."),
     Status(505, "ALIAS_ALREADY_EXIST", ErrorClass.INTEGRITY, "Choose another alias."),
     Status(506, "PATH_ALREADY_EXIST", ErrorClass.INTEGRITY, "This path is a series, or has series below it."),
     Status(
