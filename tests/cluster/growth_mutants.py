@@ -1,7 +1,7 @@
 """Mistakes of growing and shrinking, planted one at a time: the simulated cluster must find each. See `raft_mutants`.
 
-The letters are those of the holes that the method had which the protocol was made from (`docs/protocol/expansion.md`):
-C about who is in a group, L about going on, M about slots that move, F and Q about reading.
+The letters are those of the holes in the method from which the protocol was derived (`docs/protocol/expansion.md`):
+C concerns membership, L progress, M moving slots, F and Q reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MUTANTS: list[Mutant] = []
 mutant = planting(MUTANTS)
 
 
-# ---------------------------------------------------------------------- who is in a group
+# ---------------------------------------------------------------------- membership
 
 
 @mutant

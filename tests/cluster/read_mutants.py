@@ -57,7 +57,7 @@ def keeps_the_plan_that_it_made_before_the_answers(plant: Plant):
 
 @mutant
 def takes_series_that_move_for_gone(plant: Plant):
-    """Before whoever has them now has told."""
+    """Before the group that has them now has reported them."""
 
     def orphans(self, extent):
         self._schema.forget(self._schema.orphans)
@@ -91,7 +91,7 @@ def forgets_partitions_when_it_starts(plant: Plant):
     plant(state_module, "_of_runs", lambda runs: {})
 
 
-# ---------------------------------------------------------------------- who was removed
+# ---------------------------------------------------------------------- removed nodes
 
 
 @mutant

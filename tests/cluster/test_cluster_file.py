@@ -1,4 +1,4 @@
-"""cluster.json: what is written is read, and every mistake in it is named."""
+"""cluster.json: round trips, and an error that names each mistake in it."""
 
 from __future__ import annotations
 

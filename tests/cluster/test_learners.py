@@ -14,7 +14,7 @@ from saros_cluster.raft.ready import RaftOptions, Restored
 GROUP = GroupId(0)
 LEADER, LEARNERS = NodeId(1), 100
 FOUNDED = Position(1, 0, membership(1, [LEADER], range(2, 2 + LEARNERS)))
-#: Of so many learners.
+#: The `learner_beats` of a group with that number of learners.
 BEATS = 3
 
 
@@ -23,7 +23,7 @@ def member(node: int) -> RaftNode:
 
 
 def said(node: RaftNode) -> list[Message]:
-    """All that a node wants to say, with what must be durable before."""
+    """Return all messages of a node, persisting and applying entries as it asks."""
     found: list[Message] = []
     while not (ready := node.ready()).is_empty:
         found += ready.messages
@@ -43,7 +43,7 @@ def leader() -> RaftNode:
 
 
 def beats(node: RaftNode, ticks: int) -> Counter[NodeId]:
-    """By learner: the heartbeats of so many ticks."""
+    """Return the number of heartbeats in `ticks` ticks, by learner."""
     found: Counter[NodeId] = Counter()
     for _ in range(ticks):
         node.tick()

@@ -1,4 +1,4 @@
-"""Ledgers: what was written is read, also while it grows, and with a torn end."""
+"""Ledgers: round trips, also while the ledger grows, and with a torn end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slots that a group owns while moves bring and take some: what it accepts, shows and refuses, and its JSON."""
+"""The slots owned by a group while moves bring and take some: writes accepted, slots shown, refusals, and the JSON."""
 
 from __future__ import annotations
 

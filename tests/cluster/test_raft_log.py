@@ -33,12 +33,12 @@ def new_model(options: LogOptions = SMALL, groups: int = 2) -> ModelledLog:
 
 
 def reopened(model: ModelledLog) -> dict[GroupId, LogContents]:
-    """What a new process finds when the power failed."""
+    """Return the contents that a new process finds after a power cut."""
     return RaftLog.open(FOLDER, model.disk.after_power_cut(), SMALL)[1]
 
 
 def fill(model: ModelledLog, group: int, count: int) -> None:
-    """So many entries, each waited for."""
+    """Append `count` entries, waiting for each."""
     for _ in range(count):
         index, term = model.now[GroupId(group)].last
         model.append(group, entries=entries_of(index + 1, max(term, 1), 1))
@@ -367,7 +367,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
 
 
 def open_records(*records: tuple[int, list[bytes]]) -> dict[GroupId, LogContents]:
-    """What group 3 finds in a log of those (kind, payload)."""
+    """Return the contents that group 3 finds in a log of records given as (kind, payload)."""
     data = b"".join(b"".join(PendingRecord.of(3, *record).encode(n, n - 1)) for n, record in enumerate(records, 1))
     disk = CrashDisk.of({f"{FOLDER}/{1:020}.log": data})
     return RaftLog.open(FOLDER, disk, SMALL)[1]

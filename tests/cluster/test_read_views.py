@@ -41,7 +41,7 @@ class Moving:
             raise UserMistake("look at the table again", code=MOVED)
         return "a view"
 
-    # what it is of a barrier
+    # the methods of a barrier
 
     def resolve(self, scope: ReadScope) -> Extent:
         return Extent(scope, 0, ["root.a"], ())

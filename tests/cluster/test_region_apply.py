@@ -80,7 +80,7 @@ def others_own_schemas() -> Iterator[None]:
 
 
 class Elsewhere:
-    """What is on its way, seen from a test that does not look there. Implements `MemorySource`."""
+    """Data still on its way, for tests that do not read it. Implements `MemorySource`."""
 
     rank = Rank(0, 0)
 
@@ -102,7 +102,7 @@ def elsewhere(arrival: Arrival, database: str, number: int) -> Elsewhere:
 
 
 class Member:
-    """A machine on a folder, its log beside it, and restarts."""
+    """A machine on a folder, with its log, that can be restarted."""
 
     def __init__(self, folder: Path, *, owned: bool = True) -> None:
         """`owned`: the group begins with all slots; else with none."""
@@ -163,12 +163,12 @@ class Member:
         return self.machine.replica.ownership.slot(database, number)
 
     def restart(self) -> None:
-        """What is in memory is gone; the log behind its base comes again."""
+        """Lose the state in memory, and replay the log after its base."""
         self.start_alone()
         self.replay()
 
     def start_alone(self) -> None:
-        """What is in memory is gone; who could tell how much of the log is committed does not answer yet."""
+        """Lose the state in memory, while no node that knows how much of the log is committed answers yet."""
         self.machine.close()
         self.machine = self.open()
 
@@ -246,7 +246,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
         member.machine.region.flusher.freeze(slices[1])
         while member.machine.region.flusher.busy:
             member.machine.region.lock.wait()
-    member.machine.save()  # knows of all entries; those behind the first file's are to come again
+    member.machine.save()  # covers all entries; those after the first file's are to be replayed
     member.machine.close()
     member.machine = member.open()
     member.machine.save()
@@ -256,7 +256,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_nothing_goes_by_a_rule_of_ttl_that_entries_of_before_the_start_take_back(tmp_path: Path, lost: int) -> None:
-    """The state that is saved has the rule. `lost`: so many entries are not committed, and a new leader has others."""
+    """The saved state has the rule. `lost`: the number of uncommitted entries, for which a new leader has others."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), SetTtl("root.a.**", 1)]))
     member.machine.save()
@@ -351,7 +351,7 @@ def test_a_dropped_database_takes_its_points_along_and_may_be_dropped_again(tmp_
 
 @pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.*.x")])
 def test_a_group_that_slots_have_left_carries_out_drops(tmp_path: Path, drop: Drop) -> None:
-    """Who sends a drop need not know where slots are: none moves meanwhile."""
+    """The sender of a drop need not know where slots are: none moves during the drop."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
     member.transfer(Fence(4, (member.slot("root.b", 0),)))
@@ -438,7 +438,7 @@ def opening(member: Member, epoch: int, *partitions: tuple[str, int]) -> Open:
 
 
 def arrive(member: Member, other: Member, database: str, number: int) -> None:
-    """What another member has of a partition is pulled."""
+    """Pull the data that another member has of a partition."""
     shelf = other.machine._shelf
     id_ = other.machine.capture(everything)
     member.machine.region.arrive({(database, number)}, shelf.capture(id_), shelf.folder_of(id_))
@@ -479,7 +479,7 @@ def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(t
     ids=("delete", "drop series", "drop database"),
 )
 def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> None:
-    """Members that have come to the fence are as good as one another, however far behind it they are."""
+    """Members that have reached the fence are equally good sources, however far past it they are."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
@@ -589,7 +589,7 @@ def test_who_dies_while_it_lets_go_of_slots_does_so_when_it_is_back(tmp_path: Pa
 def test_a_group_that_series_have_left_does_not_tell_of_their_end(
     tmp_path: Path, drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its replica may carry out the drop when they are made anew already, by the group that has them now."""
+    """Its replica may carry out the drop after the group that has the series now has already created them again."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     monkeypatch.setattr(Ownership, "owns_schema", OWNS_SCHEMA)
@@ -599,7 +599,7 @@ def test_a_group_that_series_have_left_does_not_tell_of_their_end(
 
 
 def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Path) -> None:
-    """Its first attempt was prepared before slots came: what it had for these went elsewhere, and was refused."""
+    """Its first attempt was prepared before the slots came: its part for them was sent elsewhere, and refused."""
     member, request = Member(tmp_path), Request(7, 1)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
     member.transfer(Fence(2, (member.slot("root.b", 0), member.slot("root.c", 0))))
@@ -651,7 +651,7 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
 
 
 def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> None:
-    """It is sent again for slots that were on their way; what was written to others since the first time stays."""
+    """It is sent again for slots that were moving; rows written to other slots since the first attempt stay."""
     member, request = Member(tmp_path), Request(7, 1)
     deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
@@ -700,7 +700,7 @@ def test_a_repeated_deletion_comes_to_the_same_where_what_was_written_since_is_i
 
 
 def test_what_was_made_anew_behind_a_drop_has_nothing_elsewhere_after_a_restart_either(tmp_path: Path) -> None:
-    """The state on the disk is older than the drop; what was made anew is newer."""
+    """The state on the disk is older than the drop; the re-created series is newer."""
     member = Member(tmp_path)
     slots = (member.slot("root.b", 0),)
     member.transfer(Fence(1, slots))
@@ -752,7 +752,7 @@ class Cramped(LocalDisk):
 
 
 def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp_path: Path) -> None:
-    """Until then they are read elsewhere. One has no room for its manifest; what came is here after a restart too."""
+    """Until then they are read elsewhere. One has no room for its manifest; the slices are here after a restart too."""
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     count = 20
     keys = [("root.b", number) for number in range(count)]
@@ -786,7 +786,7 @@ def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp
 
 
 def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks what happened since the beginning would take its word for what is another group's."""
+    """A reader of all changes since the beginning would take its answer as valid for series of another group."""
     monkeypatch.setattr(Ownership, "has_schema", HAS_SCHEMA)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -855,7 +855,7 @@ def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_it
 
 
 def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:
-    """From group to group; what came for other slots of the first one, once they were leaving, was not for them."""
+    """From group to group; requests for other slots of the first group, once these were leaving, are not theirs."""
     first, second, third = (Member(tmp_path / name) for name in ("first", "second", "third"))
     slots = (first.slot("root.a", 0),)
     for other in (second, third):
@@ -953,7 +953,7 @@ class Slow(LocalDisk):
 def test_a_snapshot_takes_the_place_of_a_region_that_is_about_to_free_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its last flush writes the state, too; whoever ends it must not keep that from it."""
+    """Its last flush writes the state, too; closing the region must not block that write."""
     monkeypatch.setattr(region_apply, "_RELEASE_ENTRIES", 1)
     leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
     laggard.disk = Slow()

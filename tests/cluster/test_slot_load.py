@@ -1,4 +1,4 @@
-"""What slots have to do: rates that forget, and what nodes tell put together."""
+"""The load of slots: decaying rates, and the combined reports of nodes."""
 
 from __future__ import annotations
 

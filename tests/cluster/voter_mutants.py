@@ -54,7 +54,7 @@ def never_replaces_a_voter(plant: Plant):
 
 @mutant
 def forgets_the_bound_in_a_snapshot(plant: Plant):
-    """What a node has heard of the bound goes with its state."""
+    """The bound that a node has heard of is part of its state."""
 
     def to_json(self, to_json=Topology.to_json):
         return {**to_json(self), "meta_voters": None}

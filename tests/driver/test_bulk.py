@@ -78,7 +78,7 @@ def test_when_too_much_is_held_the_oldest_goes(monkeypatch) -> None:
     assert queue.is_full
     batch = queue.take()
     assert batch is not None
-    assert (True, "a") == (queue.is_full, batch.device)  # what is being sent is still held
+    assert (True, "a") == (queue.is_full, batch.device)  # the batch being sent still occupies the queue
     queue.done(batch)
     assert (False, None, False) == (queue.is_full, taken(queue), queue.is_empty)
 

@@ -1,7 +1,7 @@
 """The driver against real nodes that die, lose answers, come back, and know of each other.
 
-A `Node` is a database behind a port in this process. Its replies can be changed on their way, and answers can be lost
-after the call was carried out, as when a connection breaks.
+A `Node` is a database served on a port in this process. Its replies can be changed on their way, and answers can be
+lost after the call was carried out, as when a connection breaks.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Node:
     def __init__(self, folder: Path, port: int | None = None, certificate: WatchedFiles | None = None) -> None:
         self.api = ClientApi(str(folder), SystemClock())
         self.calls: Counter[Call] = Counter()
-        #: Called with a reply, or an item; what it returns is sent. It may raise `Lost`.
+        #: Called with a reply or an item; its return value is sent. It may raise `Lost`.
         self.change: dict[Call | str, Callable] = {}
         self._port = PortListener(HOST, port or free_ports(1)[0], certificate, [_Protocol(self)])
         self.address = self._port.address
@@ -69,7 +69,7 @@ class Node:
         self._is_up = True
 
     def lose(self, name: Call | str, times: int = 1, then: Callable[[], object] = lambda: None, code: int = 0) -> None:
-        """Lose so many answers, and do something after each; `code`: say it instead of losing it."""
+        """Lose `times` answers, and call `then` after each; `code`: reply with it instead of losing the answer."""
 
         def change(reply):
             nonlocal times
@@ -645,7 +645,7 @@ def test_a_bulk_writer_under_a_dying_server_loses_nothing(tmp_path: Path) -> Non
 
 
 def test_sessions_share_connections_which_close_with_the_last(nodes: list[Node]) -> None:
-    before = dict(node_connection._pools)  # what is not of this test
+    before = dict(node_connection._pools)  # pools that are not of this test
     first, second = connect(nodes[0]), connect(nodes[0])
     assert [2] == [pool.leases for key, pool in node_connection._pools.items() if key not in before]
     first.close()

@@ -1,4 +1,4 @@
-"""What a notebook shows of a cursor, and that it takes nothing from the calls that fetch."""
+"""A notebook's preview of a cursor, which takes no rows from the calls that fetch."""
 
 from __future__ import annotations
 

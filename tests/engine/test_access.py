@@ -1,4 +1,4 @@
-"""What a session may: rules of all statements, filtered schemas, plans that users do not share, the trail."""
+"""Permissions of a session: rules of all statements, filtered schemas, plans that users do not share, the trail."""
 
 from __future__ import annotations
 

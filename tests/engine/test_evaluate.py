@@ -204,7 +204,7 @@ def test_a_whole_zero_is_greater_than_a_negative_zero_that_was_computed(zero: fl
     assert [False, True, True, None] == run(compared(Op.GREATER_EQUAL, *sides), values)
 
 
-#: The zeros, beside what must stay as it is.
+#: The zeros, with values that must stay as they are.
 NUMBERS = (-1.0, -0.0, 0.0, 1.0, math.nan, None)
 ORDERED = {
     Op.EQUAL: [False, False, True, False, False, None],

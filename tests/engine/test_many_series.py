@@ -13,14 +13,14 @@ from engine import many_series
 
 pytestmark = pytest.mark.slow
 
-#: What such a statement may take above the idle process.
+#: The memory that such a statement may take above that of the idle process.
 BYTES_MAX = 400 << 20
 COUNT, ALIGN = "select count(*) from root.**", "select * from root.**"
 Figures = dict[str, float]
 
 
 def figures_of(folder: Path, statement: str) -> Figures:
-    """What a statement took in a new process."""
+    """Return the figures of a statement run in a new process."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, many_series.__file__, "ask", str(folder), statement]
     asked = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

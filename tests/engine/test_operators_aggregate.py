@@ -79,7 +79,7 @@ def calls(type_: DataType = DOUBLE) -> tuple[AggregateCall, ...]:
 
 
 def model(points: list[tuple[int, float]]) -> Row:
-    """What NAMES give for points in time order."""
+    """Return the results of NAMES for points in time order."""
     if not points:
         return (0, *[None] * 11)
     times, values = [t for t, _ in points], [v for _, v in points]

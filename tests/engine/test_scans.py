@@ -1,4 +1,4 @@
-"""Several series of a device, read by one reader where they keep step: what SQL answers is what was written.
+"""Several series of a device, read by one reader where they keep step: SQL answers with the rows written.
 
 files       a and b in step   |   then b lacks rows   |   late rows over them   |   in step again   |   MemTable
 """
@@ -134,7 +134,7 @@ class Together:
 
 
 class Readers(FakeReaders):
-    """Gives a scripted reader of several series; those of single ones have a row at the beginning of what is asked."""
+    """Source of a scripted reader of several series; readers of single ones have a row at the start of the range."""
 
     def __init__(self, together: Together | None) -> None:
         super().__init__([])

@@ -1,4 +1,4 @@
-"""Triggers that users wrote: what they see, what they refuse, and what they cannot harm."""
+"""Triggers written by users: the batches they see, those they refuse, and protection from their failures."""
 
 from __future__ import annotations
 

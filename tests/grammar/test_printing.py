@@ -1,4 +1,4 @@
-"""Expressions print as SQL that means the same: the text of what was parsed parses to what prints so again."""
+"""Expressions print as equivalent SQL: a printed text, parsed and printed again, gives the same text."""
 
 from __future__ import annotations
 

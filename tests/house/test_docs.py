@@ -1,4 +1,4 @@
-"""What users can meet is in the docs: every status code, every option."""
+"""The docs cover everything that users can meet: every status code, every option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing the driver is cheap, and so are commands that look at a server: what is heavy comes in when needed."""
+"""Importing the driver is cheap, and so are commands that look at a server: heavy modules are imported when needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAVY = (
     "saros_engine",
     "saros_storage",
 )
-#: What only a process needs that has a database open.
+#: Modules needed only by a process that has a database open.
 DATABASE = ("saros_engine", "saros_grammar.generated", "saros_storage.store", "saros_server.node.node", "numba")
 ARRAYS = ("numpy", "pyarrow")
 COMMANDS = {
@@ -99,7 +99,7 @@ print([m for m in ("grpc", "saros_server.port.listener", "saros_server.http.metr
 
 @pytest.mark.slow
 def test_reading_and_writing_loads_no_pandas(tmp_path: Path) -> None:
-    """It takes half a second, and whoever does not have it installed does not miss it."""
+    """Importing pandas takes half a second, and it need not be installed."""
     code = f"""
 import saros, sys, numpy
 with saros.connect({str(tmp_path)!r}) as db:

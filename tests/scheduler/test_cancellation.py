@@ -1,4 +1,4 @@
-"""What a long step of a driver learns of its query."""
+"""How a long step of a driver learns that its query was cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native protocol at a server: each call, streams with credits, what a client sends meanwhile, and garbage."""
+"""The native protocol at a server: each call, streams with credits, client messages meanwhile, and garbage."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class EchoProtocol:
         self.handlers: list[EchoHandler] = []
         #: A request `wait` waits for it.
         self.go_on = threading.Event()
-        #: What the callbacks of the watch were told during `wait`.
+        #: Events reported to the callbacks of the watch during `wait`.
         self.told: list[str] = []
 
     def accepts(self, first: bytes) -> bool:

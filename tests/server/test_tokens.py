@@ -1,4 +1,4 @@
-"""API tokens: how they are made, what they let in, and how they end."""
+"""API tokens: how they are made, the access they give, and how they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `remove-node --force` says before it asks."""
+"""The warning of `remove-node --force` before its question."""
 
 from __future__ import annotations
 

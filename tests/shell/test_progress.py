@@ -42,7 +42,7 @@ def test_a_bar(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 
 
 def test_the_last_line_is_of_all(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came since the line was drawn last is in it, too."""
+    """It includes rows that came since the line was last drawn."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     bar = Progress(100, quiet=False)

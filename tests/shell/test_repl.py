@@ -1,4 +1,4 @@
-"""The shell on a terminal: what is wider than the screen is not wrapped."""
+"""The shell on a terminal: lines wider than the screen are not wrapped."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Terminal:
         os.write(self.end, text.encode())
 
     def until(self, words: str) -> str:
-        """What is shown until the words are; what comes behind them is for the next call."""
+        """Return the output before the words, once they are shown; output after them is for the next call."""
         limit = time.monotonic() + PATIENCE_S
         while words not in self.shown:
             assert time.monotonic() < limit, self.shown

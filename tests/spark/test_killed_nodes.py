@@ -84,7 +84,7 @@ def test_tasks_read_on_at_a_node_that_was_started_anew(cluster: LocalCluster, mo
 
 
 def killing(process: int, marker: Path) -> Any:
-    """What kills a process, once, when a tenth of a partition's rows have passed."""
+    """Return a function that kills a process, once, when a tenth of a partition's rows have passed."""
 
     def passed(rows: Iterator[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):

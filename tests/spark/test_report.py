@@ -1,4 +1,4 @@
-"""The report's page: what it says, escaped; and what a browser makes of it, without a network."""
+"""The report's page: its text, escaped, and its rendering by a browser without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's Python processes need not look at again."""
+"""Objects that the collector of Spark's Python processes need not look at again."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def says_that_all_before_a_record_is_fsynced(plant):
 
 @mutant(second_crashes)
 def leaves_the_torn_end_where_it_is(plant):
-    """A segment behind it makes it the log's middle."""
+    """The next segment puts the torn end in the middle of the log."""
 
     class Careless:
         def __init__(self, disk):

@@ -31,7 +31,7 @@ Rows = list[list[Any]]
 #: By device and measurement.
 Content = dict[str, dict[str, Rows]]
 
-#: What PyPI's reader gets wrong or refuses; besides, series whose chunks have different encodings.
+#: Pairs that PyPI's reader gets wrong or refuses; it also fails on series whose chunks have different encodings.
 UNREADABLE = {
     (DataType.BOOLEAN, Encoding.RLE),
     (DataType.INT64, Encoding.RLE),
@@ -51,7 +51,7 @@ def apache(verb: str, *paths: str) -> None:
 
 
 def dump(paths: Sequence[str], folder: Path) -> list[Content]:
-    """Return what the other reader finds in files; `folder` is for what it writes."""
+    """Return what the other reader finds in files; `folder` is for its output."""
     outs = [folder / f"dump{number}.json" for number in range(len(paths))]
     apache("dump", *(text for path, out in zip(paths, outs, strict=True) for text in (path, str(out))))
     return [json.loads(out.read_text()) for out in outs]

@@ -1,4 +1,4 @@
-"""The guard against clocks that jump: what cannot be undone waits until a jump has lasted."""
+"""The guard against clocks that jump: irreversible steps wait until a jump has lasted."""
 
 from __future__ import annotations
 

@@ -117,5 +117,5 @@ def test_a_wide_query_is_hardly_looked_at_and_leaves_the_collector_as_it_was(tmp
                     assert gc.get_threshold() == HOST
         finally:
             gc.callbacks.remove(look)
-    # What is planned, opened and read of 2,000 series would call it, at 701 objects, some 450 times.
+    # At 701 objects, planning, opening and reading 2,000 series would call it some 450 times.
     assert len(looks) < 150

@@ -1,4 +1,4 @@
-"""Holes in a log: what a power cut took from nobody goes, what damage took from what was acknowledged is an error.
+"""Holes in a log: those of a power cut in unacknowledged data are cut off, damage to acknowledged data is an error.
 
 `test_raft_log_crashes` and `test_store_crashes` have the holes that a power cut may leave; here is the rest: damage,
 saturated and old records, payloads that look like records, bytes made to keep the search busy.
@@ -43,13 +43,13 @@ def old_record(index: int, payload: bytes) -> bytes:
 
 
 def payloads_of(data: bytes) -> list[bytes]:
-    """What a log finds. Raises CorruptFile."""
+    """Return the payloads that a log finds. Raises CorruptFile."""
     _, records = SegmentedLog.open("log", CrashDisk.of({f"log/{1:020}.log": data}), LogOptions())
     return [bytes(record.payload) for record in records]
 
 
 def padding(data: bytes) -> set[int]:
-    """Places that mean nothing."""
+    """Return the places that mean nothing."""
     found = set()
     position = 0
     for record in scan(memoryview(data), 1).records:

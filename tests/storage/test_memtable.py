@@ -1,4 +1,4 @@
-"""What a flush takes from a MemTable at once is what readers take of it one by one."""
+"""A flush takes from a MemTable at once the same points that readers take of it one by one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_flush_takes_what_readers_see(seed: int) -> None:
 
 
 def looking_seconds(count: int) -> float:
-    """The processor's, for a flush of so many series of one device, each written by itself."""
+    """Return the processor time of a flush of `count` series of one device, each written by itself."""
     memtable, one = MemTable(Rank(0, 1), 1), Column(DataType.INT64, np.array([1]))
     for i in range(count):
         memtable.write(TabletFrame.of_tablet(Tablet("root.a.d", (f"s{i}",), np.array([1]), (one,))), i + 1)
@@ -83,13 +83,13 @@ def looking_seconds(count: int) -> float:
 
 @pytest.mark.slow
 def test_what_a_flush_looks_at_grows_with_the_series_and_not_with_their_square() -> None:
-    """Of so many more series, eight times the work, where all pairs of them are sixty-four times."""
+    """Eight times the series take eight times the work, whereas all pairs of them would take sixty-four times."""
     many, few = (min(looking_seconds(count) for _ in range(3)) for count in (4_000, 500))
     assert many < 24 * few
 
 
 def wide_reading_seconds(count: int) -> float:
-    """The processor's, to read all series of one device that were written together."""
+    """Return the processor time to read all series of one device that were written together."""
     memtable, one = MemTable(Rank(0, 1), 1), Column(DataType.INT64, np.array([1]))
     names = tuple(f"s{i}" for i in range(count))
     memtable.write(TabletFrame.of_tablet(Tablet("root.a.d", names, np.array([1]), (one,) * count)), 1)

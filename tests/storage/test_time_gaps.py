@@ -1,4 +1,4 @@
-"""The kernel of `kernels/pace.py` beside its twin, which is written with lists."""
+"""The kernel of `kernels/pace.py` compared with its twin, which is written with lists."""
 
 from __future__ import annotations
 

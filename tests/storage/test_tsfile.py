@@ -1,4 +1,4 @@
-"""Writing and reading TsFiles: what goes in comes out, and what lies is refused."""
+"""Writing and reading TsFiles: round trips, and the refusal of files that lie."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def chunks_of(reader: TsFileReader, measurement: str) -> list[tuple[Encoding, in
 
 
 RNG = np.random.default_rng(7)
-#: What sensors tell, and the share of GORILLA's bytes that it may take at most.
+#: Values of sensors, the encoding expected, and the share of GORILLA's bytes that it may take at most.
 SENSORS = {
     "three decimals": (np.round(20 + np.cumsum(RNG.normal(0, 0.05, 10_000)), 3), Encoding.TS_2DIFF, 0.25),
     "some that come again": (RNG.choice(RNG.normal(20, 5, 50), 10_000), Encoding.PLAIN, 0.7),

@@ -51,14 +51,14 @@ def blocks(draw: st.DrawFn) -> Block:
 
 
 def stored(block: Block, column: int) -> Statistics | None:
-    """What a file would say of a column of the block."""
+    """Return the statistics that a file would have for a column of the block."""
     values = block.columns[column]
     rows = np.flatnonzero(values.present)
     return reader_statistics(values.type, of_points(values.type, block.times[rows], values.take(rows).values))
 
 
 def window(block: Block, grid: WindowGrid, time: int) -> Block:
-    """The rows in the window of a time."""
+    """Return the rows in the window of a time."""
     return block.compress(np.array([grid.same_window(time, other) for other in block.times.tolist()]))
 
 

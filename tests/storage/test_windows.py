@@ -1,4 +1,4 @@
-"""Kernels over slices of rows, beside their twins: with nulls and without, slices that are empty or overlap."""
+"""Kernels over slices of rows, compared with their twins: with and without nulls, with empty or overlapping slices."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_positions_are_those_of_the_twins(drawn: tuple[Float64Array, BoolArray, 
 
 
 def test_deviations_of_large_numbers_are_not_lost() -> None:
-    """Numbers that differ by little, far from zero: what squares of the numbers themselves would not show."""
+    """Numbers that differ by little, far from zero: squares of the numbers themselves would not show the deviations."""
     values = 1e9 + np.arange(1_001) % 3
     counts, means, squares = np.zeros(1, np.int64), np.zeros(1), np.zeros(1)
     window_moments(values, np.zeros(0, np.bool_), np.zeros(1, np.int64), np.array([1_001]), counts, means, squares)

@@ -1,4 +1,4 @@
-"""Many senders to one receiver, one sender to many: whose a device is, what is refused, how it changes hands."""
+"""Many senders to one receiver, one sender to many: owners of devices, refusals, and changes of owner."""
 
 from __future__ import annotations
 

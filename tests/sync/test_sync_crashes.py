@@ -79,7 +79,7 @@ def test_a_cluster_of_which_a_disk_fails_anywhere_loses_nothing(
 
 
 class Clinging(CrashDisk):
-    """Does not let go of a folder in which all is gone, once."""
+    """A disk that once fails to remove a folder whose contents are gone."""
 
     clings_to = ""
 

@@ -18,7 +18,7 @@ POINTS = 200_000
 WEEKS = 12
 STEP = WEEKS * WEEK // POINTS
 END = POINTS * STEP
-#: What the rows of one series take.
+#: The size of the rows of one series.
 ROW_BYTES = 16 * POINTS
 
 
@@ -45,7 +45,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def remote_bytes(cluster: Nodes, number: int, statement: str) -> int:
-    """What came from other nodes for a query, by EXPLAIN ANALYZE."""
+    """Return the bytes that came from other nodes for a query, by EXPLAIN ANALYZE."""
     lines = [str(row[0]) for row in cluster.run(number, f"explain analyze {statement}")]
     return sum(int(found) for line in lines for found in re.findall(r"from other nodes (\d+) B", line))
 

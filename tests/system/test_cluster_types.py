@@ -59,7 +59,7 @@ def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path)
 
 
 def test_writers_at_all_nodes_go_on_while_the_type_changes(tmp_path: Path) -> None:
-    """What is acknowledged is there afterwards; readers see one type, or are told to ask again."""
+    """Acknowledged rows are there afterwards; readers see one type, or are told to ask again."""
     cluster = Nodes(tmp_path / "cluster", 3, 3)
     try:
         cluster.run(0, "create timeseries root.a.d.n with datatype=INT32")

@@ -1,4 +1,4 @@
-"""Nodes are lost for good, and were most of a group: the others go on with what they have, and new ones come."""
+"""Permanent loss of nodes that were most of a group: the others go on with their data, and new ones join."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ QUIET_SECONDS = 0.1
 
 
 class Echo:
-    """Answers every connection with what it sends, and tells when it ended and what came."""
+    """A server that echoes every connection, and records when it ended and the bytes that came."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server((HOST, 0))

@@ -354,7 +354,7 @@ def last() -> Corpus:
 
 
 def fill() -> Corpus:
-    """Each way over raw rows of each source, beside filters, orders and limits."""
+    """Return each way of filling raw rows of each source, with filters, orders and limits."""
     corpus = prepared("FILL of raw rows: previous (looking back so far), linear (between two points), a constant.")
     for source in ("root.m.h1.p1", "root.m.h1.*", "root.m.h2.*", "root.m.**", "root.*.p1", "root.k.p1"):
         for item in ("s", "n", "s, n"):

@@ -1,6 +1,6 @@
 """Expressions of one row: arithmetic, comparison, three-valued logic, membership, patterns, CASE, CAST, functions.
 
-Each is SQL beside a Python function of the series that its parameters name.
+Each is SQL paired with a Python function of the series that its parameters name.
 """
 
 # ruff: noqa: PLW0108 (the parameters of a function name its series)
@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.corpus.records import Corpus, World, prepared, selected, strict
 
-#: INT32 a, INT64 b, FLOAT f, DOUBLE g, TEXT t and u, BOOLEAN p and q. What FLOAT holds here it holds exactly.
+#: INT32 a, INT64 b, FLOAT f, DOUBLE g, TEXT t and u, BOOLEAN p and q. The values of FLOAT here are exact.
 DEVICE = "root.x.d"
 TYPES = {
     "a": "INT32",
@@ -341,7 +341,7 @@ def logic() -> Corpus:
 
 
 def liked(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
-    """LIKE: `%` any text, `_` one character; what follows the escape means itself."""
+    """Return a predicate for LIKE: `%` is any text, `_` one character; after the escape, each stands for itself."""
     parts, at = [], 0
     while at < len(pattern):
         if pattern[at] == escape:

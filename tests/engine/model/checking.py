@@ -155,8 +155,8 @@ def laid_out(folder: Path, history: list[Write | Delete], layout: Layout) -> Eng
 
 @contextmanager
 def running(run: Run) -> Iterator[None]:
-    """The engine's constants as the run has them."""
-    # Who compares with the constant to see whether a request says something else goes on comparing with the default.
+    """Set the engine's constants as the run has them."""
+    # The module that compares requests with the constant, to find explicit settings, keeps comparing with the default.
     spared = "saros_engine.analysis.sources"
     modules = [m for n, m in sys.modules.items() if n.startswith("saros_") and hasattr(m, "BLOCK_ROWS_MAX")]
     modules = [module for module in modules if module.__name__ != spared]
@@ -198,7 +198,7 @@ def _problem(engine: Engine, query: Query, wanted: Answer, run: Run) -> str | No
 
 
 def differs(engine: Engine, query: Query, wanted: Answer) -> str | None:
-    """What is wrong with an engine's answer; None if nothing is."""
+    """Return the fault in an engine's answer, or None."""
     result = engine.engine.execute(query.text(), engine.session)
     rows: list[list[Value]] = []
     try:

@@ -21,7 +21,7 @@ from typing import Any
 
 _HERE = Path(__file__).parent
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "saros", "stock-clients")
-#: What `apache-iotdb` needs beyond the packages of this environment.
+#: Packages that `apache-iotdb` needs beyond those of this environment.
 _PACKAGES = ("tzlocal>=5", "sqlalchemy-utils>=0.42")
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 #: Java classes that moved between 1.3 and 2.0: their old names.
