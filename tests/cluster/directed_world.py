@@ -43,7 +43,7 @@ class DirectedWorld(World):
 
     @abstractmethod
     def befall(self) -> None:
-        """What happens to the cluster."""
+        """Subject the cluster to the events of this world."""
 
     def _live(self) -> None:
         self.network.heal()

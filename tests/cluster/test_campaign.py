@@ -24,7 +24,7 @@ _INSERT = re.compile(r"insert into (\S+)\(time, v\) values \((\d+), (\d+)\)")
 
 
 class Rows:
-    """What a fake database answers."""
+    """The answer of a fake database."""
 
     stale = False
 

@@ -45,7 +45,7 @@ def append(size: int) -> Message:
 
 
 class Inbox:
-    """What arrived: (sender, messages) per batch."""
+    """The received batches, as (sender, messages)."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[NodeId, list[Message]]] = []
@@ -957,7 +957,7 @@ def test_certificates_of_another_authority_are_refused(town: Town, authorities: 
     ours, theirs = authorities
     secure_server(town, ours)
     foreign = theirs.of(A)
-    # It trusts our authority, so that it is the server who refuses.
+    # It trusts our authority, so that the refusal comes from the server.
     disguised = PeerCredentials(ours.ca, foreign.certificate, foreign.key)
     for credentials in (foreign, disguised):
         assert_nobody_is_heard(town, town.end(A, credentials=credentials, listens=False), Unreachable)

@@ -175,7 +175,7 @@ def test_wrong_use_is_refused() -> None:
 
 
 def recorded(rng: random.Random, count: int, registers: int, clients: int = 8, *, deletes: bool) -> list[Operation]:
-    """What clients of a correct database record: each operation takes effect at some moment of its span."""
+    """Return a history of clients of a correct database: each operation takes effect at some moment of its span."""
     free = [0] * clients
     spans = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Planted mistakes are about code that is there: a mistake in what was renamed would be found by nobody."""
+"""Planted mistakes refer to existing code: a mistake planted in renamed code would never be found."""
 
 from __future__ import annotations
 

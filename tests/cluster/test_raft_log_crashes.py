@@ -1,8 +1,8 @@
-"""A crash after any operation on the disk, and another one while the node comes back: what was waited for is there.
+"""A crash after any operation on the disk, and another while the node restarts: everything waited for is there.
 
-A story is told to a log on a `CrashDisk`. For every picture of that disk, everything that a restart may find is opened
-and compared with what may be found (`raft_log_model`). Then some of those logs go on, on disks that take pictures too:
-they are opened, written, released and cut, and crash at each operation of that.
+A story is told to a log on a `CrashDisk`. For every picture of that disk, each state that a restart may find is
+opened and compared with the permitted ones (`raft_log_model`). Then some of those logs continue, on disks that take
+pictures too: they are opened, written, released and cut, and crash at each of these operations.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from saros_storage.log import Durability, LogOptions
 
 pytestmark = pytest.mark.slow
 
-#: So small that a few writes fill a segment.
+#: Small enough for a few writes to fill a segment.
 SEGMENT_BYTES = 260
-#: Of the different disks that a crash leaves, one of so many goes on and crashes again.
+#: Of the different disks that crashes leave, one in `ONE_OF` continues and crashes again.
 ONE_OF = 6
 
 
@@ -88,7 +88,7 @@ def pictures_of(disk: CrashDisk, options: LogOptions, story: Callable[[ModelledL
 
 
 def crashes(pictures: list[Picture], before: Note | None) -> Iterator[tuple[CrashDisk, Note]]:
-    """All that a restart may find, checked. `before`: what is allowed while nothing has been read."""
+    """Yield each checked disk that a restart may find, and its note. `before`: the note while nothing has been read."""
     for picture in pictures:
         note = picture.note or before
         assert isinstance(note, Note)

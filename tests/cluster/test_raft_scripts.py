@@ -1,4 +1,4 @@
-"""Raft by hand: each script of testdata/raft/ does what it says. `pytest --rewrite` writes their outputs anew."""
+"""Raft driven by scripts: each in testdata/raft/ gives its recorded output. `pytest --rewrite` updates the outputs."""
 
 from __future__ import annotations
 

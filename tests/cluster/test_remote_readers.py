@@ -382,7 +382,7 @@ def test_a_group_has_one_holder_for_a_query(plant: Plant) -> None:
 
 
 def test_another_holder_is_asked_before_one_has_been_read(plant: Plant) -> None:
-    """Of those that can be asked for group 2, the first does not answer and the second lags behind what is demanded."""
+    """Of the nodes to ask for group 2, the first does not answer and the second is not up to date enough."""
 
     def lags(target: ReadTarget) -> ReadView:
         raise NotHere(target.group, "this replica is behind; ask another one")
@@ -637,7 +637,7 @@ def full(_asker: NodeId, _data: bytes) -> Iterator[bytes]:
 
 
 class Full(Exception):
-    """What a transport raises that has no place for a stream."""
+    """The error of a transport that has no room for a stream."""
 
     code = 606
 

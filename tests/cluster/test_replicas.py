@@ -70,7 +70,7 @@ def moved_from(source: Member, target: Member) -> None:
 
 @pytest.mark.parametrize("has_arrived", [True, False])
 def test_slots_that_came_show_once_before_the_log_says_again_that_they_came(tmp_path: Path, has_arrived: bool) -> None:
-    """A node starts alone: its table is of before the move, the new group's files are not."""
+    """A node that starts alone: its table is older than the move, the new group's files are newer."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     if has_arrived:
@@ -104,7 +104,7 @@ def test_slots_that_left_do_not_seem_empty_before_the_log_says_again_that_they_l
 
 
 class Here:
-    """What a node has, for a backup. Implements `Source`."""
+    """The data of a node, for a backup. Implements `Source`."""
 
     def __init__(self, folder: Path, *members: Member, disk: Disk | None = None) -> None:
         self._shelf = CheckpointRegistry(str(folder), disk or LocalDisk(), SystemClock())
@@ -175,7 +175,7 @@ class Watched(LocalDisk):
 
 
 def test_a_backup_during_which_slots_come_is_refused(tmp_path: Path) -> None:
-    """What it had already taken of the one group may be what is missing in the other."""
+    """Data already captured from one group may be exactly the data that is missing from the other."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     source.add(NO_REQUEST, Mutation(creates("root.a.d")))
     source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))

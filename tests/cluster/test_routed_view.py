@@ -47,7 +47,7 @@ def plant(tmp_path: Path) -> Iterator[Plant]:
 
 
 def view_of(plant: Plant, point: ReadPoint, clock: ManualClock | None = None, *, holders: int = 1) -> RoutedView:
-    """A view with so many holders for each group that is elsewhere."""
+    """Return a view with this many holders for each group that is on another node."""
 
     def routes(device: str, time: TimeRange) -> list[GroupId]:
         return [group for group in plant.routes(device, time) if group not in point.missing]

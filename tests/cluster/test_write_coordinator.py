@@ -1,4 +1,4 @@
-"""What came of a request over several groups."""
+"""Outcomes of a request over several groups."""
 
 from __future__ import annotations
 

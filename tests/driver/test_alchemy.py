@@ -316,7 +316,7 @@ def test_rows_are_written_and_deleted(engine: sa.Engine) -> None:
         connection.execute(sa.delete(d).where(d.c.time < 10))
     with engine.connect() as connection:
         connection.execute(sa.insert(d).values(time=SECOND, a=4.5))
-        connection.rollback()  # there are no transactions: what was written stays
+        connection.rollback()  # there are no transactions: written rows stay
         assert [(1.5,), (4.5,)] == connection.execute(sa.select(d.c.a)).all()
 
 

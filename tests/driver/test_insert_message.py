@@ -1,4 +1,4 @@
-"""Messages of an Insert: what Arrow reads from them, and that plain columns make the same bytes as any others."""
+"""Messages of an Insert: their content as read by Arrow, and the same bytes from plain columns as from any others."""
 
 from __future__ import annotations
 

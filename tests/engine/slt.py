@@ -6,8 +6,7 @@
     query                           it answers the header and rows below the line ----, cells parted by " | "
 
 A record ends at an empty line, comments stand in front; a file starts in an empty database.
-`PYTHONPATH=tests python tests/engine/slt.py FILE` prints the file as it would be with the answers of today, to look at
-and to think about.
+`PYTHONPATH=tests python tests/engine/slt.py FILE` prints the file with the current answers, for review.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def parse(content: str) -> list[Record]:
 
 
 def problem(engine: Engine, record: Record) -> str | None:
-    """What is wrong with the answer to a record; None: nothing."""
+    """Return a description of a wrong answer to a record; None if the answer is right."""
     words = record.kind.split()
     if words == ["query"]:
         got = answer(engine, record.text)

@@ -1,4 +1,4 @@
-"""Continuous queries: when they run and for what range, after restarts too, and what they may not be."""
+"""Continuous queries: their schedule and ranges, also after restarts, and the definitions that are refused."""
 
 from __future__ import annotations
 

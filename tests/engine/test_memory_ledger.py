@@ -1,4 +1,4 @@
-"""The rules of the memory that queries have together: bounded, no wait for ever, who holds most gives way."""
+"""The rules of the memory that queries share: it is bounded, every wait ends, and the largest holder gives way."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Crowd:
         self.now = 0
         self.held: dict[HolderId, int] = {}
         self.waits: set[HolderId] = set()
-        #: Who was told to end and still holds something.
+        #: The holders that were told to end and still hold something.
         self.ended: set[HolderId] = set()
 
     def step(self) -> None:
@@ -182,7 +182,7 @@ def test_whatever_happens_the_rules_hold_and_every_wait_ends(seed: int) -> None:
     for _ in range(200):
         crowd.step()
         crowd.validate()
-    while (again := crowd.ledger.next_check_ns()) is not None:  # nobody gives back who is not told to end
+    while (again := crowd.ledger.next_check_ns()) is not None:  # only holders told to end give back
         before = len(crowd.waits), len(crowd.ended)
         crowd.now = max(crowd.now, again)
         crowd.end_one()

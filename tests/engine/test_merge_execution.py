@@ -1,4 +1,4 @@
-"""MERGE in SQL: what it does to files, and how it ends before it is done."""
+"""MERGE in SQL: its effect on files, and how it ends before completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans that are used again: each must be what planning anew would give, and nothing may outlive what it depends on."""
+"""Reused plans: each must equal a freshly made plan, and none may outlive anything that it depends on."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def met(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: PlanR
 
 
 def outcome(parsed: Parsed, given: Sequence[Literal], cache: PlanCache | None, moment: TimeContext) -> str:
-    """The plan, whole; or the error. None: planned anew."""
+    """Return the whole plan, or the error. Without a cache, the plan is freshly made."""
     try:
         if cache is not None:
             planned = plan(cache, parsed, given, asking(moment))

@@ -1,4 +1,4 @@
-"""Rows that do not fit into memory: what is put into a file comes back; a sort in files is a sort."""
+"""Rows that do not fit into memory: rows put into a file come back, and a sort in files equals a sort in memory."""
 
 from __future__ import annotations
 

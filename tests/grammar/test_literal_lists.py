@@ -1,4 +1,4 @@
-"""Long lists of literals: what is parsed without them is what the whole text is, and so are mistakes."""
+"""Long lists of literals: parsing without them gives the same statements and the same errors as the whole text."""
 
 from __future__ import annotations
 

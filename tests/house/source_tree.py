@@ -1,4 +1,4 @@
-"""The modules of the rooms, their trees, and who imports whom."""
+"""The modules of the rooms, their syntax trees, and the imports between them."""
 
 from __future__ import annotations
 

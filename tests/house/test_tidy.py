@@ -28,7 +28,7 @@ CORES = (
     "storage/saros_storage/schema",
 )
 BANNED_IN_PURE = {"time", "random", "socket", "threading", "os", "subprocess", "asyncio"}
-#: What pure modules may use of `os`.
+#: The functions of `os` that pure modules may use.
 PATH_FUNCTIONS = {f"os.path.{name}" for name in ("basename", "dirname", "join", "splitext")}
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
@@ -101,7 +101,7 @@ def is_pure(path: Path) -> bool:
 
 
 def banned_imports(tree: ast.Module) -> set[str]:
-    """What a pure module may not import; `import os` is allowed for functions on the text of paths alone."""
+    """Return imports banned in a pure module; `import os` is allowed if used only for functions on path texts."""
     banned = _imported(tree) & BANNED_IN_PURE
     names = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     plain = {alias.name for alias in names if alias.asname is None} & {"os"}

@@ -190,7 +190,7 @@ def test_queries_of_tasks_that_are_cancelled_are_ended_at_once(server: Server, m
 def test_large_results_that_wait_for_their_clients_keep_no_call_waiting(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as there are threads for other calls. Whoever waited for one of them lost the rest of its result."""
+    """As many as there are threads for other calls. A client that waited for one lost the rest of its result."""
     monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 0.5)
     with saros.connect(f"saros://{server.address}") as connection:
         cursors = [connection.execute(LARGE) for _ in range(40)]

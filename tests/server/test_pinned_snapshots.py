@@ -26,7 +26,7 @@ GONE = 2032
 
 
 def change(connection: saros.Connection) -> None:
-    """What a busy database does within a job: late and new points, deletions, flushes, files merged and rewritten."""
+    """Do the work of a busy database in a job: late and new points, deletions, flushes, merged and rewritten files."""
     connection.insert("root.a.d", [2, 40], {"s": [-2, -40]})
     connection.execute("delete from root.a.d.s where time <= 1")
     connection.execute("flush")

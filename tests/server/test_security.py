@@ -1,4 +1,4 @@
-"""Who gets in, what stays of it, and what never appears anywhere: logins, sessions, TLS, start-up, the audit trail."""
+"""Access, its traces, and secrets that never appear anywhere: logins, sessions, TLS, start-up, the audit trail."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_sender_with_a_wrong_password_is_told_so_each_time(secured: Secured) -
         assert 801 == refused.value.code
 
 
-#: What a session that may do everything is told about an empty request.
+#: The errors that a session with all privileges gets for an empty request.
 EMPTY = {
     Call.READ_CHECKPOINT: "the capture does not exist",
     Call.UPLOAD: "is not a valid name of a job",

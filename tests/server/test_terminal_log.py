@@ -1,4 +1,4 @@
-"""Where warnings go: a library says nothing by itself, a command says them in a line, who asks `logging` has them."""
+"""Where warnings go: a library prints nothing by itself, a command prints a line, handlers of `logging` get them."""
 
 from __future__ import annotations
 

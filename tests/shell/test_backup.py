@@ -208,7 +208,7 @@ def test_captures_of_another_are_not_guessed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_node_of_a_cluster_becomes_a_store_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of three nodes with three replicas each has everything; what is restored is a store, and nobody's replica."""
+    """With three nodes and three replicas, each node has everything; the restored folder is a store, and no replica."""
     cluster = Served(tmp_path / "cluster", 3, 3)
     try:
         week = 604_800_000

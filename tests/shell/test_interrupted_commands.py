@@ -1,4 +1,4 @@
-"""Ctrl-C of what runs for long, with threads and processes of its own: one line, and exit code 130."""
+"""Ctrl-C of long-running commands with threads and processes of their own: one line, and exit code 130."""
 
 from __future__ import annotations
 

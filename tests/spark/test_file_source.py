@@ -1,4 +1,4 @@
-"""Format `tsfile` in Spark: what is written comes back, and Saros takes it."""
+"""Format `tsfile` in Spark: written rows come back, and Saros accepts the files."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ import saros
 from saros_server.process.server_file import serving as found_server
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skab.yaml"
-#: In short steps: a signal that comes just before a long wait begins would be seen when that ends. Who runs the tests
-#: in the background of a shell ignores SIGINT, and so do processes that they start.
+#: Waits in short steps: a signal that comes just before a long wait begins would only be seen at its end. Tests that
+#: run in the background of a shell ignore SIGINT, and so do processes that they start.
 WANTS = """
 import select, signal, sys, saros_spark
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,7 +30,7 @@ COLUMNS = ("Accelerometer1RMS", "Current", "Pressure", "Temperature", "Volume Fl
 ROWS = 600
 #: A short life of the JVM: one compiler, one thread that collects garbage.
 QUICK = 'spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"'
-#: A broken test ends then; nothing here takes so long.
+#: The time after which a broken test ends; no working test takes that long.
 PATIENCE_S = 120
 
 

@@ -1,4 +1,4 @@
-"""The quality of a series: what is a gap, an outlier, drift, a flag, and the line that a page draws."""
+"""The quality of a series: gaps, outliers, drift, flags, and the line that a page draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of TsFiles, without Spark: schemas, keys of folders, what statistics rule out, rows."""
+"""Folders of TsFiles, without Spark: schemas, keys of folders, pruning by statistics, rows."""
 
 from __future__ import annotations
 

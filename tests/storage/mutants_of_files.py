@@ -1,4 +1,4 @@
-"""Mistakes of files, manifests, and of what they let the log forget. See `planting`."""
+"""Mistakes in files, in manifests, and in the release of the log that they permit. See `planting`."""
 
 from __future__ import annotations
 

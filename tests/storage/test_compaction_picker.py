@@ -1,4 +1,4 @@
-"""What is merged next: stories in testdata/compaction_picker.txt, whose answers `--rewrite` writes anew, and rules."""
+"""The choice of the next merge: stories in testdata/compaction_picker.txt (`--rewrite` updates answers), and rules."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_members_are_not_closed_without_a_sequence_file_that_shares_one_time_wit
 
 @st.composite
 def partitions(draw: st.DrawFn) -> list[FileSource]:
-    """As flushes leave them: the late rows of a flush in an unsequence file, the others behind all of the device."""
+    """Draw files as flushes leave them: late rows in an unsequence file, the others after all rows of the device."""
     last = {"a": 0, "b": 0}
     files = []
     for version in range(1, draw(st.integers(1, 14)) + 1):
@@ -162,7 +162,7 @@ def partitions(draw: st.DrawFn) -> list[FileSource]:
 def test_no_rank_is_passed_and_sequence_files_stay_apart(
     files: list[FileSource], everything: bool, least: int, size: int
 ) -> None:
-    """And it comes to an end: what is merged is taken out, what it becomes put in, until nothing is picked."""
+    """Picking terminates as well: merged files are replaced by their result until nothing is picked."""
     rounds = 0
     while (found := pick(files, Limits(least, size), everything=everything)) is not None:
         rounds += 1

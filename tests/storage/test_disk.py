@@ -81,7 +81,7 @@ class FullOnce(Watched):
 
 
 def test_a_folder_whose_making_was_not_made_durable_is_so_when_it_is_made_again(tmp_path: Path) -> None:
-    """What is put into it is taken for durable, and lets the log go."""
+    """Files put into the folder are taken to be durable, and the log is released."""
     disk = FullOnce(tmp_path)
     with pytest.raises(OSError, match="full"):
         disk.make_folder(str(tmp_path / "new"))

@@ -1,7 +1,7 @@
 """Several series by one reader: where they keep step and where they do not, against the model of the series reader.
 
-Files are drawn so that their series mostly have the same times in the same pages, and then not quite. What a reader
-leaves to who asks is read series by series here; together the rows must be the model's, in order, each once.
+Files are drawn so that their series mostly have the same times in the same pages, and then not quite. Anything that
+a reader leaves to its caller is read series by series here; together the rows must be the model's, in order, each once.
 """
 
 from __future__ import annotations
@@ -359,8 +359,8 @@ def test_times_that_differ_inside_pages_end_the_reading_in_step() -> None:
 
 
 def test_a_cache_keeps_series_each_by_itself() -> None:
-    """1. Two series are read together. 2. One of them alone, and then with a third, is in the cache. 3. Each block
-    that is kept has memory of its own, so that one let go of frees what it counted."""
+    """1. Two series are read together. 2. One alone, and the other with a third series, is found in the cache.
+    3. Each cached block has memory of its own, so that its eviction frees the bytes that it counted."""
     with tempfile.TemporaryDirectory() as folder:
         chunk = [[Rows((1, 2, 3), {n: (DOUBLE, (float(i), 0.5, 1.5))})] for i, n in enumerate("xyz")]
         source = Source(1, False, dict(zip("xyz", [[c] for c in chunk], strict=True)))

@@ -151,7 +151,7 @@ def test_a_cut_tail_loses_only_records_that_were_cut(payloads: list[bytes], data
     for index, payload in enumerate(payloads, 1):
         stream += b"".join(PendingRecord.of(3, 7, [payload]).encode(index, index - 1))
         ends.append(len(stream))
-        needed.append(len(stream) - (-len(payload) & 7))  # what fills it up to 8 bytes means nothing
+        needed.append(len(stream) - (-len(payload) & 7))  # the padding to 8 bytes has no meaning
     cut = data.draw(st.integers(0, len(stream)))
     tail = data.draw(st.sampled_from([b"", b"\0" * 64, b"\xff" * 30]))
     crashed = stream[:cut] + tail

@@ -1,4 +1,4 @@
-"""Kernels over the pages of series that are not aligned: beside their sources and twins, whole and damaged pages."""
+"""Kernels over pages of series that are not aligned, compared with their sources and twins; damaged pages included."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ Points = tuple[int, bytes, list[int], bytes]
 def points_at_once(
     read: Callable[..., int], pages: list[bytes], counts: list[int], width: int, *, room: int = 0, cut: int = 0
 ) -> Points:
-    """What a kernel makes of pages: what it answers, the times, their lengths, the values.
+    """Return the results of a kernel on pages: its return value, the times, their lengths, the values.
 
-    `read` gets what both kernels get. `room`: bytes more or less for times than the
-    pages have; `cut`: so many bytes of the last page are missing.
+    `read` gets the arguments that both kernels get. `room`: bytes more or less for times than the
+    pages have; `cut`: the number of bytes missing from the last page.
     """
     blocks = [bytes(cramjam.lz4.compress_block(page, store_size=False)) for page in pages]
     blocks[-1] = blocks[-1][: len(blocks[-1]) - cut]
@@ -105,7 +105,7 @@ def points_at_once(
 
 
 def plain_points(pages: list[bytes], counts: list[int], width: int, *, room: int = 0, cut: int = 0) -> list[Points]:
-    """What kernel and twin make of pages of PLAIN values."""
+    """Return the results of kernel and twin on pages of PLAIN values."""
     kernels = lz4_plain_points, lz4_plain_points.twin
     return [points_at_once(kernel, pages, counts, width, room=room, cut=cut) for kernel in kernels]
 
@@ -113,7 +113,7 @@ def plain_points(pages: list[bytes], counts: list[int], width: int, *, room: int
 def ts2diff_points(
     pages: list[bytes], counts: list[int], width: int, *, powers: Sequence[float] = (), room: int = 0, cut: int = 0
 ) -> list[Points]:
-    """What kernel and twin make of pages of TS_2DIFF values; whole numbers where there are no powers."""
+    """Return the results of kernel and twin on pages of TS_2DIFF values; integers if there are no powers."""
 
     def reader(kernel: Callable[..., int]) -> Callable[..., int]:
         def read(*given: Any) -> int:

@@ -78,7 +78,7 @@ def test_a_flush_makes_durable_what_is_in_no_file() -> None:
     assert enumerate_crashes(told, [], replace(OPTIONS, durability="os")).different > 10
 
 
-#: Rows of so many partitions that their files become durable together.
+#: Rows of enough partitions for their files to become durable together.
 _WIDE = [write_rows("root.a.d1", range(2 * SLICE, 10 * SLICE, SLICE), 1), flush()]
 
 

@@ -1,4 +1,4 @@
-"""A disk that is full, or fails: what the store says, what it keeps, and how it goes on."""
+"""A full or failing disk: the store's messages, the data it keeps, and how it continues."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_writers_that_wait_together_for_a_full_disk_all_hear_of_it(tmp_path: Pat
 
 
 def events(log: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
-    """What an operator reads, each line once."""
+    """Return the log lines that an operator reads, one per record."""
     return [(record.levelno, record.message) for record in log.records if record.levelno >= logging.INFO]
 
 

@@ -1,4 +1,4 @@
-"""TTL: which rule counts, what readers see, what leaves the disk; with a clock that the test moves."""
+"""TTL: the rule that applies, the rows that readers see, the files removed from the disk; the test moves the clock."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_points_that_only_a_jump_of_the_clock_expires_come_back(tmp_path: Path) 
 
 
 def test_what_a_rule_keeps_does_not_go_by_the_one_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The schema on the disk is of before the rule, and who removes files may come before the log has told of it."""
+    """The schema on the disk is older than the rule; files may be removed before the log's replay reaches the rule."""
 
     def saved() -> int | None:
         known, _ = load_schema(LocalDisk(), str(tmp_path / SCHEMA_FILE))

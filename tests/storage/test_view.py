@@ -1,4 +1,4 @@
-"""The read view: which database a device lies in, and that what it pins is let go once."""
+"""The read view: the database that a device lies in, and the single release of everything that the view pins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What senders sent while the nodes change that keep it: those who come have it before those leave who had it."""
+"""Rounds of senders while the nodes that keep them change: new keepers have a round before the previous ones leave."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from saros_sync.receiver.mirror import FOLDER as SYNC
 A, B, C = NodeId(1), NodeId(2), NodeId(3)
 
 
-# ---------------------------------------------------------------------- who is to have it
+# ---------------------------------------------------------------------- the nodes that are to have a round
 
 
 @given(st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.integers(0, 1 << 30))
@@ -66,7 +66,7 @@ def test_who_is_lost_for_good_is_not_waited_for() -> None:
     assert {(A, C)} == {tuple(sorted(half)) for half in replica_sets(log.now, "5" * 32)}
 
 
-# ---------------------------------------------------------------------- that they have it
+# ---------------------------------------------------------------------- the nodes that have a round
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def places() -> Iterator[Places]:
 
 
 def sent(places: Places) -> tuple[Edge, SenderEntry]:
-    """What an edge has sent to the third node, which does not keep it."""
+    """Return an edge and its entry, after it has sent rows to the third node, which does not keep them."""
     edge = Edge(places.line(C))
     edge.tell(write_rows("root.a.d1", range(100), 1))
     edge.sync()
@@ -156,7 +156,7 @@ def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places:
 
 
 def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Places) -> None:
-    """The round is held by those who keep the sender; then others are to keep it, and then the notes are written."""
+    """The keepers of the sender hold the round; then other nodes are to keep it, and then the notes are written."""
     edge, entry = sent(places)
     edge.tell(write_rows("root.a.d2", [1], 1))
     begun: list[bool] = []
@@ -213,11 +213,11 @@ def test_a_receiver_that_never_has_the_round_in_hand_is_not_asked_for_ever(place
     assert 1 == edge.sync().number
 
 
-# ---------------------------------------------------------------------- what is given to the schema
+# ---------------------------------------------------------------------- changes given to the schema
 
 
 def cut_short(places: Places) -> Edge:
-    """An edge that has dropped a device, and sent that; the node that took it goes down right behind the commit."""
+    """Return an edge that dropped a device and sent that; the node that took it went down right after the commit."""
     edge = Edge(places.line(C))
     edge.tell(write_rows("root.a.d1", [1], 1), write_rows("root.a.d2", [1], 1))
     edge.sync()
@@ -242,7 +242,7 @@ def test_the_leader_gives_the_schema_what_a_commit_that_was_cut_short_has_not(pl
     places.finish()
     places.wait(4.0)
     places.finish()
-    assert places.schema.device("root.a.d2") is not None  # whoever took the round may be at it still
+    assert places.schema.device("root.a.d2") is not None  # the node that took the round may still be busy with it
     places.wait(2.0)
     places.finish()
     assert places.schema.device("root.a.d2") is None
@@ -264,7 +264,7 @@ def test_what_cannot_be_given_to_the_schema_now_is_given_later(places: Places) -
     assert places.schema.device("root.a.d2") is None
 
 
-# ---------------------------------------------------------------------- who has sent what
+# ---------------------------------------------------------------------- the notes on senders
 
 
 def test_two_threads_that_read_the_notes_both_read_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:

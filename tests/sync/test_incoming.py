@@ -1,4 +1,4 @@
-"""What a receiver keeps open, and what it believes of a disk, while contents arrive."""
+"""The files that a receiver keeps open, and the state of a disk that it trusts, while contents arrive."""
 
 from __future__ import annotations
 

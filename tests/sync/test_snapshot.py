@@ -1,4 +1,4 @@
-"""What a sender takes of a data folder for a round."""
+"""The files that a sender takes from a data folder for a round."""
 
 from __future__ import annotations
 

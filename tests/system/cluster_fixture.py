@@ -121,7 +121,7 @@ class Nodes:
         self.wait_ready()
 
     def lose_messages(self, number: int, *, to: int) -> None:
-        """What a node has queued for another, if it ever sent it anything, never arrives."""
+        """Drop the messages that a node has queued for another one, if it ever sent it any."""
         peers = self.database(number)._parts.peers
         assert isinstance(peers, GrpcPeers)
         lane = peers._lanes.pop(NodeId(to + 1), None)
@@ -129,7 +129,7 @@ class Nodes:
             lane.close()
 
     def wait_ready(self, *numbers: int) -> None:
-        """Until these nodes (by default all that run) answer a strong read."""
+        """Wait until these nodes (by default all that run) answer a strong read."""
         for number, node in enumerate(self.nodes):
             if node is not None and (not numbers or number in numbers):
                 wait_until(lambda n=node: answers_strongly(n))
@@ -140,7 +140,7 @@ class Nodes:
         return node
 
     def database(self, number: int = 0) -> ClusterDatabase:
-        """What a node's engine works on."""
+        """Return the database that a node's engine works on."""
         store = self.node(number).store
         assert isinstance(store, ClusterDatabase)
         return store
@@ -148,7 +148,7 @@ class Nodes:
     def run(
         self, number: int, text: str, consistency: str = "strong", request: WriteRequest = UNNUMBERED
     ) -> list[tuple[object, ...]]:
-        """A statement's rows (times first), from one node."""
+        """Return a statement's rows (times first), from one node."""
         return run(self.node(number), text, consistency, request)
 
     def close(self) -> None:

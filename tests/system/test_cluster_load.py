@@ -1,4 +1,4 @@
-"""LOAD at any node of a cluster: the file's points are at all replicas, once, whoever fails meanwhile."""
+"""LOAD at any node of a cluster: the file's points are at all replicas, once, whichever node fails meanwhile."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expected(source: Path, folder: Path) -> list[list[tuple[object, ...]]]:
-    """What a store says that loaded the file."""
+    """Return the rows of a store that loaded the file."""
     with saros.connect(str(folder), options={"durability": "os"}, timestamps="epoch") as connection:
         connection.execute(f"load '{source}'")
         return [connection.execute(f"select n, x from {device}").fetchall() for device in DEVICES]
@@ -71,7 +71,7 @@ def found(cluster: Nodes, number: int, consistency: str = "weak") -> list[list[t
 
 
 def wait_same(cluster: Nodes, rows: list[list[tuple[object, ...]]]) -> None:
-    """Until each node's own replicas say so."""
+    """Wait until each node's own replicas have these rows."""
     for number in range(len(cluster.nodes)):
         wait_until(lambda n=number: found(cluster, n) == rows)
 
@@ -101,7 +101,7 @@ def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes
     wait_same(cluster, rows)
     cluster.run(2, "insert into root.other.d(time, n) values (0, 7)")
     rows[2][0] = (0, 7, rows[2][0][2])
-    wait_same(cluster, rows)  # what is written later counts
+    wait_same(cluster, rows)  # a later write wins
     cluster.run(0, "flush")
     wait_same(cluster, rows)
     wait_until(lambda: not staged(cluster))
@@ -193,7 +193,7 @@ def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
     wait_until(lambda: 3 == len(staged(cluster)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("saros_cluster.database.database._SHIPMENT_LEASE_NS", 0)
-        wait_until(lambda: not staged(cluster))  # by the chores of whoever leads
+        wait_until(lambda: not staged(cluster))  # by the chores of the leader
     with pytest.raises(UserMistake, match="send the file again"):
         store._parts.proposer.propose(group, load_coordinator.encode_shipping(Piece("a-1", 10, b"more")))
     store._parts.proposer.propose(group, load_coordinator.encode_shipping(Abandon("a-1")))

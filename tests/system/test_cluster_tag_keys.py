@@ -1,4 +1,4 @@
-"""Devices of InfluxDB's line protocol on a cluster: all nodes agree on the order of tags, whoever writes first."""
+"""Devices of InfluxDB's line protocol on a cluster: all nodes agree on the order of tags, whichever writes first."""
 
 from __future__ import annotations
 

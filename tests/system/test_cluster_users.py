@@ -1,4 +1,4 @@
-"""Users of a cluster: known at every node, asked for at every node; and nodes that prove to each other who they are."""
+"""Users of a cluster, known and required at every node; and nodes that prove their identities to each other."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Cluster:
                 wait_until(lambda n=number: answers_strongly(self.node(n)))
 
     def visible(self, number: int) -> None:
-        """What was acknowledged anywhere shows at a node."""
+        """Make everything that was acknowledged at any node visible at this one."""
         self.node(number).directory.newest()
 
     def close(self) -> None:
@@ -243,7 +243,7 @@ def test_users_survive_a_restart_of_all_and_a_snapshot_of_the_meta_group(
 
 
 def lanes_lost(cluster: Cluster) -> None:
-    """What is queued for node 0 never arrives."""
+    """Drop the messages that are queued for node 0."""
     for number in (1, 2):
         opened = cluster.node(number).cluster
         assert opened is not None
@@ -255,7 +255,7 @@ def lanes_lost(cluster: Cluster) -> None:
 def test_who_was_known_logs_in_without_a_leader_and_nothing_can_be_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hash is of less work than configured, so that the login tries to make it anew, in vain."""
+    """The hash takes less work than configured, so that the login tries in vain to recompute it."""
     nodes = with_root(make_folders(tmp_path, 3, 3))
     for folder in nodes:
         (folder / "saros.toml").write_text('password_cost = 11\ndurability = "os"\n')
@@ -328,7 +328,7 @@ def test_a_cluster_without_an_administrator_keeps_no_users(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("began_with", [True, False])
 def test_an_administrator_is_not_written_in_later_nor_taken_away(tmp_path: Path, began_with: bool) -> None:
-    """Else a node would be believed to ask for passwords, and be open, or open of a sudden."""
+    """Otherwise a node believed to ask for passwords would be open, or a node would suddenly become open."""
     (folder,) = make_folders(tmp_path, 1, 1)
     without = (folder / "cluster.json").read_bytes()
     with_root([folder])
@@ -432,13 +432,13 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch
 
 
 def ask(node: Node, number: int) -> bytes:
-    """What another node answers, if it answers."""
+    """Return the answer of another node, if it answers."""
     assert isinstance(node.store, ClusterDatabase)
     return node.store._parts.peers.call(NodeId(number), "status", b"", 2.0)
 
 
 def answers(node: Node, number: int) -> bool:
-    with suppress(Unreachable):  # who was refused is called again after a pause
+    with suppress(Unreachable):  # after a refusal, the next call waits for a pause
         return b"version" in ask(node, number)
     return False
 

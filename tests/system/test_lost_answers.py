@@ -1,7 +1,7 @@
-"""Answers between nodes that are lost after a command was carried out: whatever is sent again has one effect (M-O).
+"""Answers between nodes that are lost after a command was carried out: a command sent again has one effect (M-O).
 
 The client speaks to a node that leads nothing, so every command is handed to another node. After its answer is lost,
-and before it is sent again, somebody else changes the same thing: what is sent again must leave that alone.
+and before it is sent again, another client changes the same thing: the repeated command must leave that change alone.
 """
 
 from __future__ import annotations

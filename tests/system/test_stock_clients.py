@@ -1,4 +1,4 @@
-"""IoTDB's own clients, as separate processes, use a server: what they print is what IoTDB lets them print.
+"""IoTDB's own clients, as separate processes, use a server: they print the same as with IoTDB.
 
 The clients come from PyPI and Maven Central (`server/stock_clients/artefacts`); a test whose client cannot be had is
 skipped. No registry has IoTDB's Go client, which Telegraf and Grafana's plugin use: its calls are made one by one.
@@ -60,7 +60,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def lines_of(command: tuple[str, ...], **environment: str) -> list[str]:
-    """What a program prints."""
+    """Return the lines that a program prints."""
     variables = {**os.environ, **environment}
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_CLIENT_SECONDS, env=variables)
     assert ran.returncode == 0, ran.stderr
@@ -295,7 +295,7 @@ def test_the_calls_of_the_go_client(port: int) -> None:
 # ---------------------------------------------------------------------------------------------- examples of the docs
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
-#: What the examples print, in their order.
+#: The output of the examples, in their order.
 PRINTED = {
     "python": [["2 21.0"], [], ["[[2]]"], ["[(1.0, 20.5), (2.0, 21.0)]"]],
     "java": [["1 20.5", "2 21.0"], ["true"]],
@@ -303,7 +303,7 @@ PRINTED = {
 
 
 def examples(language: str, port: int) -> list[str]:
-    """The examples of the page, which find the server of the tests."""
+    """Return the examples of the page, changed to use the server of the tests."""
     found = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     return [text.replace("6667", str(port)).replace("secret", PASSWORD) for text in found]
 

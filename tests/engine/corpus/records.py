@@ -1,4 +1,4 @@
-"""What a generated file of SQL and answers is made of, and how values are written there.
+"""The records of a generated file of SQL and answers, and the notation of its values.
 
 A `Corpus` collects records in the form of `slt.py`. A world is a device's series, `{name: {time: value}}`; the
 functions below join, filter and select in plain Python, so that nothing here knows the engine.

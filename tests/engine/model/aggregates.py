@@ -1,6 +1,6 @@
 """Aggregates in plain Python: `AGGREGATES[name](points)`, points as (time, value) in the order of their times.
 
-The points of `max_by` and `min_by` are (time, value, what is wanted).
+The points of `max_by` and `min_by` are (time, value, wanted value).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _furthest(values: list[Any]) -> Any:
 
 
 def _squares(points: Points) -> float:
-    """The sum of squared distances from the mean, exactly."""
+    """Return the exact sum of squared distances from the mean."""
     if not _finite(points):
         return math.nan
     exact = [Fraction(float(value)) for value in _values(points)]
@@ -57,7 +57,7 @@ def _squares(points: Points) -> float:
 
 
 def _sample(points: Points) -> float | None:
-    """Of a single point there is none."""
+    """Return the sample variance; a single point has no variance."""
     return None if len(points) == 1 else _squares(points) / (len(points) - 1)
 
 

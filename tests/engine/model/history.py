@@ -1,4 +1,4 @@
-"""What a database holds, as dictionaries: `Database`; and how it came there: `Write`, `Delete`."""
+"""The content of a database, as dictionaries: `Database`; and the operations that led to it: `Write`, `Delete`."""
 
 from __future__ import annotations
 

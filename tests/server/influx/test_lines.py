@@ -1,4 +1,4 @@
-"""Lines as columns of devices, beside a slow reader of the same."""
+"""Lines as columns of devices, compared with a slow reader of the same lines."""
 
 from __future__ import annotations
 

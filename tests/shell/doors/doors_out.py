@@ -79,7 +79,7 @@ def polars(place: Place, frame: Frame) -> Values:
 
 
 def pandas(place: Place, frame: Frame) -> Values:
-    """A DataFrame of pandas; NaN is null in it, and whole numbers beside gaps are floats."""
+    """Read a DataFrame of pandas; NaN is null in it, and integers in a column with gaps are floats."""
     found = place.connection.execute(_select(frame)).fetch_pandas()
     table = pa.Table.from_pandas(found, preserve_index=False)
     expected = place.connection.execute(_select(frame)).fetch_arrow().schema
@@ -94,7 +94,7 @@ def numpy(place: Place, frame: Frame) -> Values:
 
 
 def in_pandas(frame: Frame) -> Frame:
-    """What a DataFrame of pandas holds of a frame."""
+    """Return a frame as a DataFrame of pandas holds it."""
 
     def held(values: Sequence[object]) -> tuple[object, ...]:
         return tuple(None if v == NOT_A_TIME or (isinstance(v, float) and np.isnan(v)) else v for v in values)
