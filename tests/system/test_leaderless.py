@@ -120,7 +120,7 @@ def test_a_batch_over_a_lost_group_is_written_elsewhere_and_its_missing_rows_can
     target = f"saros://{three.address(1)}"
     write_first_points(target, database)
     kill(three, 3)
-    with saros.connect(target, failover_s=1) as connection, pytest.raises(saros.PartialWriteError) as caught:
+    with saros.connect(target, failover_s=5) as connection, pytest.raises(saros.PartialWriteError) as caught:
         connection.insert(f"{database}.d", times, {"x": times.astype(float)})
     error = caught.value
     assert (2020, "PARTLY_DONE") == (error.code, error.status)
@@ -151,7 +151,7 @@ def test_a_bulk_writer_tells_which_rows_of_its_failures_are_missing(three: Local
     write_first_points(f"saros://{three.address(1)}", database)
     kill(three, 3)
     with (
-        saros.connect(f"saros://{three.address(1)}", failover_s=1) as connection,
+        saros.connect(f"saros://{three.address(1)}", failover_s=5) as connection,
         pytest.raises(saros.BulkError) as caught,
         connection.bulk_writer() as writer,
     ):
