@@ -1,9 +1,8 @@
 """Less frequent runs of Python's cyclic garbage collector, for plans, writes and flushes of many series.
 
 A plan of 100,000 series, its operators and its blocks are millions of live objects without cycles; so are the index
-entries of a file with as many series. The collector would
-scan them repeatedly, for longer than the rest of the work takes. While a thread is inside `reduced_gc`, its threshold
-is therefore raised:
+entries of a file with as many series. The collector would scan them repeatedly, for longer than the rest of the work
+takes. While a thread is inside `reduced_gc`, its threshold is therefore raised:
 
     threshold of the youngest generation: the process's -- first to enter --> YOUNG_MAX -- last to leave --> as before
 
