@@ -7,6 +7,7 @@ import gc
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -446,6 +447,23 @@ def test_a_connection_with_tls_is_used_again(perform: Callable[..., Any], tls: t
     with FakeNode(echo, tls=tls[0]) as node:
         assert [bytes([size % 256]) * size for size in sizes] == perform(steps, tls[1])
         assert 1 == len(node.links)
+
+
+def test_a_busy_event_loop_reads_long_answers_over_tls(tls: tuple[ssl.SSLContext, bytes]) -> None:
+    def answer(request: Request) -> None:
+        request.reply(body=bytes(300_000))  # fills the client's buffer several times
+
+    async def steps() -> list[int]:
+        network = AsyncNetwork(tls[1])
+        sizes = []
+        for _ in range(5):
+            asyncio.get_running_loop().call_later(0.001, time.sleep, 0.02)  # the answer arrives meanwhile
+            sizes.append(len((await ask(network, node)).body))
+        network.close()
+        return sizes
+
+    with FakeNode(answer, tls=tls[0]) as node:
+        assert [300_000] * 5 == asyncio.run(steps())
 
 
 def test_a_node_whose_certificate_is_not_signed_is_not_sent_a_request(

@@ -142,7 +142,9 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.BufferedProtocol`."""
         assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=0)  # `resume_writing` is then called once everything was sent
+        # `resume_writing` is then called once everything was sent. A TLS transport pauses at `high`, not above it, so
+        # with a `high` of 0 it would also pause when it has nothing to send.
+        transport.set_write_buffer_limits(high=1, low=0)
         self._transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as asyncio has it
@@ -188,12 +190,15 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
         buffers, _ = encode_request(call, request, head, body, greet=not self.request)
         self.request = request
         self._write(b"".join(buffers))
+        left, deadline = self._unsent, time.monotonic() + SILENT_S
         while not self._sent_all:
-            left = self._unsent
-            await self._wait(SILENT_S)
+            await self._wait(deadline - time.monotonic())
             if self._failure is not None:
                 raise CallFailed(Fate.NOT_SENT, self._failure.details)
-            if not self._sent_all and self._unsent == left:
+            now = time.monotonic()
+            if self._unsent != left:
+                left, deadline = self._unsent, now + SILENT_S
+            elif not self._sent_all and now >= deadline:
                 raise CallFailed(Fate.NOT_SENT, "it does not read the request", silent_s=SILENT_S)
         return request
 
