@@ -261,6 +261,9 @@ def test_items_come_in_order_under_credits(perform: Callable[[Steps], Any]) -> N
     item = bytes(CREDIT_BYTES // 2)
 
     def answer(request: Request) -> None:
+        if request.message:
+            request.reply()
+            return
         request.reply(body=b"first", more=True)
         for _ in range(4):
             request.item(item)
@@ -278,7 +281,7 @@ def test_items_come_in_order_under_credits(perform: Callable[[Steps], Any]) -> N
             items.append(len(found))
         assert await stream.next() is None
         await stream.cancel()
-        reply = await ask(network, node)
+        await ask(network, node, b"another request")
         return [items, stream.end, len(node.links)]
 
     with FakeNode(answer) as node:
