@@ -89,7 +89,7 @@ def compare_results(port: int, url: str, rows: int, rounds: int) -> None:
 
         def http() -> pa.Table:
             with urlopen(f"{url}/query.arrow?sql={QUERY.replace(' ', '+')}") as response:
-                return pa.ipc.open_stream(response).read_all()
+                return pa.ipc.open_stream(pa.input_stream(response, buffer_size=1 << 19)).read_all()
 
         taken: dict[str, list[float]] = {"native": [], "http": []}
         for _ in range(rounds):

@@ -130,8 +130,9 @@ class HttpApplication:
         try:
             chunk = await self._on_thread(lambda: next(chunks, None))
             await exchange.start(response, None)
-            while chunk is not None:  # the next chunk is produced while this one is sent
-                _, chunk = await asyncio.gather(exchange.send_chunk(chunk), self._on_thread(lambda: next(chunks, None)))
+            while chunk is not None:
+                await exchange.send_chunk(chunk)
+                chunk = await self._on_thread(lambda: next(chunks, None))
             await exchange.end()
         finally:
             self._threads.call_soon(close)

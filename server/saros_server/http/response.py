@@ -33,7 +33,7 @@ class Chunks:
 class Response:
     """A status, headers and a body.
 
-    Chunks are produced on a thread of the service, each while the previous one is sent. An error in the first chunk
+    Chunks are produced on a thread of the service, each after the previous one was sent. An error in the first chunk
     becomes the response; a later error aborts the connection, so that the client sees that the body is incomplete.
     """
 
