@@ -52,7 +52,7 @@ _REBOUND = (Literal, PathExpression)
 def parse_source(text: str) -> Source:
     """Parse `text` with ANTLR, for `parser.parse_source`. Raises ParseError."""
     if len(text) > STATEMENT_CHARACTERS_MAX:
-        message = f"the statement has {len(text)} characters; at most {STATEMENT_CHARACTERS_MAX} are taken"
+        message = f"the statement has {len(text)} characters; at most {STATEMENT_CHARACTERS_MAX} are allowed"
         raise ParseError(message, text=text[:1000], code=STATEMENT_TOO_LARGE)
     tokens = tokens_of(text)
     try:
@@ -130,7 +130,7 @@ def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
             depth = max(0, depth + step)
             deepest = max(deepest, depth)
             if depth > NESTING_MAX:
-                raise error_at(text, token.start, f"nested too deeply: at most {NESTING_MAX} levels are taken")
+                raise error_at(text, token.start, f"nested too deeply: at most {NESTING_MAX} levels are allowed")
     if deepest > _FRAMES_BY_DEFAULT_SUFFICE:
         _raise_frame_limit()
 

@@ -20,7 +20,7 @@ class DeadlineQueueFull(Exception):
     code = 2031
 
     def __init__(self, capacity: int) -> None:
-        super().__init__(f"{capacity} queries run already; try again when some have ended")
+        super().__init__(f"{capacity} queries are already running, the maximum; try again when some have ended")
         self.capacity = capacity
 
 

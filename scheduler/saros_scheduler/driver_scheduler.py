@@ -42,7 +42,7 @@ class QueryTimedOut(Exception):
     code = 712
 
     def __init__(self, query: QueryId) -> None:
-        super().__init__(f"query {query} was not done in time and was ended")
+        super().__init__(f"query {query} exceeded its time limit and was ended")
         self.query = query
 
 

@@ -83,7 +83,9 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
-            raise SourceError("a stream is written in output mode append: complete would replace what others wrote")
+            raise SourceError(
+                "a stream can only be written in output mode append: complete would replace the data of other writers"
+            )
         shape_of(from_spark(schema, void=True), options)
         self._options = options
         self._schema = schema

@@ -32,7 +32,7 @@ def test_the_queue_is_bounded_and_room_comes_back() -> None:
     for number in range(100):
         queue.add(number, number)
         if number % 2:
-            with pytest.raises(DeadlineQueueFull, match="2 queries run already"):
+            with pytest.raises(DeadlineQueueFull, match="2 queries are already running"):
                 queue.add(-1, 0)
             queue.discard(number)
             queue.discard(number - 1)

@@ -143,7 +143,7 @@ def test_nothing_is_changed_while_a_node_has_its_folder(directory: Path) -> None
     ("spoil", "message"),
     [
         (lambda path: os.truncate(path / "node2" / "cluster.json", 9), "node 2: "),
-        (lambda path: (path / "securing").write_text("[]"), "is not what saros cluster secure wrote"),
+        (lambda path: (path / "securing").write_text("[]"), "is not as saros cluster secure wrote it"),
         (lambda path: path.rename(path.parent / "moved"), "there is no cluster in"),
     ],
 )

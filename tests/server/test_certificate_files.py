@@ -71,7 +71,7 @@ def test_new_files_are_taken_when_they_fit_and_what_is_wrong_is_said_once(
     assert not files.reload_if_changed()
     assert before == files.contents
     said = f"{paths[-1]} is not the key of the certificate {paths[-2]}"
-    assert [f"a certificate is not taken: {said}"] == files.problems(now)
+    assert [f"a certificate was refused: {said}"] == files.problems(now)
     (tmp_path / "out" / "node2.pem").replace(paths[-2])
     assert files.reload_if_changed()
     assert [Path(path).read_bytes() for path in paths] == files.contents
@@ -92,7 +92,7 @@ def test_certificates_are_good_while_all_of_them_are(tmp_path: Path) -> None:
 def test_a_certificate_is_to_be_renewed_a_month_before_it_expires() -> None:
     validity = Validity(NOON, NOON + timedelta(days=100))
     for days, said in (
-        (-1, "c.pem is a certificate from 2026-11-23 12:00 UTC on: is the clock of this machine right?"),
+        (-1, "c.pem is not valid before 2026-11-23 12:00 UTC: check the clock of this machine"),
         (0, None),
         (69, None),
         (71, "the certificate c.pem expires on 2027-03-03 12:00 UTC: renew it"),

@@ -126,7 +126,7 @@ def test_a_table_of_sessions_with_connections_takes_no_more(api: ClientApi, monk
     monkeypatch.setattr(client_sessions, "SESSIONS_MAX", 2)
     connection = api.connect(HERE)
     tokens = [opened(connection), opened(connection)]
-    with pytest.raises(TooManySessions, match="this node has 2 sessions, which is as many as it takes") as refused:
+    with pytest.raises(TooManySessions, match="this node has 2 sessions, the maximum: close some") as refused:
         opened(connection)
     assert "TOO_MANY_CLIENTS" == status_of(refused.value.code).name
     connection.call(operations.CLOSE, tokens[0], None)

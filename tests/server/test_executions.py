@@ -110,7 +110,7 @@ def test_a_rest_belongs_to_its_session_and_is_sent_once(server: Server, monkeypa
     answer = ask(server, token, operations.EXECUTE, Statement("select x from root.a.d where time < 10"))
     for whose, count in ((other, None), (token, 1), (token, None)):
         if count is None:
-            with pytest.raises(CursorGone, match="not kept any more"):
+            with pytest.raises(CursorGone, match="no longer available"):
                 ask(server, whose, operations.FETCH, answer.cursor)
         else:
             assert count == len(list(ask(server, whose, operations.FETCH, answer.cursor)))

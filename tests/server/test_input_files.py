@@ -142,7 +142,7 @@ def test_a_column_gets_its_type_where_its_values_begin(tmp_path: Path) -> None:
 
 def test_numbers_with_a_decimal_comma_are_not_taken_for_texts(tmp_path: Path) -> None:
     text = 'time;v\n1;20,5\n2;"1.021,5"\n3;bad\n4;7\n'
-    with pytest.raises(SourceError, match=r"v: '20,5' looks like a number with a decimal comma: say --decimal ,"):
+    with pytest.raises(SourceError, match=r"v: '20,5' looks like a number with a decimal comma: pass --decimal ,"):
         read(tmp_path, text)
     assert "20,5" == values(read(tmp_path, text, types={"v": "TEXT"}))["v"][0]
     batch = read(tmp_path, text, decimal=",", thousands=".", nulls=("", "bad"))
@@ -159,7 +159,7 @@ def test_a_mark_between_thousands_is_no_decimal_point(tmp_path: Path) -> None:
 
 def test_a_word_that_makes_numbers_text_is_named(tmp_path: Path) -> None:
     (note,) = read(tmp_path, "time,v,state\n1,1,on\n2,Bad Input,off\n3,3,on\n").notes
-    assert note.startswith("v is TEXT, since 'Bad Input' is not a number; --null 'Bad Input' is no value then")
+    assert note.startswith("v is TEXT, since 'Bad Input' is not a number; --null 'Bad Input' reads it as null")
 
 
 def test_date_and_time_of_day_may_stand_in_two_columns(tmp_path: Path) -> None:
@@ -327,7 +327,9 @@ def test_numbers_of_rows_that_pandas_has_kept_are_no_series(tmp_path: Path) -> N
     batch = frame(tmp_path, pd.DataFrame({"speed": [1.5, 2.5], "when": DAYS}), index=True)
     assert {"speed": [1.5, 2.5]} == values(batch)
     (note,) = batch.notes
-    assert note.startswith("__index_level_0__ is left out: pandas' numbers of the rows; --map __index_level_0__=NAME")
+    assert note.startswith(
+        "__index_level_0__ is left out, since it holds pandas' row numbers; --map __index_level_0__=NAME"
+    )
 
 
 def test_of_several_columns_of_timestamps_one_must_be_called_as_times_are(tmp_path: Path) -> None:
@@ -343,7 +345,9 @@ def test_of_several_columns_of_timestamps_one_must_be_called_as_times_are(tmp_pa
 
 
 def test_a_column_that_holds_no_times_is_named_with_the_option(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="column 'v' is DOUBLE, which is no time: --time-column NAME says which"):
+    with pytest.raises(
+        SourceError, match="column 'v' is DOUBLE, which cannot be a time: --time-column NAME says which"
+    ):
         table(tmp_path, {"v": pa.array([1.5, 2.5]), "w": pa.array([1, 2])})
 
 
@@ -495,8 +499,8 @@ def test_marks_of_no_value_among_numbers_are_none_and_told(tmp_path: Path, mark:
     expected = {"n": [None, 5.0, None], "b": [True, None, None], "s": [mark, "x", mark]}
     assert (expected, []) == (values(batch), batch.bad)
     assert [
-        f"n is DOUBLE, and {mark!r} in it no value; --type 'n=TEXT' keeps it as text",
-        f"b is BOOLEAN, and {mark!r} in it no value; --type 'b=TEXT' keeps it as text",
+        f"n is DOUBLE, and {mark!r} is read as null; --type 'n=TEXT' keeps it as text",
+        f"b is BOOLEAN, and {mark!r} is read as null; --type 'b=TEXT' keeps it as text",
     ] == batch.notes
     assert [5] == values(read(tmp_path, f"time,n\n1,{mark}\n2,5\n", types={"n": "INT32"}))["n"][1:]
     assert [mark, "5"] == values(read(tmp_path, f"time,n\n1,{mark}\n2,5\n", types={"n": "TEXT"}))["n"]

@@ -48,7 +48,7 @@ def test_values_have_the_type_of_all_of_them(
     [
         (["1", "2", '"007"', '"n/a"', '"on"'], "TEXT", ["1", "2", "007", "n/a", "on"], "'on' is not a number"),
         (['"on"', "1", "2"], "TEXT", ["on", "1", "2"], "'on' is not a number"),
-        (['"007"', "1.5", '"-"'], "DOUBLE", [7.0, 1.5, None], "'-' in it no value"),
+        (['"007"', "1.5", '"-"'], "DOUBLE", [7.0, 1.5, None], "'-' is read as null"),
         (["1", "1.5", "9007199254740993"], "DOUBLE", [1.0, 1.5, 2.0**53], None),
         (["1", "9007199254740993", "-1"], "INT64", [1, 2**53 + 1, -1], "n is INT64, since a DOUBLE does not hold"),
         (["true", "1", "false"], "TEXT", ["true", "1", "false"], "n is TEXT, since it holds true or false"),

@@ -319,7 +319,7 @@ def test_a_client_above_the_limit_is_told_so(listen: Callable[..., PortListener]
     assert b"xx" == first.ask(b"x") + second.ask(b"x")
     third = connect(listener.address)
     third.sendall(b"ECHO")
-    assert b"2034 this node has 2 connections, which is as many as it takes: close some" == everything(third)
+    assert b"2034 this node has 2 connections, the maximum: close some" == everything(third)
     third.close()
     first.close()
     wait_until(lambda: listener.counters()["echo"].connections == 1)
@@ -336,7 +336,7 @@ def test_an_address_above_its_limit_is_told_so(listen: Callable[..., PortListene
     assert b"x" == first.ask(b"x")
     second = connect(listener.address)
     second.sendall(b"ECHO")
-    assert everything(second).startswith(b"2034 this node has 1 connections of this address")
+    assert everything(second).startswith(b"2034 this node has 1 connections from this address")
     other = socket.create_connection(
         ("127.0.0.1", int(listener.address.rpartition(":")[2])), source_address=("127.0.0.2", 0)
     )

@@ -67,7 +67,7 @@ def test_start_status_stop(tmp_path: Path) -> None:
             connection.execute("insert into root.a.d(time, x) values (1, 1.5)")
             assert "sessions  1" in run("status", "--data", data).stdout
             connection.execute("set system to readonly")
-            assert "problem   it only reads" in run("status", "--data", data).stdout
+            assert "problem   it is read-only" in run("status", "--data", data).stdout
             connection.execute("set system to running")
             assert "problem" not in run("status", "--data", data).stdout
         assert "already" in run("start", "--data", data, "--port", "0").stderr
@@ -318,7 +318,7 @@ def test_metrics_health_and_readiness(tmp_path: Path) -> None:
     assert (200, "ok\n") == get(port, "/ready")
     with saros.connect(f"saros://{server.address}") as connection:
         connection.execute("set system to readonly")
-        assert (503, "it only reads: SET SYSTEM TO RUNNING lets it write again\n") == get(port, "/ready")
+        assert (503, "it is read-only: run SET SYSTEM TO RUNNING to allow writes again\n") == get(port, "/ready")
         connection.execute("set system to running")
     assert (200, "ok\n") == get(port, "/ready")
     assert 404 == get(port, "/secrets")[0]

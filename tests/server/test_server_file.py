@@ -26,7 +26,7 @@ def test_what_a_killed_server_left_names_nobody_also_if_its_process_id_is_in_use
 
 def test_the_last_words_are_the_last_line_of_the_log_if_there_is_one(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
-    for text, words in (("", "it has said nothing yet"), ("one\nsaros start: two\n", "two")):
+    for text, words in (("", "its log is empty"), ("one\nsaros start: two\n", "two")):
         log.write_text(text)
         assert f"{words}; see {log}" == last_log_line(str(tmp_path))
 

@@ -197,5 +197,5 @@ def test_wrong_names_refuse_all_records(device: str, names: list[str], code: int
 
 def test_an_invalid_day_is_refused() -> None:
     reader = RecordReader(records(("root.a.d", 1, {"da": (9, 20240230)})))
-    with pytest.raises(UserMistake, match="20240230 is not a day"):
+    with pytest.raises(UserMistake, match="20240230 is not a date"):
         reader.insert_of(reader.groups()[0])

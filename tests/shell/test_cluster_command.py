@@ -498,7 +498,7 @@ def test_one_process_at_a_time_makes_and_starts(tmp_path: Path) -> None:
     with exclusive_lock(str(tmp_path), DISK):
         done = call("up", "--dir", str(tmp_path))
     assert 2 == done.returncode
-    assert f"process {os.getpid()} is at work on the cluster in {tmp_path}: wait" in done.stderr
+    assert f"process {os.getpid()} is changing the cluster in {tmp_path}: wait" in done.stderr
     assert ["LOCK"] == [path.name for path in tmp_path.iterdir()]
 
 
@@ -585,7 +585,7 @@ def test_init_takes_the_hash_of_an_administrator(tmp_path: Path, capsys: pytest.
     assert Administrator("root", phc, must_change=False) == files[0].administrator
     assert verify_password("a-lasting-secret", phc)
     done = init(tmp_path / "three", **{"administrator-hash": "a-lasting-secret"})
-    assert (2, True) == (done.returncode, "not a hash of a password: make one with saros user hash" in done.stderr)
+    assert (2, True) == (done.returncode, "not a password hash: make one with saros user hash" in done.stderr)
 
 
 def test_certificates_are_made_for_all_nodes(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_files_that_are_not_utf_8_say_how_they_are_written(tmp_path: Path, capsy
     source.write_bytes("zeit;Temp °C;Zustand\n2024-01-01 00:00:00;20,5;läuft\n".encode("latin-1"))
     arguments = ("--device", "root.a.d", "--time-column", "zeit", str(source))
     assert 1 == run(tmp_path, *arguments)
-    refused = f"saros import: {source} is not utf-8: say how it is written, such as --encoding latin-1\n"
+    refused = f"saros import: {source} is not utf-8: pass its encoding, such as --encoding latin-1\n"
     assert refused == capsys.readouterr().err
     assert 1 == run(tmp_path, *arguments, "--encoding", "latin-0")
     assert "unknown encoding 'latin-0'; pass one such as utf-8" in capsys.readouterr().err
@@ -339,7 +339,7 @@ def test_decimal_commas_are_refused_for_existing_series_too(tmp_path: Path, caps
     define(tmp_path, "create timeseries root.a.d.v FLOAT")
     (tmp_path / "p.csv").write_text("time;v\n2024-01-01;20,5\n2024-01-02;21\n")
     assert 1 == run(tmp_path, "--device", "root.a.d", str(tmp_path / "p.csv"))
-    assert "p.csv: v: '20,5' looks like a number with a decimal comma: say --decimal ,\n" in capsys.readouterr().err
+    assert "p.csv: v: '20,5' looks like a number with a decimal comma: pass --decimal ,\n" in capsys.readouterr().err
     assert 0 == run(tmp_path, "--device", "root.a.d", "--decimal", ",", str(tmp_path / "p.csv"))
     assert [20.5, 21.0] == [row[1] for row in rows(tmp_path, "select v from root.a.d")]
 

@@ -29,17 +29,17 @@ def test_the_example_is_a_pipeline() -> None:
     ("text", "said"),
     [
         ("steps: []", "the file has no database"),
-        ("database: d\nsteps: []", "steps is a list of steps"),
+        ("database: d\nsteps: []", "steps must be a list of steps"),
         ("database: d\nstep: []", "the file has no key step: did you mean steps?"),
         ("database: d\nsteps: [{imprt: {}}]", "line 2: steps[0] has no key imprt: did you mean import?"),
         ("database: d\nsteps: [{export: {devices: root.a}}]", "steps[0].export has no to"),
-        ("database: d\nsteps: [{import: {files: x.csv}}]", "steps[0].import.files is a list, not 'x.csv'"),
+        ("database: d\nsteps: [{import: {files: x.csv}}]", "steps[0].import.files must be a list, not 'x.csv'"),
         ("database: d\nsteps: [{import: {files: [a], time: {zon: UTC}}}]", "time has no key zon: did you mean zone?"),
         (
             "database: d\nsteps: [{export: {devices: a, to: b, partition: week}}]",
-            "is year, month, day, none, not 'week'",
+            "must be one of year, month, day, none, not 'week'",
         ),
-        ("database: d\nsteps: [{report: {devices: a, to: b, outlier: x}}]", "outlier is a number, not 'x'"),
+        ("database: d\nsteps: [{report: {devices: a, to: b, outlier: x}}]", "outlier must be a number, not 'x'"),
         (
             (
                 "database: d\nsteps:\n  - export: {devices: a, to: b}\n"
@@ -115,8 +115,8 @@ steps:
     )
     said = [result.said for result in run(load(tmp_path / "job.yaml"), spark)]
     assert (
-        "280 rows, 1 duplicates, 3 rejected: 1 x my value is no double; 1 x v is negative; 1 x when is no time"
-        == said[0]
+        "280 rows, 1 duplicates, 3 rejected: 1 x my value is not a valid double; 1 x v is negative;"
+        " 1 x when is not a time" == said[0]
     )
     with saros.connect(url) as connection:
         first = connection.execute("select v, s from root.pipe.`a-1` limit 1").fetchone()
@@ -161,7 +161,7 @@ def test_a_row_that_lacks_a_value_breaks_no_rule_about_it(spark: Any, url: str, 
 def test_too_many_rejected_rows_write_nothing(spark: Any, url: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("time,x\n2024-01-01,1\nnever,2\n")
     text = f"database: {url}\nsteps: [{{import: {{files: [a.csv], device: root.strict.d}}}}]"
-    with pytest.raises(SourceError, match=r"1 of 2 rows are rejected.*1 x time is no time"):
+    with pytest.raises(SourceError, match=r"1 of 2 rows are rejected.*1 x time is not a time"):
         list(run(parse(text, tmp_path), spark))
     with saros.connect(url) as connection:
         assert [] == connection.execute("show devices root.strict.**").fetchall()

@@ -129,7 +129,7 @@ def test_the_command_as_its_user_sees_it(centre: Server, tmp_path: Path, capsys:
     assert run("once", "--data", edge) == (1, "", told)
     lock.release()
     code, out, _ = run("once", "--data", edge)
-    assert (0, f"{name}: round 1: 3 contents") == (code, out.partition(",")[0])
+    assert (0, f"{name}: round 1: 3 files") == (code, out.partition(",")[0])
     assert (0, f"{name}: round 1: nothing new\n", "") == run("once", "--data", edge)
     code, out, _ = run("once", "--data", other)
     assert code == 0

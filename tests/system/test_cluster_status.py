@@ -196,7 +196,7 @@ def test_a_node_that_was_only_admitted_says_what_lets_it_join(three: Three) -> N
     nodes = three.routes.now.topology.nodes
     waiting = {**nodes, ONE: Node("host1:1", "host1:2", state=NodeState.WAITING)}
     three.routes.learn(Topology(waiting, three.routes.now.table, three.routes.now.topology.wanted))
-    assert ["this node has not joined the cluster: ADD NODE 1 lets it"] == three.status.problems()
+    assert ["this node has not joined the cluster: run ADD NODE 1"] == three.status.problems()
 
 
 @pytest.mark.slow

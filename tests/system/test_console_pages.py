@@ -282,7 +282,7 @@ def test_a_file_that_cannot_be_read_is_told_with_the_reason(browser: Browser, no
     with console(browser, node.url, "import", "root", ROOT) as page:
         choose(page, "data.csv", b"time,x\n1,1\n")
         page.get_by_label("Zone").fill("Mars/Olympus")
-        expect(page.get_by_role("alert")).to_contain_text("there is no time zone 'Mars/Olympus'")
+        expect(page.get_by_role("alert")).to_contain_text("time zone 'Mars/Olympus' is unknown")
         expect(page.get_by_role("button", name="Import", exact=True)).to_be_disabled()
 
 

@@ -47,6 +47,6 @@ def decode_insert_head(insert: bytes | memoryview) -> tuple[InsertHead, int]:
     device_end = _HEAD.size + device_bytes
     end = device_end + -device_bytes % 8
     if aligned >= len(_ALIGNED) or zeros != _ZEROS or end > len(insert):
-        raise ValueError(f"a head of an insert that is none: {bytes(insert[: _HEAD.size])!r}")
+        raise ValueError(f"not the head of an insert: {bytes(insert[: _HEAD.size])!r}")
     device = str(insert[_HEAD.size : device_end], "utf-8")
     return InsertHead(device, _ALIGNED[aligned], sequence), end

@@ -93,7 +93,9 @@ class ClusterFile:
         if self.joined is None:
             _require(self.node in self.nodes, "node", self.node, f"one of the nodes {_ids(self.nodes)}")
         else:
-            _require(self.node not in self.nodes, "node", self.node, f"none of the first nodes {_ids(self.nodes)}")
+            _require(
+                self.node not in self.nodes, "node", self.node, f"a node other than the first nodes {_ids(self.nodes)}"
+            )
             _check_address(self.joined, _JOINED)
         _require(
             1 <= self.replicas <= len(self.nodes), "replicas", self.replicas, f"from 1 to {len(self.nodes)} (nodes)"

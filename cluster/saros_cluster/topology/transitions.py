@@ -178,7 +178,7 @@ def _members(topology: Topology, command: Begin, heads: Collection[NodeId], live
         if head not in known:
             raise UserMistake(f"group {head} does not exist; see SHOW REGIONS", code=NO_SUCH_NODE)
         if head in live and head not in nodes:
-            raise UserMistake(f"node {head} cannot leave group {head}, which has its name", code=NO_SUCH_NODE)
+            raise UserMistake(f"node {head} cannot leave group {head}, which is named after it", code=NO_SUCH_NODE)
         if len(set(nodes)) != len(nodes) or len(nodes) != len(known[head]):
             raise UserMistake(f"group {head} needs {len(known[head])} distinct members", code=NO_SUCH_NODE)
         _check(topology, nodes, NodeState.IN, "is not in the cluster")

@@ -325,7 +325,7 @@ def _check_name(name: str) -> None:
 
 def _check_room(count: int, limit: int, what: str) -> None:
     if count >= limit:
-        raise UserMistake(f"there are {count} {what} already; at most {limit} are kept")
+        raise UserMistake(f"there are {count} {what} already; at most {limit} are allowed")
 
 
 def _dump_grants(grants: Iterable[Granted]) -> list[list[object]]:

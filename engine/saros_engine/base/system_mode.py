@@ -21,7 +21,9 @@ class SystemReadOnly(StorageError):
 
     code = 600
 
-    def __init__(self, message: str = "the system only reads: SET SYSTEM TO RUNNING lets it write again") -> None:
+    def __init__(
+        self, message: str = "the system is read-only: run SET SYSTEM TO RUNNING to allow writes again"
+    ) -> None:
         super().__init__(message)
 
 

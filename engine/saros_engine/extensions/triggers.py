@@ -199,7 +199,7 @@ class Triggers:
         if fired.failed:
             state += f", {fired.failed} calls failed, last: {fired.problem}"
         if fired.missed:
-            state += f", {fired.missed} calls given up since it was too slow"
+            state += f", {fired.missed} calls skipped because it was too slow"
         return state
 
 

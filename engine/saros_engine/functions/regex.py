@@ -58,7 +58,9 @@ def _rewrite(name: str, texts: Arrow, pattern: str, template: str, limit: int | 
     try:
         return arrow_compute().replace_substring_regex(texts, pattern, template, max_replacements=limit)
     except pa.ArrowInvalid as problem:
-        raise UserMistake(f"{name}: {template!r} cannot stand for {pattern!r}: {problem}", code=701) from problem
+        raise UserMistake(
+            f"{name}: {template!r} is not a valid replacement for {pattern!r}: {problem}", code=701
+        ) from problem
 
 
 # ---------------------------------------------------------------------------------------------- replacing

@@ -100,7 +100,7 @@ def _require_few(count: int, rows: int) -> None:
     if max(count, rows) > _TIMES_MAX or count * rows > _PAIRS_MAX:
         raise UserMistake(
             f"timestamprepair: {rows:,} points for {count:,} times are too many; at most {_TIMES_MAX:,} of either are"
-            f" taken, and {_PAIRS_MAX:,} pairs: take a shorter range of time",
+            f" allowed, and {_PAIRS_MAX:,} pairs: take a shorter range of time",
             code=2005,
         )
 

@@ -242,7 +242,7 @@ def _make_ptnsym(attributes: Attributes, _: TimeUnit) -> Generator:
         if len(values) * window * window > _SYMMETRY_MAX:
             raise UserMistake(
                 f"ptnsym: {len(values):,} points are too many for a window of {window}; the points times the square of"
-                f" the window may be {_SYMMETRY_MAX:,}",
+                f" the window may be at most {_SYMMETRY_MAX:,}",
                 code=2005,
             )
         views = np.lib.stride_tricks.sliding_window_view(values, window)
@@ -287,7 +287,7 @@ def _make_segment(attributes: Attributes, _: TimeUnit) -> Generator:
         values = doubles(found)
         if len(values) > _SEGMENT_ROWS_MAX:
             raise UserMistake(
-                f"segment: {len(values):,} points are too many; at most {_SEGMENT_ROWS_MAX:,} are taken: sample them",
+                f"segment: {len(values):,} points are too many; at most {_SEGMENT_ROWS_MAX:,} are allowed: sample them",
                 code=2005,
             )
         edges = _edges(values, error_max)

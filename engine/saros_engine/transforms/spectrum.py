@@ -206,8 +206,8 @@ def _make_deconv(attributes: Attributes, _: TimeUnit) -> Generator:
             raise UserMistake("deconv: the second series has nothing but zeros to divide by", code=751)
         if len(dividend) > _DIVIDEND_MAX or len(dividend) * len(divisor) > _DIVISION_MAX:
             raise UserMistake(
-                f"deconv: {len(dividend):,} by {len(divisor):,} points are too many; the first series may have"
-                f" {_DIVIDEND_MAX:,}, the product be {_DIVISION_MAX:,}",
+                f"deconv: {len(dividend):,} by {len(divisor):,} points are too many; the first series may have at most"
+                f" {_DIVIDEND_MAX:,} points, and the product of both numbers may be at most {_DIVISION_MAX:,}",
                 code=2005,
             )
         quotient, rest = _divided(dividend, divisor)
@@ -290,7 +290,7 @@ def _wave(name: str, *, inverse: bool) -> SeriesTransform:
                 return made_points(times, _DOUBLE, values)
             if len(values) & (len(values) - 1) or len(values) < len(low):
                 raise UserMistake(
-                    f"{name} takes a power of two of points, at least {len(low)} here, not {len(values)}",
+                    f"{name}: a power of two of points, at least {len(low)}, is needed, not {len(values)}",
                     code=701,
                 )
             sizes = [size for _, size in zip(range(layers), _halved(len(values), len(low)), strict=False)]

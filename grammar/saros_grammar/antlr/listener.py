@@ -133,7 +133,7 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
     if _UNIT.fullmatch(shown):
         hint += "; durations are one word, such as 30m, 1h or 1d" if _WORDS[Sql.DURATION] not in expected else ""
     if token.type in (Sql.ROOT, Sql.TIME, Sql.TIMESTAMP) and "a name" in expected:
-        hint += f" ({shown} is no legal name here)"
+        hint += f" ({shown} is not allowed as a name here)"
     return error_at(text, token.start, f"unexpected {shown[:40]!r}{hint}", expected)
 
 

@@ -35,15 +35,15 @@ from saros_grammar.syntax.literals import duration_literal, named_literal, unquo
 
 #: Settings of a database, with the message for a value that is no integer.
 _SETTINGS = {
-    "ttl": "a TTL is milliseconds",
-    "schema_region_group_num": "this is a number of groups",
-    "data_region_group_num": "this is a number of groups",
+    "ttl": "a TTL is a number of milliseconds",
+    "schema_region_group_num": "the value is a number of groups",
+    "data_region_group_num": "the value is a number of groups",
 }
 #: Replacements for IoTDB's settings that databases do not have here; completes the message.
 _INSTEAD = {
-    "schema_replication_factor": ": copies are made as the cluster has replicas",
-    "data_replication_factor": ": copies are made as the cluster has replicas",
-    "time_partition_interval": ": time_partition_interval_ms in saros.toml holds for all",
+    "schema_replication_factor": ": all databases have the cluster's number of replicas",
+    "data_replication_factor": ": all databases have the cluster's number of replicas",
+    "time_partition_interval": ": time_partition_interval_ms in saros.toml applies to all databases",
 }
 _BOOLEANS = ("true", "false")
 #: The caches that CLEAR CACHE accepts; it always clears all of them.
@@ -144,7 +144,7 @@ class StatementBuilder:
             return ast.Call(name, ())
         literal = named_literal(name, "" if cell.sign is None else cell.sign.text)
         if literal is None:
-            raise self._expressions.error(cell, f"{name} is no value; a text needs quotes: '{name}'", ("a value",))
+            raise self._expressions.error(cell, f"{name} is not a value; a text needs quotes: '{name}'", ("a value",))
         return literal
 
     def _delete_data(self, context: Any) -> ast.DeleteData:
@@ -352,7 +352,7 @@ class StatementBuilder:
         if context.infinite is None:
             return ast.SetTtl(path, int(context.milliseconds.text))
         if self._expressions.raw(context.infinite).upper() != "INF":
-            raise self._expressions.error(context.infinite, "a TTL is milliseconds, or INF", ("INF",))
+            raise self._expressions.error(context.infinite, "a TTL is a number of milliseconds, or INF", ("INF",))
         return ast.SetTtl(path, None)
 
     def _unset_ttl(self, context: Any) -> ast.UnsetTtl:
@@ -455,7 +455,7 @@ class StatementBuilder:
         text = self._expressions.name(context.measure)
         known = [measure.value for measure in ast.Measure]
         if text.lower() not in known:
-            raise self._expressions.error(context.measure, f"{text} is none of {', '.join(known)}")
+            raise self._expressions.error(context.measure, f"{text} is not one of {', '.join(known)}")
         return ast.Rebalance(ast.Measure(text.lower()))
 
     def _migrate_region(self, context: Any) -> ast.MigrateRegion:

@@ -84,7 +84,7 @@ def _create(expressions: ExpressionBuilder, context: Any) -> ast.CreateContinuou
     options.expect("begin")
     select_builder.build(expressions, context.select())
     if expressions.has_parameter(context):
-        raise expressions.error(context, "a continuous query is kept, so it takes no ?: write the value into it")
+        raise expressions.error(context, "a continuous query cannot have parameters (?): write the value into it")
     return ast.CreateContinuousQuery(expressions.name(context.id_), expressions.raw(context.select()), **found)
 
 

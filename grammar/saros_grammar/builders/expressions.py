@@ -363,7 +363,7 @@ class ExpressionBuilder:
         if name.lower() == "cast":
             return self._cast(context, inner, arguments, attributes)
         if inner.typeName() is not None:
-            raise self.error(inner.typeName(), f"AS has no place in {name}(): only CAST takes a type")
+            raise self.error(inner.typeName(), f"AS is not allowed in {name}(): only CAST takes a type")
         if inner.begin is None:
             return Call(name, tuple(arguments), tuple(attributes))
         return self._substring(name, inner, arguments)
@@ -378,7 +378,7 @@ class ExpressionBuilder:
 
     def _substring(self, name: str, inner: Any, arguments: list[Expression]) -> Call:
         if name.lower() != "substring":
-            raise self.error(inner.begin, f"FROM has no place in {name}(): only SUBSTRING takes it")
+            raise self.error(inner.begin, f"FROM is not allowed in {name}(): only SUBSTRING takes it")
         tokens = [token for token in (inner.begin, inner.length) if token is not None]
         numbers = [self._slot(token, token.start, "") for token in tokens]
         return Call(name, (*arguments, *numbers), from_for=True)
@@ -403,7 +403,10 @@ class ExpressionBuilder:
         if text.startswith("`") and len(context.children) == 1:
             return canonical_name(text)
         if "`" in text or any(c.isspace() for c in text) or "/*" in text:
-            raise self.error(context, f"{text} is no node: stars stand next to plain letters, without spaces or quotes")
+            raise self.error(
+                context,
+                f"{text} is not a valid node: only plain letters can be combined with *, without spaces or quotes",
+            )
         return text
 
     def name(self, context: Any) -> str:

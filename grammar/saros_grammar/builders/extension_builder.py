@@ -18,7 +18,9 @@ from saros_grammar.syntax.literals import unquote_string
 
 def _entry(expressions: ExpressionBuilder, context: Any) -> str:
     if context.elsewhere() is not None:
-        message = "code comes from modules that are installed on every node, never from elsewhere: leave USING out"
+        message = (
+            "USING is not supported, since code comes from packages that are installed on every node: leave it out"
+        )
         raise expressions.error(context.elsewhere(), message)
     return unquote_string(context.entry.text)
 
@@ -33,7 +35,7 @@ def _drop_function(expressions: ExpressionBuilder, context: Any) -> ast.DropFunc
 
 def _create_trigger(expressions: ExpressionBuilder, context: Any) -> ast.CreateTrigger | ast.NotSupported:
     if context.STATEFUL() is not None:
-        return ast.NotSupported("stateful triggers: a STATELESS one can keep what it needs outside of the database")
+        return ast.NotSupported("stateful triggers: use a STATELESS one, which can keep state outside the database")
     name, path = expressions.name(context.id_), select_builder.pattern(expressions, context.path())
     before = bool(context.event.type == Sql.BEFORE)
     return ast.CreateTrigger(name, before, path, _entry(expressions, context), pairs(expressions, context.pair()))

@@ -195,9 +195,8 @@ def _grouping(expressions: ExpressionBuilder, context: Any) -> tuple[str, Any]:
         return "tag_keys", tuple(_tag_key(expressions, control) for control in context.controls)
     window = _WINDOWS.get(word)
     if window is None:
-        raise expressions.error(
-            context, f"{word} is no kind of GROUP BY", ("LEVEL", *(w.upper() for w in _WINDOWS), "TAGS")
-        )
+        kinds = ("LEVEL", *(w.upper() for w in _WINDOWS), "TAGS")
+        raise expressions.error(context, f"GROUP BY {word.upper()} is unknown: use one of {', '.join(kinds)}", kinds)
     return "group_by", window(expressions, context)
 
 

@@ -123,7 +123,7 @@ def alter_storage(expressions: ExpressionBuilder, paths: tuple[PathExpression, .
     for pair in context.pair():
         _option(expressions, pair, _text(expressions, pair.key()), pair.value(), found, unknown)
     for name in [*(name for name, _ in unknown), *(name for name in found if name == "datatype")]:
-        raise expressions.error(context, f"{name} is no storage property", ("encoding", "compressor"))
+        raise expressions.error(context, f"{name} is not a storage property", ("encoding", "compressor"))
     encoding, compressor = found.get("encoding"), found.get("compressor")
     return AlterStorage(
         paths,

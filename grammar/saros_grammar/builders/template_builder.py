@@ -20,7 +20,7 @@ def _columns(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> tuple[S
     for context in contexts:
         column = series_builder.column(expressions, expressions.canonical(context.measurement), context)
         if column.tags or column.attributes:
-            raise expressions.error(context, "a template's measurements have neither tags nor attributes")
+            raise expressions.error(context, "measurements of a template cannot have tags or attributes")
         found.append(column)
     return tuple(found)
 
@@ -42,10 +42,10 @@ def _drop(expressions: ExpressionBuilder, context: Any) -> ast.DropTemplate | as
         return ast.DeactivateTemplate(name, paths)
     if context.start.type == Sql.DEACTIVATE or context.TIMESERIES() is not None:
         raise expressions.error(
-            context, "where the template is to be deactivated is missing: FROM root.sg.d1", ("FROM",)
+            context, "the path to deactivate the template on is missing: FROM root.sg.d1", ("FROM",)
         )
     if name is None:
-        raise expressions.error(context, "which template is to be dropped is missing", ("a name",))
+        raise expressions.error(context, "the name of the template to drop is missing", ("a name",))
     return ast.DropTemplate(name)
 
 

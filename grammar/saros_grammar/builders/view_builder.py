@@ -53,7 +53,9 @@ def _select(expressions: ExpressionBuilder, context: Any) -> Select:
         return Select(tuple(SelectItem(path) for path in paths), (_ROOT,))
     select = select_builder.build(expressions, context.select())
     if select != Select(tuple(SelectItem(item.expression) for item in select.items), select.from_paths):
-        raise expressions.error(context, "a view takes SELECT expressions FROM paths, without aliases and clauses")
+        raise expressions.error(
+            context, "a view is defined by SELECT expressions FROM paths, without aliases or other clauses"
+        )
     return select
 
 

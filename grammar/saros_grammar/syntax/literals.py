@@ -98,7 +98,7 @@ def blob_literal(text: str) -> Literal:
     try:
         return Literal(LiteralKind.BLOB, bytes.fromhex(text[2:-1]), text)
     except ValueError:
-        raise LiteralError(f"{shortened(text)} is not a row of hexadecimal bytes") from None
+        raise LiteralError(f"{shortened(text)} is not a sequence of hexadecimal bytes") from None
 
 
 def time_literal(text: str) -> Literal:
@@ -150,7 +150,7 @@ def canonical_name(text: str) -> str:
 
 def _short(text: str) -> str:
     if len(text) > NUMBER_CHARACTERS_MAX:
-        raise LiteralError(f"a number of {len(text)} characters; at most {NUMBER_CHARACTERS_MAX} are read")
+        raise LiteralError(f"a number has {len(text)} characters; at most {NUMBER_CHARACTERS_MAX} are allowed")
     return text
 
 

@@ -55,8 +55,7 @@ class TooManySessions(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            f"this node has {SESSIONS_MAX} sessions, which is as many as it takes: close some, or wait for idle ones"
-            " to end"
+            f"this node has {SESSIONS_MAX} sessions, the maximum: close some, or wait for idle ones to expire"
         )
 
 

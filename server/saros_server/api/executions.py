@@ -63,8 +63,7 @@ class TooManyResults(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            f"{RESULTS_MAX} results wait on this node for clients that have not read them to the end, which is as many "
-            "as may: fetch or close those that you have"
+            f"{RESULTS_MAX} results on this node have not been read to the end, the maximum: fetch or close yours"
         )
 
 

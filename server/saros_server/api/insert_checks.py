@@ -19,7 +19,7 @@ def check_days(name: str, column: Column) -> None:
     days = column.numbers if column.valid is None else column.numbers[column.valid]
     wrong = (days < _FIRST_DAY) | (days > _LAST_DAY) | (dates_of(days_of(days)) != days)
     if wrong.any():
-        raise UserMistake(f"{name}: {days[wrong][0]} is not a day; DATE takes the number yyyymmdd", code=2008)
+        raise UserMistake(f"{name}: {days[wrong][0]} is not a date; DATE takes the number yyyymmdd", code=2008)
 
 
 @lru_cache(_SHAPES_CACHED)

@@ -304,7 +304,7 @@ def _import_file(call: Call, file: ImportFile) -> str:
     """Return the path of the file. Raises UploadRefused if it is not complete."""
     path, size = call.session.imports().received(_import_job(call, file.job), _IMPORTED)
     if size != file.size:
-        raise UploadRefused(f"{size} of {file.size} bytes of the file have come: send the others first")
+        raise UploadRefused(f"only {size} of {file.size} bytes of the file were received: send the rest first")
     return path
 
 

@@ -30,7 +30,7 @@ class CursorGone(Exception):
     code = 2030
 
     def __init__(self) -> None:
-        super().__init__("the rest of the result is not kept any more: run the query again")
+        super().__init__("the rest of the result is no longer available: run the query again")
 
 
 class ResultCursor(NamedTuple):

@@ -136,7 +136,7 @@ def open_session(
 def _opened(folder: str, configuration: Configuration, *, read_only: bool) -> Node:
     check_not_foreign(folder)
     if read_only and os.path.lexists(os.path.join(folder, CLUSTER_FILE)):
-        message = f"{folder} belongs to a node of a cluster, and has a part of its data: connect to the cluster instead"
+        message = f"{folder} belongs to a node of a cluster, and has only part of its data: connect to the cluster"
         raise UserMistake(message, code=_NO_FOLDER)
     try:
         return Node.open(os.path.abspath(folder) if read_only else folder, configuration, read_only=read_only)

@@ -217,7 +217,7 @@ def verify(folder: str, disk: Disk) -> Verified:
             first = found.number
             head = Head(found.number - 1, str(words.get("previous")))
             if found.number == 1 and head.hash != _FIRST:
-                raise _corrupt(path, "the first line says that there is one before it")
+                raise _corrupt(path, "the first line refers to a line before it")
         if (found.number, words.get("previous")) != (head.number + 1, head.hash):
             raise _corrupt(path, f"line {found.number} does not follow line {head.number}")
         head = found
@@ -244,7 +244,7 @@ def _lines(folder: str, disk: Disk) -> Iterator[tuple[str, bytes]]:
         path = os.path.join(folder, name)
         data = bytes(disk.map(path)) if disk.size(path) else b""
         if data and not data.endswith(b"\n"):
-            raise _corrupt(path, "the last line has no end")
+            raise _corrupt(path, "the last line is incomplete")
         for line in data.split(b"\n")[:-1]:
             yield path, line
 

@@ -40,7 +40,7 @@ _WAITING_MAX = 16
 #: A name that a client sends is cut to this length, which no user's name exceeds.
 _NAME_CHARACTERS = 65
 _NANOSECONDS_PER_MS = 1_000_000
-_MISTYPED = "the token is mistyped: its checksum does not fit"
+_MISTYPED = "the token is mistyped: its checksum does not match"
 _UNKNOWN = "no user has this token, or another user has it; it may have been dropped"
 
 
@@ -60,7 +60,7 @@ class TooManyLogins(Exception):
     code = 2034
 
     def __init__(self) -> None:
-        super().__init__("too many clients log in at the moment: try again")
+        super().__init__("too many clients are logging in: try again")
 
 
 @dataclass(frozen=True, slots=True)

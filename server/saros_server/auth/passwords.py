@@ -47,7 +47,7 @@ def check_password(user: str, password: str) -> None:
     if len(normal) < CHARACTERS_MIN:
         raise UserMistake(f"the password is too short: at least {CHARACTERS_MIN} characters are needed", code=_WEAK)
     if len(normal.encode()) > BYTES_MAX:
-        raise UserMistake(f"the password is too long: at most {BYTES_MAX} bytes are taken", code=_WEAK)
+        raise UserMistake(f"the password is too long: at most {BYTES_MAX} bytes are allowed", code=_WEAK)
     if normal.casefold() == _normal(user).casefold():
         raise UserMistake("the password is the user's name: choose another one", code=_WEAK)
 
@@ -102,9 +102,9 @@ def _base64(data: bytes) -> str:
 def _parse(phc: str) -> tuple[Cost, bytes, bytes]:
     match = _PHC.fullmatch(phc)
     if match is None:
-        raise ValueError("not a hash of a password")
+        raise ValueError("not a password hash")
     ln, r, p = (int(number) for number in match.groups()[:3])
     if not (1 <= ln <= _LN_MAX and 1 <= r <= _R_MAX and 1 <= p <= _P_MAX):
-        raise ValueError("a hash of a password that asks for too much work")
+        raise ValueError("a password hash whose cost is too high")
     salt, digest = (base64.b64decode(text + "=" * (-len(text) % 4)) for text in match.groups()[3:])
     return Cost(ln, r, p), salt, digest

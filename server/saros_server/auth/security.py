@@ -126,9 +126,9 @@ def set_administrator(folder: str, name: str, password: str, cost: Cost, *, must
     disk = LocalDisk()
     if load_cluster_file(folder, disk) is not None:
         raise ConfigurationError(
-            f"{folder} is a node of a cluster, whose nodes all have the same users: saros cluster up --auth, or saros"
-            " cluster init --administrator-hash, makes one with an administrator, saros cluster secure gives one to a"
-            " cluster on this machine; in it, an administrator sets the password of another with ALTER USER"
+            f"{folder} is a node of a cluster, whose nodes share their users: create a new cluster with an"
+            " administrator by saros cluster up --auth or saros cluster init --administrator-hash, add one to a cluster"
+            " on this machine by saros cluster secure, or log in as one and use ALTER USER"
         )
     check_password(name, password)
     check_not_memory(folder)

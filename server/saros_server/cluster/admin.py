@@ -79,7 +79,7 @@ class Administration:
         members = self._routes.now.members(GroupId(region)) if region != META else ()
         if leaving not in members or joining in members:
             known = f"{leaving} is not a member of region {region}, or node {joining} already is"
-            raise UserMistake(f"node {known}: look with SHOW REGIONS", code=NO_SUCH_NODE)
+            raise UserMistake(f"node {known}: see SHOW REGIONS", code=NO_SUCH_NODE)
         chosen = tuple(joining if node == leaving else node for node in members)
         self._database.grow(Begin(members={NodeId(region): chosen}))
 
@@ -100,7 +100,7 @@ class Administration:
         """Return the id of the change in progress, as far as this node knows. Raises UserMistake without a change."""
         change = self._routes.now.topology.change
         if change is None:
-            raise UserMistake("nothing changes in the cluster: look with SHOW CLUSTER CHANGE", code=NOT_NOW)
+            raise UserMistake("no change of the cluster is in progress: see SHOW CLUSTER CHANGE", code=NOT_NOW)
         return change.id
 
 

@@ -485,8 +485,8 @@ def _check_administrator(file: ClusterFile, meta: MetaMachine) -> None:
     began_with = bool(meta.state.users.users)
     if began_with != (file.administrator is not None):
         raise UserMistake(
-            f"{CLUSTER_FILE} says {'nothing of' if began_with else 'that there is'} an administrator, and the cluster"
-            f" was made {'with' if began_with else 'without'} one: restore the file that it was made with",
+            f"{CLUSTER_FILE} names {'no' if began_with else 'an'} administrator, but the cluster was created"
+            f" {'with' if began_with else 'without'} one: restore the original file",
             code=2004,
         )
 

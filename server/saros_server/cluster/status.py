@@ -162,7 +162,7 @@ class ClusterStatus:
         try:
             words = json.loads(self._peers.call(node, _STATUS, b"", _ASK_SECONDS))
         except (Unreachable, RemoteError) as error:
-            logger.debug("a node does not tell how it is", extra={"node": node, "why": str(error)})
+            logger.debug("a node does not report its status", extra={"node": node, "why": str(error)})
             return None
         replicas = {GroupId(int(g)): _replica_of(found) for g, found in words["groups"].items()}
         ahead_ns = _clock_skew(
@@ -238,12 +238,12 @@ class ClusterStatus:
         if self._routes.is_removed:
             return _REMOVED
         if self._node in self._routes.now.topology.in_state(NodeState.WAITING):
-            return f"this node has not joined the cluster: ADD NODE {self._node} lets it"
+            return f"this node has not joined the cluster: run ADD NODE {self._node}"
         if self._host.leader_of(META) is None:
             voters = ", ".join(map(str, self._routes.now.members(META)))
             return (
-                "no leader of the meta group is known: this node is cut off, or half of the nodes that vote in it or"
-                f" more are down ({voters})"
+                "no leader of the meta group is known: this node is cut off, or at least half of the voters"
+                f" ({voters}) are down"
             )
         return None
 

@@ -130,7 +130,7 @@ class Configuration:
     compaction: str = _option(
         "on",
         _one_of("on", "off"),
-        "Whether files are merged in the background, or rewritten once half of one is dead; MERGE always works.",
+        "Whether files are merged or, if half of a file is deleted, rewritten in the background; MERGE always works.",
     )
     compaction_bytes_per_second: int = _option(
         64 << 20, parse_size, "Bytes that merges may read and write per second; 0: no limit, and no pauses for others."

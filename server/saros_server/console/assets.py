@@ -91,4 +91,4 @@ def _root(request: HttpRequest, session: HttpSession) -> Response:
     """Lead browsers to the console."""
     if "text/html" in request.headers.get("accept", ""):
         return _to_console(request, session)
-    raise HttpError(404, f"/ is for browsers, which it leads to {_PLACE}: /openapi.json lists the paths for programs")
+    raise HttpError(404, f"/ redirects browsers to {_PLACE}: /openapi.json lists the paths for programs")

@@ -36,7 +36,7 @@ SESSIONS_MAX = 1_000
 TICKETS_MAX = 16
 _TOKEN_BYTES = 32
 _READING_METHODS = ("GET", "HEAD")
-_TICKET_USED = "this link was used already, or is not of this console: run saros console again"
+_TICKET_USED = "this link was already used, or belongs to another console: run saros console again"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +127,7 @@ class BrowserSessions:
             return None
         given = headers.get(CSRF_HEADER, "").encode()
         if method not in _READING_METHODS and not hmac.compare_digest(given, session.csrf.encode()):
-            raise HttpError(403, f"the header {CSRF_HEADER} is missing or not of this session: reload the page")
+            raise HttpError(403, f"the header {CSRF_HEADER} is missing or belongs to another session: reload the page")
         return HttpSession(self._api, peer, session.connection, session.token)
 
     def end(self, headers: Headers, peer: Peer) -> str:

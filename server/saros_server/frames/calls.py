@@ -303,7 +303,7 @@ def _serialized(message: Any) -> bytes:
 def _nothing(head: bytes) -> None:
     """Decode the head of a call that has no message. Raises BadMessage."""
     if head:
-        raise BadMessage(f"a message of {len(head)} bytes for a call that has none")
+        raise BadMessage(f"a message of {len(head)} bytes for a call that takes none")
 
 
 #: All calls.

@@ -91,7 +91,7 @@ class FrameHandler:
             self._connection.post(error_frame(0, _WRONG_VERSION, str(error)))
             return False
         except BadFrame as error:
-            self._connection.post(error_frame(0, _BAD_MESSAGE, f"bytes that are no frame: {error}"))
+            self._connection.post(error_frame(0, _BAD_MESSAGE, f"not a frame: {error}"))
             return False
         return True
 

@@ -45,7 +45,7 @@ _REASONS = {
     lines_.NO_FIELDS: "the fields are missing",
     lines_.BAD_FIELD: "a field is not key=value",
     lines_.BAD_VALUE: "the value of a field is not a number, a boolean or a quoted text",
-    lines_.INTEGER_RANGE: "an integer is out of the range of 64 bits with sign",
+    lines_.INTEGER_RANGE: "an integer is out of the range of signed 64-bit integers",
     lines_.OPEN_TEXT: "a text has no closing quote",
     lines_.BAD_TIME: "the time is not an integer",
     lines_.TIME_RANGE: "the time is out of range",

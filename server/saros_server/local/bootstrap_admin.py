@@ -43,15 +43,15 @@ def interrupted_administrator(cluster: LocalCluster, disk: Disk) -> Administrato
     try:
         return Administrator(**json.loads(bytes(disk.map(path))))
     except (ValueError, TypeError) as error:
-        raise UserMistake(f"{path} is not what saros cluster secure wrote: restore it", code=2004) from error
+        raise UserMistake(f"{path} is not as saros cluster secure wrote it: restore it", code=2004) from error
 
 
 def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
     """Return the nodes that can run again, and their files. Raises UserMistake 2004 (it has users, or is damaged)."""
     if cluster.file.administrator is not None and interrupted_administrator(cluster, disk) is None:
         raise UserMistake(
-            f"the cluster in {cluster.directory} has users already: {cluster.file.administrator.name} makes others, and"
-            " sets passwords with ALTER USER (docs/security.md)",
+            f"the cluster in {cluster.directory} already has users: log in as {cluster.file.administrator.name} to"
+            " create others, or to set passwords with ALTER USER (docs/security.md)",
             code=2004,
         )
     found = {}

@@ -141,14 +141,14 @@ def _problems(
         file = files.get(node)
         if file is None:
             problems[node] = (
-                f"its folder has no {CLUSTER_FILE}: a node that lost its folder has forgotten for whom it voted, and"
-                " must not come back under its old id; if the folder was moved, put it back, else leave the node down"
+                f"its folder has no {CLUSTER_FILE}: a node that lost its folder does not know its votes any more, and"
+                " must not return with its old id; if the folder was moved, put it back, otherwise leave the node down"
             )
         elif isinstance(file, StorageError):
             problems[node] = file.message
         elif is_half_secured:
             problems[node] = (
-                "saros cluster secure was interrupted, and not all nodes have the administrator: call"
+                "saros cluster secure was interrupted, and not all nodes have the administrator: run"
                 f" saros cluster secure --dir {cluster.directory} again"
             )
         elif file != replace(whole, node=node, joined=cluster.joined.get(node)):
@@ -275,7 +275,7 @@ def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
     try:
         lock = FolderLock.acquire(directory)
     except FolderInUse as error:
-        message = f"process {error.pid} is at work on the cluster in {directory}: wait for it, or end it"
+        message = f"process {error.pid} is changing the cluster in {directory}: wait for it, or stop it"
         raise UserMistake(message, code=2012) from error
     try:
         yield

@@ -139,7 +139,7 @@ class Node:
     def blocked_by(self) -> str | None:
         """Return the reason why the node accepts no writes at the moment, or None."""
         if self.engine.mode.read_only:
-            return "it only reads: SET SYSTEM TO RUNNING lets it write again"
+            return "it is read-only: run SET SYSTEM TO RUNNING to allow writes again"
         return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
 
     def leader_elsewhere(self, device: str) -> str:

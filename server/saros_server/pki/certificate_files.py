@@ -45,7 +45,7 @@ class Validity:
     def problem(self, path: str, now: datetime) -> str | None:
         """Return a warning about the certificate in `path`; None if it is valid for more than a month."""
         if now < self.begin:
-            return f"{path} is a certificate from {_day(self.begin)} on: is the clock of this machine right?"
+            return f"{path} is not valid before {_day(self.begin)}: check the clock of this machine"
         if now >= self.end:
             return f"the certificate {path} has expired on {_day(self.end)}: renew it"
         if self.end - now < _SOON:
@@ -95,7 +95,7 @@ class WatchedFiles:
     def problems(self, now: datetime) -> list[str]:
         """Return descriptions of current problems for operators."""
         found = [validity.problem(path, now) for path, validity in self._validities]
-        refused = None if self._refused is None else f"a certificate is not taken: {self._refused}"
+        refused = None if self._refused is None else f"a certificate was refused: {self._refused}"
         return [problem for problem in (*found, refused) if problem is not None]
 
     def _read(self) -> None:

@@ -220,7 +220,7 @@ class Connection:
         if since is None or self.bytes_in - self._mark >= PROGRESS_BYTES:
             self._lacking_since, self._mark = now, self.bytes_in
         elif now - since > (CROWDED_SECONDS if self._is_crowded() else REQUEST_SECONDS):
-            raise ReadTimeout(f"a request brought less than {PROGRESS_BYTES} bytes in {now - since:.0f} s")
+            raise ReadTimeout(f"less than {PROGRESS_BYTES} bytes of a request arrived in {now - since:.0f} s")
 
     # ------------------------------------------------------------------------------------------ sends
 
@@ -237,7 +237,7 @@ class Connection:
         A message that the socket does not accept is sent before the next one. Raises ConnectionClosed.
         """
         if len(self._posted) >= _POSTED_MAX:
-            raise SendTimeout("the client asks and reads no answers")
+            raise SendTimeout("the client sends requests but reads no answers")
         self._posted.append(data)
         self._send_posted()
 
@@ -250,7 +250,7 @@ class Connection:
             self._stream.send(buffers, total)
         except BlockingIOError as error:
             self.abort()  # a part may have been sent
-            raise SendTimeout(f"the client took nothing for {SEND_SECONDS:.0f} s") from error
+            raise SendTimeout(f"the client read nothing for {SEND_SECONDS:.0f} s") from error
         except OSError as error:
             raise ConnectionClosed(str(error)) from error
         self.bytes_out += total
@@ -354,7 +354,7 @@ class Connection:
                 raise ConnectionClosed(str(error)) from error
             if not count:
                 break
-        raise ConnectionClosed("the client has closed the connection, or sends on")
+        raise ConnectionClosed("the client has closed the connection, or does not stop sending")
 
     def close(self) -> None:
         """Close the socket. No thread may use it any more."""

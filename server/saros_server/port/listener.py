@@ -153,10 +153,10 @@ class PortListener:
         """Return the reason why a client of a host is not served; empty: it is served."""
         limits = self._limits
         if len(self._clients) >= limits.connections:
-            return f"this node has {limits.connections} connections, which is as many as it takes: close some"
+            return f"this node has {limits.connections} connections, the maximum: close some"
         if self._per_host[host] >= limits.connections_per_address:
             found = limits.connections_per_address
-            return f"this node has {found} connections of this address, which is as many as it takes: close some"
+            return f"this node has {found} connections from this address, the maximum: close some"
         return ""
 
     def _on_ready(self, client: Client) -> None:

@@ -73,5 +73,5 @@ def last_log_line(folder: str) -> str:
     """Return the last line of a folder's log and the path of the log, without the name of the command."""
     log = Path(folder, _LOG)
     last = log.read_text(errors="replace").strip().splitlines()[-1:]
-    said = " ".join(last).removeprefix("saros start: ") or "it has said nothing yet"
+    said = " ".join(last).removeprefix("saros start: ") or "its log is empty"
     return f"{said}; see {log}"

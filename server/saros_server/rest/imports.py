@@ -255,7 +255,7 @@ def _zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise HttpError(400, f"there is no time zone {name[:60]!r}: UTC and Europe/Berlin are some") from None
+        raise HttpError(400, f"time zone {name[:60]!r} is unknown: use a name such as UTC or Europe/Berlin") from None
     return name
 
 
@@ -263,7 +263,7 @@ def _encoding(name: str) -> str:
     try:
         "a".encode(name)
     except (LookupError, ValueError):
-        raise HttpError(400, f"there is no encoding {name[:60]!r}: utf-8, latin-1 and cp1252 are some") from None
+        raise HttpError(400, f"encoding {name[:60]!r} is unknown: use one such as utf-8, latin-1 or cp1252") from None
     return name
 
 

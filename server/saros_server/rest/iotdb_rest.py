@@ -72,7 +72,7 @@ VERSIONS = {
 def routes() -> list[Route]:
     """Return the routes."""
     rest = IoTDBRest()
-    ping = Description("Say that the node answers.", "IoTDB REST", response={JSON: schemas.STATUS})
+    ping = Description("Check that the node responds.", "IoTDB REST", response={JSON: schemas.STATUS})
     found = [Route("GET", "/ping", Policy.PUBLIC, _ping, ping)]
     for version, names in VERSIONS.items():
         found += [

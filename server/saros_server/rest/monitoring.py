@@ -19,7 +19,11 @@ from saros_server.http.session import HttpSession
 
 _TAG = "monitoring"
 _LINES, _LINES_MAX = 100, 1_000
-_AUDIT = {"user": "Only lines of this user.", "event": "Only lines of this kind.", "limit": "Most lines: 1 to 1000."}
+_AUDIT = {
+    "user": "Only lines of this user.",
+    "event": "Only lines of this kind.",
+    "limit": "Maximum number of lines: 1 to 1000.",
+}
 
 
 def routes() -> list[Route]:

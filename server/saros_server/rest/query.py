@@ -103,7 +103,7 @@ def statement_of(request: HttpRequest) -> Statement:
     if not isinstance(text, str) or not text.strip():
         raise HttpError(400, "there is no statement: give it as the parameter sql, or as the body")
     if not isinstance(parameters, list):
-        raise HttpError(400, "parameters must be an array of JSON: send the statement as an object of JSON")
+        raise HttpError(400, "parameters must be a JSON array: send the request as a JSON object")
     timeout_ms = _timeout_ms(fields.get("timeout_ms", 0))
     return Statement(text, parameters, timeout_ms, read_only=request.method != "POST")
 

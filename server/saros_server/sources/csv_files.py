@@ -230,7 +230,7 @@ def _header(file: InputFile, delimiter: str, options: SourceOptions) -> list[str
         raise SourceError(f"{file.name} is empty: a header line is needed")
     guessed = not options.time_columns and named_time_column(names) is None
     if guessed and re.match(f"{NUMBER}|{ISO}", names[0]):
-        remedy = f"if that is the name of the column of times, say --time-column {names[0]}"
+        remedy = f"if that is the name of the column of times, pass --time-column {names[0]}"
         raise SourceError(f"{file.name} begins with {names[0]!r}: a header line is needed; {remedy}")
     return names
 

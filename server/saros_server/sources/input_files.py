@@ -60,7 +60,7 @@ def read_source(
     except (UnicodeError, pa.ArrowInvalid, csv.Error, OSError) as error:
         if isinstance(error, UnicodeDecodeError) or _NOT_TEXT in str(error):
             likely = "utf-16" if _begins_as_utf_16(file) else "latin-1"
-            said = f"{name} is not {options.encoding}: say how it is written, such as --encoding {likely}"
+            said = f"{name} is not {options.encoding}: pass its encoding, such as --encoding {likely}"
             raise SourceError(said) from error
         raise SourceError(f"{name}: {error}") from error
 

@@ -258,7 +258,7 @@ class Layout:
         for name in unnamed_indexes(batch.schema):
             if name not in apart | wanted:
                 apart.add(name)
-                notes.append(f"{name} is left out: pandas' numbers of the rows; --map {name}=NAME imports it")
+                notes.append(f"{name} is left out, since it holds pandas' row numbers; --map {name}=NAME imports it")
         self._check_times(batch.schema)
         fields = {f.name: f.type for f in batch.schema if f.name not in apart}
         for name, type_ in fields.items():
@@ -282,8 +282,9 @@ class Layout:
             if not self._reader.reads(type_):
                 word = self._stated[name].name if name in self._stated else type_
                 raise SourceError(
-                    f"{self._file}: column {name!r} is {word}, which is no time: --time-column NAME says which column "
-                    f"holds the times{', --time-format epoch:s that they are seconds' * pa.types.is_floating(type_)}"
+                    f"{self._file}: column {name!r} is {word}, which cannot be a time: --time-column NAME says which"
+                    " column holds the times"
+                    f"{', --time-format epoch:s that they are seconds' * pa.types.is_floating(type_)}"
                 )
 
     # ------------------------------------------------------------------ times and devices
@@ -418,7 +419,7 @@ class Layout:
             if type_ in NUMERIC_TYPES and header not in self._asked:
                 fit = len(converted) - converted.null_count
                 present = pc.utf8_trim_whitespace(values.filter(pc.invert(absent)))
-                refuse_decimal_commas(f"{self._file}: {header}", present, fit, self._options, "say --decimal ,")
+                refuse_decimal_commas(f"{self._file}: {header}", present, fit, self._options, "pass --decimal ,")
         for index in pc.indices_nonzero(lost).to_pylist():
             found.reasons.setdefault(
                 index, f"{header}: {_stripped(values[index].as_py())!r} is not a valid {type_.name}"

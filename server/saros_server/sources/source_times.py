@@ -139,20 +139,19 @@ class TimeReader:
         twice = pc.not_equal(times, pc.assume_timezone(naive, zone, ambiguous="latest", nonexistent="latest"))
         before = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="earliest")
         never = pc.not_equal(times, before)
-        said = "times with an offset, or in UTC, leave no doubt"
+        said = "times with an offset or in UTC are unambiguous"
         if pc.any(twice).as_py():
             rows = _first_of(naive, twice)
             notes.append(
-                f"the clocks of {zone} were set back: {rows} could be of either hour, and are taken for the first; "
-                f"{said}"
+                f"the clocks of {zone} were set back: {rows} could be in either hour, and are read as the first; {said}"
             )
         if pc.any(never).as_py():
             offset = pc.subtract(pc.local_timestamp(before), before.cast(naive.type))
             times = pc.if_else(never, pc.subtract(naive, offset).cast(times.type), times)
             rows = _first_of(naive, never)
             notes.append(
-                f"the clocks of {zone} were set forward: {rows} have a time that was left out, and are taken as so "
-                f"much later; is that the zone? {said}"
+                f"the clocks of {zone} were set forward: {rows} have a time that was skipped, and are read as one "
+                f"after the change; check the time zone; {said}"
             )
         return times
 

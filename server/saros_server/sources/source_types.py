@@ -238,7 +238,7 @@ def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: s
         return type_, note or _marks(header, text, type_)
     if matches(present, _BOOLEAN) == len(present) > 0:
         return DataType.BOOLEAN, _marks(header, text, DataType.BOOLEAN)
-    remedy = f"say --decimal , or, if these are texts, --type '{header}=TEXT'"
+    remedy = f"pass --decimal , or, if these are texts, --type '{header}=TEXT'"
     refuse_decimal_commas(f"{file}: {header}", text, count, options, remedy)
     likely = matches(numbers, f"{NUMBER}|{_THOUSANDS}")
     return DataType.TEXT, _odd_word(header, present, numbers) if 2 * likely > len(present) else ""
@@ -258,7 +258,9 @@ def _marks(header: str, text: pa.Array, type_: DataType) -> str:
     marks = text.filter(pc.is_in(text, NA_MARKS))
     if not len(marks):
         return ""
-    return f"{header} is {type_.name}, and {marks[0].as_py()!r} in it no value; --type '{header}=TEXT' keeps it as text"
+    return (
+        f"{header} is {type_.name}, and {marks[0].as_py()!r} is read as null; --type '{header}=TEXT' keeps it as text"
+    )
 
 
 def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: SourceOptions, remedy: str) -> None:
@@ -296,6 +298,6 @@ def _odd_word(header: str, text: pa.Array, numbers: pa.Array) -> str:
     remedy = (
         f'--thousands "{" " if mark[1] in WIDE_BLANKS else mark[1]}" reads it as one'
         if mark
-        else f"--null '{odd}' is no value then, --type '{header}=DOUBLE' sets such rows aside"
+        else f"--null '{odd}' reads it as null, --type '{header}=DOUBLE' sets such rows aside"
     )
     return f"{header} is TEXT, since {odd!r} is not a number; {remedy}"

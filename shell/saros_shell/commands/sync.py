@@ -200,7 +200,7 @@ def _round(folder: SenderFolder, name: str) -> None:
     finally:
         worker.close()
     seconds = time.monotonic() - started
-    what = f"{_contents(sent.files, sent.size)} in {seconds:.1f} s" if sent.size else "nothing new"
+    what = f"{_files(sent.files, sent.size)} in {seconds:.1f} s" if sent.size else "nothing new"
     sys.stdout.write(f"{name}: round {sent.number}: {what}\n")
     for conflict in sent.conflicts[:_SHOWN_CONFLICTS]:
         sys.stdout.write(f"{name}: {conflict.device} is refused: {_refusal_text(conflict.owner, conflict.reason)}\n")
@@ -319,7 +319,7 @@ def _refusal_text(owner: object, reason: object) -> str:
 
 
 def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
-    progress = f", {status.files_done} of {status.files} contents, {amount(status.size_done)} of {amount(status.size)}"
+    progress = f", {status.files_done} of {status.files} files, {amount(status.size_done)} of {amount(status.size)}"
     rows = [("", ""), ("receiver", f"{name} ({target})"), ("state", status.state)]
     rows += [("round", f"{status.round}{progress if status.files else ''}")] if status.round else []
     rows += [("rate", f"{amount(int(status.bytes_per_second))}/s")] if status.bytes_per_second else []
@@ -333,13 +333,13 @@ def _rows(name: str, target: str, status: Status) -> list[tuple[str, str]]:
     rows += [("refused", counted(status.conflicts, "device"))] if status.conflicts else []
     rows += [("", f"{d}: {_refusal_text(owner, why)}") for d, owner, why in status.conflict_list[:_SHOWN_CONFLICTS]]
     for number, ended_ns, files, size, seconds in status.history[:_SHOWN_CONFLICTS]:
-        done = f"{_contents(int(files), int(size))} in {seconds:.1f} s"
+        done = f"{_files(int(files), int(size))} in {seconds:.1f} s"
         rows.append(("history", f"round {number:.0f}, {_ago(int(ended_ns))}: {done}"))
     return rows
 
 
-def _contents(count: int, size: int) -> str:
-    return f"{counted(count, 'content')}, {amount(size)}"
+def _files(count: int, size: int) -> str:
+    return f"{counted(count, 'file')}, {amount(size)}"
 
 
 def _ago(time_ns: int) -> str:

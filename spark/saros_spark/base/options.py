@@ -226,7 +226,7 @@ def _progress(given: _RawOptions) -> str | None:
     try:
         return None if text is None else join_nodes(split_path(text))
     except UserMistake as error:
-        raise SourceError(f"option progress is the path of a device: {error}") from error
+        raise SourceError(f"option progress must be the path of a device: {error}") from error
 
 
 def file_options(options: Mapping[str, str]) -> FileOptions:
@@ -410,7 +410,7 @@ class _RawOptions:
         if value is None:
             return default
         if value not in choices:
-            raise SourceError(f"option {name} is {', '.join(choices)}, not {value!r}")
+            raise SourceError(f"option {name} must be one of {', '.join(choices)}, not {value!r}")
         return cast("T", value)
 
     def flag(self, name: str) -> bool | None:
@@ -418,7 +418,7 @@ class _RawOptions:
         if value is None:
             return None
         if value.lower() not in ("true", "false"):
-            raise SourceError(f"option {name} is true or false, not {value!r}")
+            raise SourceError(f"option {name} must be true or false, not {value!r}")
         return value.lower() == "true"
 
     def number(self, name: str, type_: Callable[[str], T], least: float) -> T | None:
@@ -428,7 +428,7 @@ class _RawOptions:
         try:
             number = type_(value)
         except ValueError:
-            raise SourceError(f"option {name} is a number, not {value!r}") from None
+            raise SourceError(f"option {name} must be a number, not {value!r}") from None
         if float(value) < least:
-            raise SourceError(f"option {name} is at least {least:g}, not {value}")
+            raise SourceError(f"option {name} must be at least {least:g}, not {value}")
         return number

@@ -30,7 +30,7 @@ def parse_time(text: str, name: str) -> int | timedelta:
         date = datetime.fromisoformat(text.strip())
     except ValueError:
         raise SourceError(
-            f"option {name} is a date such as 2024-01-01T08:00:00+00:00, or an integer in the database's unit,"
+            f"option {name} must be a date such as 2024-01-01T08:00:00+00:00, or an integer in the database's unit,"
             f" not {text!r}"
         ) from None
     return (date if date.tzinfo else date.replace(tzinfo=UTC)) - _EPOCH
@@ -59,5 +59,5 @@ def parse_duration(text: str, name: str) -> list[tuple[int, str]]:
     """Return the numbers and units of a duration. Raises SourceError naming the option `name`."""
     parts = re.findall(r"(\d+)(mo|cw|cd|ms|us|ns|y|w|d|h|m|s)", text.strip().lower())
     if not parts or "".join(number + word for number, word in parts) != text.strip().lower():
-        raise SourceError(f"option {name} is a duration such as 5m, 1h30m or 1mo, not {text!r}")
+        raise SourceError(f"option {name} must be a duration such as 5m, 1h30m or 1mo, not {text!r}")
     return [(int(number), word) for number, word in parts]

@@ -143,5 +143,5 @@ def named_type(name: str) -> pa.DataType:
     """Return Arrow's type for Spark's name of it. Raises SourceError."""
     names = {"int": "int32", "bigint": "int64", "boolean": "bool", "date": "date32"}
     if name not in _NAMED:
-        raise SourceError(f"valueType is {', '.join(sorted(_NAMED))}, not {name!r}")
+        raise SourceError(f"valueType must be one of {', '.join(sorted(_NAMED))}, not {name!r}")
     return INSTANT if name == "timestamp" else pa.type_for_alias(names.get(name, name))

@@ -221,7 +221,7 @@ def _pipeline(document: object, folder: Path) -> Pipeline:
         if name not in values:
             raise _Invalid((), f"has no {name}")
     if not isinstance(values["steps"], list) or not values["steps"]:
-        raise _Invalid(("steps",), "is a list of steps")
+        raise _Invalid(("steps",), "must be a list of steps")
     steps = tuple(_step(value, ("steps", number)) for number, value in enumerate(values["steps"]))
     texts = {n: _value(values.get(n), str | None, (n,)) for n in ("user", "password_file", "tls_ca")}
     spark = _made(SparkSettings, values.get("spark") or {}, ("spark",))
@@ -241,7 +241,7 @@ def _step(value: object, where: _Key) -> Step:
 
 def _mapping(value: object, where: _Key, known: set[str]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise _Invalid(where, f"has keys and values, and is {value!r}")
+        raise _Invalid(where, f"must be a mapping, not {value!r}")
     for key in value:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, 1)
@@ -267,23 +267,23 @@ def _value(value: object, hint: Any, where: _Key) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is list:
         if not isinstance(value, list):
-            raise _Invalid(where, f"is a list, not {value!r}")
+            raise _Invalid(where, f"must be a list, not {value!r}")
         return [_value(item, arguments[0], (*where, number)) for number, item in enumerate(value)]
     if origin is dict:
         if not isinstance(value, dict):
-            raise _Invalid(where, f"has keys and values, and is {value!r}")
+            raise _Invalid(where, f"must be a mapping, not {value!r}")
         return {str(key): _value(item, arguments[1], (*where, key)) for key, item in value.items()}
     if origin is Literal:
         if value not in arguments:
-            raise _Invalid(where, f"is {', '.join(map(str, arguments))}, not {value!r}")
+            raise _Invalid(where, f"must be one of {', '.join(map(str, arguments))}, not {value!r}")
         return value
     if arguments:  # X | None
         return None if value is None else _value(value, arguments[0], where)
     if not isinstance(value, str):
-        raise _Invalid(where, f"is {'a text' if hint is str else 'a number'}, not {value!r}")
+        raise _Invalid(where, f"must be {'a text' if hint is str else 'a number'}, not {value!r}")
     if hint is str:
         return value
     try:
         return float(value)
     except ValueError:
-        raise _Invalid(where, f"is a number, not {value!r}") from None
+        raise _Invalid(where, f"must be a number, not {value!r}") from None

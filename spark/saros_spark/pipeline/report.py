@@ -70,7 +70,7 @@ def write_report(context: Context, step: Report) -> str:
     relation = Relation(options)
     wanted = _series_of(relation)
     if not wanted:
-        raise SourceError(f"{step.devices} has no series of numbers")
+        raise SourceError(f"{step.devices} has no numeric series")
     ticks_per_second = relation.unit.value
 
     def assessed(series: Series) -> tuple[Series, Quality | None]:

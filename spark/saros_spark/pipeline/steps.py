@@ -116,7 +116,7 @@ def _files(context: Context, step: Import) -> DataFrame:
     """Return the rows of all files, with a column that orders them."""
     names = sorted(name for pattern in step.files for name in glob.glob(context.pipeline.path(pattern)))
     if not names:
-        raise SourceError(f"there are no files {', '.join(step.files)}")
+        raise SourceError(f"no file matches {', '.join(step.files)}")
     from pyspark.sql import functions as F  # noqa: N812
 
     number = F.monotonically_increasing_id()
@@ -163,14 +163,14 @@ def _checked(read: DataFrame, step: Import) -> tuple[DataFrame, list[str]]:
     other = {time.lower(), "file", "device"}
     taken = step.columns or {name: name for name in kinds if name.lower() not in other}
     at = _time(_column(time), kinds[names[time.lower()]], step.time)
-    values, broken = [], {f"{time} is no time": at.isNull()}
+    values, broken = [], {f"{time} is not a time": at.isNull()}
     for name, measurement in taken.items():
         source = _column(name)
         if kinds[names[name.lower()]] == "string":
             type_ = step.types.get(name, "double")
             text = F.nullif(F.trim(source), F.lit(""))
             value = text.try_cast(type_)
-            broken[f"{name} is no {type_}"] = text.isNotNull() & value.isNull()
+            broken[f"{name} is not a valid {type_}"] = text.isNotNull() & value.isNull()
         else:
             value = source.try_cast(step.types[name]) if name in step.types else source
         values.append(value.alias(measurement))
@@ -213,7 +213,7 @@ def _device(step: Import, read: DataFrame) -> Column:
 
     if not step.device:
         if "device" not in read.columns:
-            raise SourceError("import has no device, and the files have no column of that name")
+            raise SourceError("import has no device, and the files have no column device")
         return F.col("device")
     parts = []
     for number, text in enumerate(re.split(r"\{([^{}]*)\}", step.device)):
@@ -221,7 +221,7 @@ def _device(step: Import, read: DataFrame) -> Column:
             parts.append(F.lit(text))
             continue
         if text not in read.columns:
-            raise SourceError(f"device holds {{{text}}}, and the files have no such column")
+            raise SourceError(f"device refers to {{{text}}}, but the files have no such column")
         value = _column(text).cast("string")
         quoted = F.concat(F.lit("`"), F.replace(value, F.lit("`"), F.lit("``")), F.lit("`"))
         parts.append(F.when(value.rlike("^[A-Za-z_][A-Za-z0-9_]*$"), value).otherwise(quoted))

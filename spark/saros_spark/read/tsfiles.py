@@ -87,7 +87,7 @@ class Folder:
                     pairs = (part.split("=", 1) for part in relative if "=" in part)
                     found.append((str(file), tuple((key, value) for key, value in pairs)))
         if not found:
-            raise SourceError(f"there are no *.tsfile in {', '.join(self.options.paths)}")
+            raise SourceError(f"there are no *.tsfile files in {', '.join(self.options.paths)}")
         names = {tuple(key for key, _ in keys) for _, keys in found}
         if len(names) > 1:
             raise SourceError(f"the files' folders have different keys: {' and '.join(map(str, sorted(names)[:2]))}")

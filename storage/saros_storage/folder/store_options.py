@@ -17,7 +17,7 @@ def parse_durability(text: str) -> tuple[Durability, int]:
     """Parse `fsync`, `interval:<ms>` or `os` into mode and milliseconds (otherwise 0). Raises UserMistake 2004."""
     match = re.fullmatch(r"(fsync|os)|interval:([1-9]\d{0,8})", text)
     if match is None:
-        raise UserMistake(f"durability {text!r} is none of fsync, interval:<ms>, os", code=2004)
+        raise UserMistake(f"durability {text!r} is not one of fsync, interval:<ms>, os", code=2004)
     if match.group(2):
         return Durability.INTERVAL, int(match.group(2))
     return Durability(match.group(1)), 0

@@ -61,7 +61,7 @@ class Catalogue:
     def check(self, kind: str, key: str, text: str | None) -> None:
         """Raise UserMistake 507 if the text is too long or the catalogue is full."""
         if text is not None and len(text) > TEXT_MAX:
-            raise UserMistake(f"{kind} {key} takes {len(text)} characters: at most {TEXT_MAX} are kept", code=507)
+            raise UserMistake(f"{kind} {key} has {len(text)} characters: at most {TEXT_MAX} are allowed", code=507)
         if (kind, key) not in self.by_key and len(self.by_key) >= ENTRIES_MAX:
             raise UserMistake(
                 f"the limit of {ENTRIES_MAX} {kind}s and similar entries, including dropped ones, is reached", code=507

@@ -68,7 +68,7 @@ class TtlRules:
         if pattern in self.by_pattern:
             return
         if len(self.live()) >= RULES_MAX or len(self.by_pattern) >= PATTERNS_MAX:
-            raise UserMistake(f"there are {len(self.live())} TTL rules already: at most {RULES_MAX} are kept")
+            raise UserMistake(f"there are {len(self.live())} TTL rules already: at most {RULES_MAX} are allowed")
 
     def with_rule(self, pattern: str, rule: TtlRule) -> TtlRules:
         """Return the rules with this rule, or `self` if it has a newer version of it."""

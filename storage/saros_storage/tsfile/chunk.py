@@ -211,7 +211,7 @@ def _read_page(
     if cursor.pos + stored > end:
         raise cursor.corrupt(f"a page of {stored} bytes")
     if size > PAGE_BYTES_MAX or size > max(stored * _GROWTH_MAX.get(compressor, PAGE_BYTES_MAX), _GROWTH_FREE_BYTES):
-        raise cursor.corrupt(f"a page that grows from {stored} to {size} bytes")
+        raise cursor.corrupt(f"a page of {stored} bytes whose decompressed size is {size} bytes")
     if not empty and statistics is None:
         raise cursor.corrupt("a page without rows")
     if statistics and statistics.count > PAGE_ROWS_MAX:

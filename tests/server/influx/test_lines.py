@@ -186,7 +186,7 @@ def test_names_lose_their_escapes() -> None:
         (b"m f", "a field is not key=value"),
         (b"m f=abc", "the value of a field is not a number"),
         (b"m f=NaN", "the value of a field is not a number"),
-        (b"m f=9223372036854775808u", "out of the range of 64 bits"),
+        (b"m f=9223372036854775808u", "out of the range of signed 64-bit integers"),
         (b"m f=1e999", "too large for a double"),
         (b'm f="a', "no closing quote"),
         (b"m f=1 1.5", "the time is not an integer"),
