@@ -35,7 +35,7 @@ from saros_spark.read.scanning import planned, read_task
 
 DEVICES, SENSORS = 100, 10
 T0 = 1_700_000_000_000
-#: The most values that are written; with more rows, only some groups of devices are.
+#: The maximum number of values that are written; with more rows, only some groups of devices are.
 WRITTEN = 5_000_000
 
 

@@ -78,7 +78,7 @@ CONVERGE_SECONDS_MAX = 10.0
 DIVERGED_SECONDS = 30.0
 HALT_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.005
-#: The most violations that are printed; the summary counts the others.
+#: The maximum number of violations that are printed; the summary counts the others.
 VIOLATIONS_TOLD = 20
 #: Options small enough to cause constant flushes.
 OPTIONS = {

@@ -63,7 +63,7 @@ class SchedulerOptions:
     #: A driver runs about this long (one block of rows, or a few) before the next gets its turn. It bounds how long a
     #: short query waits for each long one, and how long a driver on which others depend waits for its turn.
     quantum_ns: int = 5_000_000
-    #: The most queries with a deadline that may run at once.
+    #: The maximum number of queries with a deadline that may run at once.
     queries_max: int = 1_000
     #: The most submitting threads per worker that run a first quantum at once. With two, workers with long queries
     #: keep at least a third of the processors, the share that the queue gives the second level.

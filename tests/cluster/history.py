@@ -34,7 +34,7 @@ Register = tuple[str, int]
 OPERATIONS_MAX = 200
 #: The search gives up after this many states: about a gigabyte.
 STATES_MAX = 2_000_000
-#: The most elements that a violation names; it counts the others.
+#: The maximum number of elements that a violation names; it counts the others.
 _NAMED = 5
 
 

@@ -62,7 +62,7 @@ from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Refused, Restored, Role
 
 GROUP = GroupId(1)
-#: The most messages that `settle` delivers; more means that the nodes never become quiet.
+#: The maximum number of messages that `settle` delivers; more means that the nodes never become quiet.
 _MESSAGES_MAX = 2_000
 
 _TYPES = {

@@ -45,7 +45,7 @@ _ATTEMPT_SECONDS = 6.0
 _PATIENCE_NS = 20_000_000_000
 #: Delays between opening a view and reading it, in which replicas may crash or be replaced.
 _LATE_SECONDS = (0.0, 0.0, 0.0, 0.3, 3.0)
-#: The most operations per device, since the search for a linear order is expensive.
+#: The maximum number of operations per device, since the search for a linear order is expensive.
 OPERATIONS_MAX = 60
 #: Consecutive weak reads, each at any node; later ones must show at least as much as earlier ones.
 _WEAK_READS = 3

@@ -35,8 +35,8 @@ def test_options_of_a_scan_are_typed() -> None:
         ({**URL, "path": "root.a", "colums": "x"}, "no option colums: did you mean columns?"),
         ({**URL, "path": "root.a", "endtme": "5"}, "did you mean endTime?"),
         ({**URL, "path": "root.a", "devices": "root.b"}, "devices and path both name the devices"),
-        ({**URL, "path": "root.a", "layout": "wide"}, "layout is by_device, by_time, narrow, not 'wide'"),
-        ({**URL, "path": "root.a", "maxPartitions": "0"}, "maxPartitions is at least 1, not 0"),
+        ({**URL, "path": "root.a", "layout": "wide"}, "layout must be one of by_device, by_time, narrow, not 'wide'"),
+        ({**URL, "path": "root.a", "maxPartitions": "0"}, "maxPartitions must be at least 1, not 0"),
         ({**URL, "path": "root.a", "maxPartitions": "many"}, "maxPartitions must be a number, not 'many'"),
         ({**URL, "sql": "select 1", "where": "x > 1"}, "where cannot be given with it"),
         (

@@ -288,7 +288,7 @@ def test_many_clients_of_a_lost_group_do_not_keep_others_from_their_writes(three
     ended = threading.Event()
 
     def insert_in_vain(client: int) -> set[int]:
-        """Return the codes of errors; a statement of its own goes in a call of its own."""
+        """Run each statement in a separate call; return the error codes."""
         codes = set()
         with saros.connect(target, failover_s=2) as connection:
             while not ended.is_set():

@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 #: The length of a tick. Heartbeats are sent every fourth tick, elections begin after 20 to 40.
 TICK_NS = 50_000_000
-#: The most ticks to catch up on after a pause; a longer pause counts as this many.
+#: The maximum number of ticks to catch up on after a pause; a longer pause counts as this many.
 _TICKS_MAX = 40
 #: The delay before a write to a full disk is retried.
 RETRY_SECONDS = 1.0

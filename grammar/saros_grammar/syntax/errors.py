@@ -11,7 +11,7 @@ SEMANTIC_ERROR = 701
 INVALID_PARAMETER = 2003
 STATEMENT_TOO_LARGE = 2006
 
-#: The most characters of a line that `caret` shows around the mistake.
+#: The maximum number of characters of a line that `caret` shows around the mistake.
 _CARET_WIDTH = 120
 
 

@@ -25,7 +25,7 @@ from saros_storage.base.types import TimeUnit
 
 #: Codes of a database or a series that exists: another writer has created it first.
 _OVERTAKEN = (501, 503)
-#: The most attempts to append tag keys while other writers append theirs.
+#: The maximum number of attempts to append tag keys while other writers append theirs.
 _ATTEMPTS_MAX = 100
 
 

@@ -26,9 +26,9 @@ from saros_storage.kernels import line_protocol as lines_
 from saros_storage.kernels.field_columns import arrange, fill, plain_texts
 from saros_storage.kernels.line_protocol import FIELD_WORDS, LINE_WORDS, STATE_WORDS, tokenise
 
-#: The most lines and fields of a chunk. A line with more fields is refused.
+#: The maximum number of lines and fields of a chunk. A line with more fields is refused.
 LINES_MAX, FIELDS_MAX = 65_536, 262_144
-#: The most characters of a line that a message quotes.
+#: The maximum number of characters of a line that a message quotes.
 _QUOTED_MAX = 60
 #: The random key of this process' hashes, so that clients cannot choose names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)

@@ -20,7 +20,7 @@ from saros_storage.base.errors import UserMistake
 from saros_wire.line_writes import PRECISIONS_NS, LinesWritten, LineWrite
 from saros_wire.problem_list import ProblemList, problem_of
 
-#: The most problems that an outcome lists; all are counted.
+#: The maximum number of problems that an outcome lists; all are counted.
 NAMED_MAX = 20
 _BAD_LINE, _BAD_REQUEST, _BAD_PATH = 2044, 2003, 509
 _NS_PER_SECOND = 10**9

@@ -26,10 +26,10 @@ from saros_storage.base.types import TIME_MAX, TIME_MIN, TIME_UNITS, Float64Arra
 from saros_storage.kernels.remote_write import SAMPLE_BYTES_MAX, encode_samples
 from saros_wire.generated.prometheus_pb2 import Label, Query, QueryResult, ReadRequest, ReadResponse, TimeSeries
 
-#: The most queries of a request, and the most samples of its response.
+#: The maximum number of queries of a request, and the most samples of its response.
 QUERIES_MAX = 100
 SAMPLES_MAX = 2_000_000
-#: The most devices that a statement names.
+#: The maximum number of devices that a statement names.
 _NAMED_MAX = 200
 #: A pattern may read at most this many times the number of selected devices.
 _EXCESS_MAX = 4

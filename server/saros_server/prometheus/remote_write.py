@@ -35,7 +35,7 @@ from saros_storage.kernels.remote_write import (
 )
 from saros_wire.problem_list import ProblemList, listed, problem_of
 
-#: The most series and samples of a request; Prometheus sends 2,000 samples by default.
+#: The maximum number of series and samples of a request; Prometheus sends 2,000 samples by default.
 SERIES_MAX = 100_000
 SAMPLES_MAX = 1_000_000
 #: The approximate bytes of the inserts of one write: a cluster accepts entries of up to 12 MiB.

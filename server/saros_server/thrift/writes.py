@@ -43,7 +43,7 @@ from saros_server.thrift.tablets import TabletMessage, insert_of
 #: Inserts of different devices, each with the numbers of its parts.
 Round = list[tuple[InsertRequest, list[int]]]
 
-#: The most rows of an INSERT for records of texts.
+#: The maximum number of rows of an INSERT for records of texts.
 _ROWS_MAX = 1_000
 #: Texts that are SQL literals without quotes; others become strings.
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|true|false|nan|x'(?:[0-9a-f]{2})*'", re.IGNORECASE)

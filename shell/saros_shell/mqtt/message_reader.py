@@ -15,7 +15,7 @@ from saros_shell.mqtt.payload_formats import Parser, Row
 from saros_shell.mqtt.routes import BadMessage, Router
 from saros_storage.base.paths import unquote_node
 
-#: The most series whose last time of arrival is kept.
+#: The maximum number of series whose last time of arrival is kept.
 _SERIES_KEPT = 100_000
 _DATABASE_NODES = 2
 

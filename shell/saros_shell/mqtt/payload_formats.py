@@ -25,7 +25,7 @@ from saros_storage.base.paths import join_nodes, quote_node, split_path, unquote
 
 Value = bool | int | float | str
 
-#: The most characters of a number in a payload; a DOUBLE has at most 24.
+#: The maximum number of characters of a number in a payload; a DOUBLE has at most 24.
 _NUMBER_CHARACTERS_MAX = 400
 _WHOLE = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

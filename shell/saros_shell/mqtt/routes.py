@@ -163,7 +163,7 @@ class Route:
     path: PathTemplate | None
 
 
-#: The most topics whose path is cached.
+#: The maximum number of topics whose path is cached.
 _TOPICS_CACHED = 100_000
 
 

@@ -77,7 +77,7 @@ def _one_by_one(
     return pa.array(converted, arrow), misfits
 
 
-#: The most characters of a value in a reason.
+#: The maximum number of characters of a value in a reason.
 _SHOWN_MAX = 40
 
 

@@ -30,7 +30,7 @@ from saros_shell.output.render import display_width, iso_times
 Numbers = npt.NDArray[np.float64]
 Times = npt.NDArray[np.int64]
 
-#: The most charts on a screen; with more, each would be too low to read.
+#: The maximum number of charts on a screen; with more, each would be too low to read.
 SERIES_MAX = 8
 ROWS_MIN, ROWS_MAX = 4, 16
 #: The least number of characters from one tick's label to the next.

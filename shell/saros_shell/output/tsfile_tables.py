@@ -25,7 +25,7 @@ from saros_storage.tsfile.file_outline import ChunkOutline, DeviceSurvey, PageSu
 Row: TypeAlias = dict[str, object]
 #: A function that prints a time.
 TimeText = Callable[[int], str]
-#: The most characters of a table's cell; longer texts are cut.
+#: The maximum number of characters of a table's cell; longer texts are cut.
 _CELL_CHARACTERS_MAX = 24
 _TIMES = "(times)"
 

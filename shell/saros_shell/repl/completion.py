@@ -31,7 +31,7 @@ from saros_shell.repl.completion_context import (
 from saros_shell.repl.keywords import CONSTANTS, KEYWORDS, TYPES
 from saros_storage.base.types import Compressor, Encoding
 
-#: The most names that are looked up for one list.
+#: The maximum number of names that are looked up for one list.
 NAMES_MAX = 1_000
 #: Windows other than time windows: GROUP BY variation(...).
 _GROUPINGS = ("condition(", "count(", "session(", "tags(", "variation(")

@@ -30,7 +30,7 @@ from saros_grammar.syntax.expression_tree import (
 )
 
 NO_SERIES = r"note: no series match the SELECT; \d [PATTERN] lists series"
-#: The most paths that are looked up.
+#: The maximum number of paths that are looked up.
 _PATHS_MAX = 8
 _EQUALITIES = (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL)
 _OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)

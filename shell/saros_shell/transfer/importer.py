@@ -54,11 +54,11 @@ from saros_storage.base.types import DataType
 
 #: The most bad rows shown on the terminal; all of them are in the side file.
 BAD_SHOWN_MAX = 5
-#: The most notes shown on the terminal.
+#: The maximum number of notes shown on the terminal.
 NOTES_SHOWN_MAX = 10
 #: Integer times outside these years are probably in another unit.
 LIKELY_YEARS = range(1980, 2100)
-#: The most columns whose types are shown.
+#: The maximum number of columns whose types are shown.
 TYPES_SHOWN_MAX = 20
 
 
