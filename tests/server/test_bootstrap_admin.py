@@ -63,7 +63,7 @@ def test_a_running_cluster_gets_an_administrator_and_keeps_its_data(tmp_path: Pa
         saros.connect(target, user="ann", password="another-long-secret").close()
         done = call("secure", "--dir", str(directory))
         assert 2 == done.returncode
-        assert "has users already: root makes others" in done.stderr
+        assert "already has users: log in as root" in done.stderr
     finally:
         call("down", "--dir", str(directory))
     (directory / "node1" / "meta" / "group-0").rename(tmp_path / "state")

@@ -478,7 +478,7 @@ def test_a_node_that_lost_its_folder_does_not_come_back(tmp_path: Path, lost: No
     assert made.file.cluster == cluster.file.cluster
     assert [lost] == list(cluster.problems)
     failures = local_cluster.start(cluster, [lost], "INFO", 1.0, lambda _: None)
-    assert "has forgotten for whom it voted" in failures[lost]
+    assert "does not know its votes any more" in failures[lost]
     assert [] == list((tmp_path / f"node{lost}").iterdir())
 
 

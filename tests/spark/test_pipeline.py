@@ -49,7 +49,7 @@ def test_the_example_is_a_pipeline() -> None:
         ),
         (
             "database: d\nsteps:\n  - import:\n      files:\n        - a\n        - {b: c}",
-            "line 6: steps[0].import.files[1] is a text, not {'b': 'c'}",
+            "line 6: steps[0].import.files[1] must be a text, not {'b': 'c'}",
         ),
         ("database: {a: b", "not valid YAML"),
         ("# nothing yet", "the file is empty; it needs a database and steps"),
@@ -127,7 +127,7 @@ steps:
         assert sum(n % 5 for n in range(60, 100)) == minutes[1][1]
     rejected = {row["reason"]: row for row in spark.read.json(str(tmp_path / "rejected")).collect()}
     assert 3 == len(rejected)
-    assert "many" in rejected["my value is no double"]["row"]
+    assert "many" in rejected["my value is not a valid double"]["row"]
     assert -1.0 == rejected["v is negative"]["v"]
     out = spark.read.parquet(str(tmp_path / "out"))
     assert 280 == out.count()
