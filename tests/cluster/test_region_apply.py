@@ -44,6 +44,7 @@ from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.checkpoint.registry import CheckpointRegistry
+from saros_storage.compaction.compactor import Compactor
 from saros_storage.folder.layout import TRASH_PREFIX
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.io.disk import Disk, File, LocalDisk
@@ -113,6 +114,9 @@ class Member:
         self.base = 0
         self.outcomes: list[object] = []
         self.others: dict[NodeId, Member] = {}
+        #: The announced changes of the schema.
+        self.news: list[SchemaDelta] = []
+        self.compactor: Compactor | None = None
         self.machine = self.open()
 
     def open(self) -> RegionMachine:
@@ -127,9 +131,10 @@ class Member:
             ChunkCache(1 << 20),
             self.owned,
             elsewhere,
-            lambda news: None,
+            self.news.append,
             CheckpointRegistry(str(self.folder / "snapshots"), LocalDisk(), SystemClock()),
             self.ask,
+            self.compactor,
         )
         machine.start(self.compact, lambda: None, self.log[-1] if self.log[self.base :] else None)
         return machine
