@@ -98,8 +98,12 @@ CORES = (
         (
             "storage/test_flush_files.py",
             "storage/test_flusher.py",
+            "storage/test_flush_queue.py",
             "storage/test_store.py",
             "storage/test_store_faults.py",
+            "storage/test_ttl.py",
+            "storage/test_deadband.py",
+            "storage/test_loading.py",
         ),
         "crashes",
     ),
@@ -113,7 +117,13 @@ CORES = (
         "region apply",
         "cluster",
         ("data/region_apply", "data/applied_requests"),
-        ("cluster/test_region_apply.py", "cluster/test_log_shipped_files.py", "cluster/test_state_files.py"),
+        (
+            "cluster/test_region_apply.py",
+            "cluster/test_region_lifecycle.py",
+            "cluster/test_applied_requests.py",
+            "cluster/test_log_shipped_files.py",
+            "cluster/test_state_files.py",
+        ),
         "cluster",
     ),
     Core(
@@ -148,7 +158,13 @@ CORES = (
         "sync rounds",
         "sync",
         ("round",),
-        ("sync/test_rounds.py", "sync/test_incoming.py", "sync/test_hostile.py", "sync/test_window.py"),
+        (
+            "sync/test_round.py",
+            "sync/test_rounds.py",
+            "sync/test_incoming.py",
+            "sync/test_hostile.py",
+            "sync/test_window.py",
+        ),
     ),
 )
 
