@@ -137,7 +137,13 @@ CORES = (
         "raft",
         "cluster",
         ("raft/node", "raft/leadership", "raft/entry_log", "raft/progress", "raft/membership", "raft/reads"),
-        ("cluster/test_raft_scripts.py", "cluster/test_learners.py", "cluster/test_founding_positions.py"),
+        (
+            "cluster/test_raft_scripts.py",
+            "cluster/test_raft_node.py",
+            "cluster/test_entry_log.py",
+            "cluster/test_learners.py",
+            "cluster/test_founding_positions.py",
+        ),
         "raft",
     ),
     Core(
