@@ -1,4 +1,4 @@
-"""A member's log in memory: what limits in bytes select, where two logs may agree, what truncation takes back."""
+"""A member's log in memory: limits in bytes, the last place where two logs may agree, and truncation."""
 
 from __future__ import annotations
 

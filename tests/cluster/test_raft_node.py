@@ -1,4 +1,4 @@
-"""A member of a group at its limits: timers after votes, a new leader's time, what waits to be applied, its story."""
+"""A member of a group at its limits: timers after votes, a new leader's time, entries to be applied, the story."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Cluster:
         #: By group: the next answers of its leader, of which the last one stays.
         self.leaders: dict[int, list[Answer]] = {}
         self.leaderless: set[int] = set()
-        #: By group: what its members tell of its schema.
+        #: By group: the answer of its members when they are asked for its schema.
         self.deltas: dict[int, SchemaDelta] = {}
         #: By local group: the entry that the replica has applied; from a time on (in seconds).
         self.applied: dict[int, tuple[int, float]] = {}

@@ -1,4 +1,4 @@
-"""The flusher's queue: what is saved together, what happens while it is empty, and what ends it."""
+"""The flusher's queue: which MemTables are saved together, the work while it is empty, and its end."""
 
 from __future__ import annotations
 

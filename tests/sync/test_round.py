@@ -1,4 +1,4 @@
-"""The document of a round: what a sender can have comes back, and a value beyond its limits is refused."""
+"""The document of a round: all values within the limits come back, and others are refused."""
 
 from __future__ import annotations
 
