@@ -229,6 +229,8 @@ def _receive(receiving: int, pid: int, *, patient: bool) -> str:
         if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
             raise TimeoutError("processor time")
         return f"signal {os.WTERMSIG(status)}"
+    if status and not parts:  # pytest's time limit for a test ends the process
+        raise TimeoutError(f"exit code {os.waitstatus_to_exitcode(status)}")
     return b"".join(parts).decode()
 
 
