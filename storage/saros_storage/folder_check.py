@@ -24,6 +24,7 @@ from saros_storage.folder.resource import decode_resource, devices_of_file
 from saros_storage.folder.schema_file import load_schema
 from saros_storage.io.disk import Disk
 from saros_storage.log.record import Record, scan
+from saros_storage.log.segment_name import SegmentName, list_segments
 from saros_storage.partition.partition_files import file_path
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.verifier import check_tsfile
@@ -31,8 +32,6 @@ from saros_storage.tsfile.verifier import check_tsfile
 _GROUPS = "groups"
 #: Folders from `groups` down to a partition: group, generation (in a cluster), database, slice.
 _DEPTH_MAX = 4
-#: The extension of log segments.
-_SEGMENT = ".log"
 
 
 @dataclass(slots=True)
@@ -59,18 +58,16 @@ def sound_segments(folder: str, disk: Disk) -> Iterator[tuple[str, Sequence[Reco
 
     A torn record at the end of the last segment, as left by a power cut, is ignored.
     """
-    log = os.path.join(folder, LOG_FOLDER)
-    names = [name for name in disk.list(log) if name.endswith(_SEGMENT)]
+    paths = list_segments(disk, os.path.join(folder, LOG_FOLDER))
     expected = None
-    for name in names:
-        path = os.path.join(log, name)
-        first = int(name.removesuffix(_SEGMENT))
-        if expected not in (None, first):
+    for path in paths:
+        name = SegmentName.of(path)
+        if expected not in (None, name.first_index):
             raise CorruptFile(path, 0, f"the log lacks the records from {expected}")
-        found = scan(disk.map(path), first)
-        if found.damaged or (found.end < disk.size(path) and name != names[-1]):
+        found = scan(disk.map(path), name.first_index, name.salt)
+        if found.damaged or (found.end < disk.size(path) and path != paths[-1]):
             raise CorruptFile(path, found.end, "a record of the log is damaged")
-        expected = first + len(found.records)
+        expected = name.first_index + len(found.records)
         yield path, found.records
 
 

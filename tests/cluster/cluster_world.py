@@ -306,11 +306,13 @@ class World:
 
         #: A separate generator for tokens, in whose order some collections are iterated.
         tokens = random.Random(f"tokens {seed}")
+        salts = random.Random(f"salts {seed}")
         return [
             *(() if self.voters is None else self.voters.places),
             (secrets, "token_bytes", tokens.randbytes),
             (secrets, "randbits", tokens.getrandbits),
             (segmented_log, "_RESERVED_BYTES", 256),
+            (segmented_log, "new_salt", lambda: salts.randrange(1, 1 << 32)),
             (proposer, "DEADLINE_SECONDS", self.random.choice((2.0, proposer.DEADLINE_SECONDS))),
             (region_apply, "_RELEASE_ENTRIES", self.random.choice((1, 3, 30))),
             (meta_machine, "_SAVED_EVERY", self.random.choice((2, 20))),

@@ -16,7 +16,7 @@ from saros_cluster.raft.membership import membership
 from saros_cluster.raft.messages import Entry, EntryKind, GroupId, HardState, Position
 from saros_cluster.raft.ready import Persist
 from saros_storage.base.errors import DiskFull
-from saros_storage.log import Durability, LogOptions
+from saros_storage.log import Durability, LogOptions, SegmentName, list_segments
 from saros_storage.log.record import scan
 
 FOLDER = "log"
@@ -197,8 +197,9 @@ class ModelledLog:
         """Return the number of the first needed segment of each group, found by reading all segments."""
         found: dict[GroupId, int] = {}
         spans: dict[GroupId, list[tuple[int, int, int]]] = {}
-        for number, name in enumerate(self.disk.list(FOLDER)):
-            for record in scan(self.disk.map(f"{FOLDER}/{name}"), int(name.removesuffix(".log"))).records:
+        for number, path in enumerate(list_segments(self.disk, FOLDER)):
+            name = SegmentName.of(path)
+            for record in scan(self.disk.map(path), name.first_index, name.salt).records:
                 if record.kind == 4:
                     first = int.from_bytes(record.payload[:8], "little")
                     last = first + int.from_bytes(record.payload[8:12], "little") - 1

@@ -368,7 +368,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
 
 def open_records(*records: tuple[int, list[bytes]]) -> dict[GroupId, LogContents]:
     """Return the contents that group 3 finds in a log of records given as (kind, payload)."""
-    data = b"".join(b"".join(PendingRecord.of(3, *record).encode(n, n - 1)) for n, record in enumerate(records, 1))
+    data = b"".join(b"".join(PendingRecord.of(3, *record).encode(n, n - 1, 0)) for n, record in enumerate(records, 1))
     disk = CrashDisk.of({f"{FOLDER}/{1:020}.log": data})
     return RaftLog.open(FOLDER, disk, SMALL)[1]
 
@@ -416,7 +416,7 @@ def test_records_that_make_no_log_are_refused_with_their_place(
 ) -> None:
     with pytest.raises(CorruptFile, match=reason) as caught:
         open_records(*records)
-    last = b"".join(b"".join(PendingRecord.of(3, *r).encode(n, n - 1)) for n, r in enumerate(records[:-1], 1))
+    last = b"".join(b"".join(PendingRecord.of(3, *r).encode(n, n - 1, 0)) for n, r in enumerate(records[:-1], 1))
     assert (f"{FOLDER}/{1:020}.log", len(last)) == (caught.value.file, caught.value.offset)
     assert "group 3" in caught.value.reason
 

@@ -139,8 +139,7 @@ def kinds() -> list[Kind]:
     ]
     for path, data in sorted(disk.files.items()):
         if path.endswith(".log") and data:
-            first = int(path.rpartition("/")[2].removesuffix(".log"))
-            found.append(Kind("log", (data,), partial(_read_log, first), _is_first_part))
+            found.append(Kind("log", (data,), partial(_read_log, path.rpartition("/")[2]), _is_first_part))
     return found
 
 
@@ -190,8 +189,8 @@ def _read_node(data: bytes) -> object:
     return None
 
 
-def _read_log(first: int, data: bytes) -> list[tuple[int, bytes]]:
-    _, records = SegmentedLog.open("log", CrashDisk.of({f"log/{first:020}.log": data}), LogOptions())
+def _read_log(name: str, data: bytes) -> list[tuple[int, bytes]]:
+    _, records = SegmentedLog.open("log", CrashDisk.of({f"log/{name}": data}), LogOptions())
     return [(record.index, bytes(record.payload)) for record in records]
 
 
@@ -273,12 +272,13 @@ def see_damage() -> int:
         log.wait(log.append(0, 1, [bytes(range(size))]))
     log.close()
     ((path, data),) = disk.files.items()
-    whole = _read_log(1, data)
+    name = path.rpartition("/")[2]
+    whole = _read_log(name, data)
     for place in range(len(data)):
         for bad in (data[place] ^ 1, 255 - data[place], 0):
             changed = data[:place] + bytes([bad]) + data[place + 1 :]
             try:
-                found = _read_log(1, changed)
+                found = _read_log(name, changed)
             except CorruptFile:
                 continue
             if len(found) < len(whole) - 1 or found != whole[: len(found)]:

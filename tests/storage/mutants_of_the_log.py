@@ -8,6 +8,7 @@ from saros_storage.log import SegmentedLog
 from saros_storage.log import record as record_module
 from saros_storage.log import segmented_log as log_module
 from saros_storage.log.record import PendingRecord
+from saros_storage.log.segment_name import SegmentName, new_salt
 from saros_storage.log.segmented_log import _finally
 
 
@@ -26,10 +27,12 @@ def does_not_sync_the_folder_of_a_segment(plant):
         if self._file is not None:
             _finally(self._file.sync)
             _finally(self._close_file)
-        path = f"{self._folder}/{first_index:020}.log"
-        if not (self._segments and self._segments[-1].first_index == first_index):
-            self._segments.append(log_module._Segment(path, first_index, 0))
-        self._file = self._disk.create(path)
+        name = SegmentName(first_index, new_salt())
+        path = f"{self._folder}/{name}"
+        if self._segments and self._segments[-1].first_index == first_index:
+            self._disk.replace(self._segments.pop().path, path)
+        self._segments.append(log_module._Segment(path, name))
+        self._file = self._disk.append(path)
         self._reserved_until = 0
 
     plant(SegmentedLog, "_roll", roll)
@@ -50,20 +53,20 @@ def does_not_sync_a_segment_before_the_next(plant):
 def takes_every_hole_for_damage(plant):
     """As it was before records said what was fsynced."""
 
-    def was_synced(data, position, bad):
-        return any(record_module._record_at(data, place) for place in range(position + 8, len(data) - 24, 8))
+    def was_synced(data, position, bad, salt):
+        return any(record_module._record_at(data, place, salt) for place in range(position + 8, len(data) - 24, 8))
 
     plant(record_module, "_was_synced", was_synced)
 
 
 @mutant(bad)
 def takes_all_damage_for_a_torn_tail(plant):
-    plant(record_module, "_was_synced", lambda data, position, bad: False)
+    plant(record_module, "_was_synced", lambda data, position, bad, salt: False)
 
 
 @mutant(bad)
 def trusts_records_without_their_checksum(plant):
-    def record_at(data, position):
+    def record_at(data, position, salt):
         if position + 24 > len(data):
             return None
         size, _, word, tag = record_module._HEADER.unpack_from(data, position)
@@ -77,8 +80,8 @@ def trusts_records_without_their_checksum(plant):
 
 @mutant(crashes)
 def says_that_all_before_a_record_is_fsynced(plant):
-    def encode(self, index, synced, encode=PendingRecord.encode):
-        return encode(self, index, index - 1)
+    def encode(self, index, synced, salt, encode=PendingRecord.encode):
+        return encode(self, index, index - 1, salt)
 
     plant(PendingRecord, "encode", encode)
 

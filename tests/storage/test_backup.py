@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +30,7 @@ from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.folder_check import check_folder
 from saros_storage.io.disk import LocalDisk
+from saros_storage.log import segmented_log
 from saros_storage.scan.reading import ScanRequest, TimeRange
 from saros_storage.schema import CreateDatabase, CreateSeries, SeriesSchema, SetTtl
 from saros_storage.store import Store
@@ -270,7 +273,7 @@ def test_the_log_of_another_history_is_none(plant: Plant) -> None:
 def test_a_flipped_byte_is_found_and_not_restored(plant: Plant) -> None:
     plant.write("root.a.d", 1, 2, 3)
     catalog, _ = plant.back_up()
-    log = {stored.sha256 for _, _, stored in catalog.log()}
+    log = {stored.sha256 for _, stored in catalog.log()}
     assert [] == verify(plant.repository).problems
     for path in sorted(plant.objects()):
         good = path.read_bytes()
@@ -387,6 +390,37 @@ def test_compaction_between_backups(plant: Plant) -> None:
     first, second = plant.repository.catalogs()
     assert {1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 9: 5} == plant.restore("one", AtIndex(first.reached))["root.a.d"]
     assert {2: 2, 3: 3, 4: 4, 5: 5, 9: 5} == plant.restore("two", AtIndex(second.reached))["root.a.d"]
+
+
+def test_a_folder_and_a_backup_of_the_time_before_segments_had_salts_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(segmented_log, "new_salt", lambda: 0)
+        plant = Plant(tmp_path)
+        first = plant.write("root.a.d", 1)
+        plant.back_up()
+        plant.store.close()
+    _to_version_1(tmp_path / "backups/backups/00000001")
+    plant.store = plant.open("data")
+    last = plant.write("root.a.d", 2, value=9)
+    catalog, _ = plant.back_up(incremental=True)
+    assert catalog.continues
+    assert [] == verify(plant.repository).problems
+    assert {1: 1} == plant.restore("older", AtIndex(first))["root.a.d"]
+    assert {1: 1, 2: 9} == plant.restore("newer", AtIndex(last))["root.a.d"]
+    plant.store.close()
+
+
+def _to_version_1(catalog: Path) -> None:
+    """Rewrite a catalog as a version wrote it whose segments had no salts."""
+    words = json.loads(catalog.read_bytes().partition(b"\n")[2])
+    captures = [json.loads(text) for text in words["captures"]]
+    for capture in captures:
+        assert {0} == {salt for _, _, _, salt in capture["log"]}
+        capture["log"] = [piece[:3] for piece in capture["log"]]
+    body = json.dumps(words | {"captures": [json.dumps(capture) for capture in captures]}).encode()
+    catalog.write_bytes(b"saros-backup 1 %08x %d\n" % (zlib.crc32(body), len(body)) + body)
 
 
 @pytest.mark.parametrize("data", [b"", b"saros-backup 1 00000000 0\n", b"saros-backup 9 00000000 2\n{}"])

@@ -21,7 +21,7 @@ from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.checkpoint import fetch
 from saros_storage.checkpoint import registry as shelf_module
-from saros_storage.checkpoint.checkpoint import Checkpoint, decode_capture, encode_capture
+from saros_storage.checkpoint.checkpoint import Checkpoint, LogPiece, decode_capture, encode_capture
 from saros_storage.checkpoint.fetch import pull_files, pull_partitions
 from saros_storage.checkpoint.registry import CheckpointRegistry, NoSuchCheckpoint
 from saros_storage.folder.manifest import Manifest, decode_manifest
@@ -126,6 +126,13 @@ def test_a_name_that_leads_elsewhere_is_refused(store: Store, tmp_path: Path, na
 def test_what_is_no_capture_is_refused(data: bytes) -> None:
     with pytest.raises(CorruptFile):
         decode_capture(data)
+
+
+@pytest.mark.parametrize("salt", [-1, 1 << 32, 10**30])
+def test_a_salt_out_of_range_is_refused(salt: int) -> None:
+    capture = Checkpoint(1, 1, 1, b"", log=(LogPiece(1, 1, 32, salt),))
+    with pytest.raises(CorruptFile, match="a salt of the log is out of range"):
+        decode_capture(encode_capture(capture))
 
 
 def test_links_go_when_they_are_let_go_forgotten_or_the_process_is_new(store: Store, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from saros_storage.log.record import (
 )
 
 OS = LogOptions(Durability.OS)
+SALT = 0x9F3A6C01
 
 
 class FaultyFile:
@@ -149,7 +150,7 @@ def test_a_cut_tail_loses_only_records_that_were_cut(payloads: list[bytes], data
     ends = [0]
     needed = []
     for index, payload in enumerate(payloads, 1):
-        stream += b"".join(PendingRecord.of(3, 7, [payload]).encode(index, index - 1))
+        stream += b"".join(PendingRecord.of(3, 7, [payload]).encode(index, index - 1, SALT))
         ends.append(len(stream))
         needed.append(len(stream) - (-len(payload) & 7))  # the padding to 8 bytes has no meaning
     cut = data.draw(st.integers(0, len(stream)))
@@ -159,7 +160,7 @@ def test_a_cut_tail_loses_only_records_that_were_cut(payloads: list[bytes], data
         len(crashed) >= end and crashed[:stop] == stream[:stop] for end, stop in zip(ends[1:], needed, strict=True)
     ]
     whole = there.index(False) if False in there else len(there)
-    found = scan(memoryview(crashed), 1)
+    found = scan(memoryview(crashed), 1, SALT)
     assert payloads[:whole] == [bytes(r.payload) for r in found.records]
     assert (ends[whole], False) == (found.end, found.damaged)
 
@@ -409,8 +410,9 @@ class SyncedPieces:
     def __init__(self, payloads: Sequence[bytes], first: int = 5) -> None:
         self.reads = 0
         self.data = b"".join(
-            b"".join(PendingRecord.of(index % 3, index % 7, [payload]).encode(index, index - 1 - (index - first) % 3))
+            b"".join(PendingRecord.of(index % 3, index % 7, [payload]).encode(index, synced, SALT))
             for index, payload in enumerate(payloads, first)
+            for synced in [index - 1 - (index - first) % 3]
         )
 
     def __call__(self, offset: int, count: int) -> bytes:
@@ -422,27 +424,27 @@ class SyncedPieces:
 def test_the_heads_of_records_are_read_without_their_payloads(tail: bytes) -> None:
     payloads = [b"", b"one", b"x" * 100, b"y" * 70_000, *(b"%d" % number for number in range(2_000)), b"last"]
     segment = SyncedPieces(payloads)
-    records = scan(memoryview(segment.data), 5).records
+    records = scan(memoryview(segment.data), 5, SALT).records
     segment.data += tail
-    found = list(heads(segment, 0, 5))
+    found = list(heads(segment, 0, 5, SALT))
     expected, offset = [], 0
     for place, (each, payload) in enumerate(zip(records, payloads, strict=True)):
         synced = each.index - 1 - place % 3
         crc32 = found[place].crc32
-        expected.append(Head(offset, each.index, each.index % 7, len(payload), crc32, synced, payload[:24]))
+        expected.append(Head(offset, each.index, each.index % 7, len(payload), crc32, synced, payload[:24], SALT))
         offset += each.size_bytes
         assert offset == found[place].end
     assert expected == found
     assert segment.reads < 6
     for head, each in zip(found[:6], records, strict=False):
         assert each == whole_record(segment, head)
-    assert found[3:] == list(heads(segment, found[3].offset, found[3].index))
-    assert [] == list(heads(segment, found[3].offset, found[3].index + 1))
+    assert found[3:] == list(heads(segment, found[3].offset, found[3].index, SALT))
+    assert [] == list(heads(segment, found[3].offset, found[3].index + 1, SALT))
 
 
 def test_a_record_that_is_not_intact_or_another_one_is_none() -> None:
     segment = SyncedPieces([b"first", b"x" * 100, b"third"])
-    found = list(heads(segment, 0, 5))
+    found = list(heads(segment, 0, 5, SALT))
     segment.data = segment.data[:100] + b"." + segment.data[101:]
     assert [True, False, True] == [whole_record(segment, head) is not None for head in found]
     segment.data = SyncedPieces([b"first", b"x" * 100, b"third"], first=6).data
@@ -451,11 +453,11 @@ def test_a_record_that_is_not_intact_or_another_one_is_none() -> None:
 
 def test_heads_end_where_a_header_is_damaged() -> None:
     segment = SyncedPieces([b"first", b"second", b"third"])
-    second = list(heads(segment, 0, 5))[1].offset
+    second = list(heads(segment, 0, 5, SALT))[1].offset
     whole = segment.data
     for place in (*range(second, second + 4), *range(second + 8, second + HEADER_BYTES)):
         segment.data = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
-        assert [5] == [head.index for head in heads(segment, 0, 5)]
+        assert [5] == [head.index for head in heads(segment, 0, 5, SALT)]
 
 
 def test_the_largest_payload_is_the_one_that_readers_accept() -> None:

@@ -17,10 +17,16 @@ from storage.crash_disk import CrashDisk
 
 from saros_storage.base.errors import CorruptFile, LogFailed
 from saros_storage.io.disk import LocalDisk
-from saros_storage.log import Durability, LogOptions, SegmentedLog
+from saros_storage.log import Durability, LogOptions, SegmentedLog, SegmentName, segmented_log
 from saros_storage.log.record import HEADER_BYTES, PendingRecord, scan
 
+SALT = 0x9F3A6C01
 PAYLOADS = [b"", b"one", b"two and a half records", b"x" * 70, b"last"]
+
+
+@pytest.fixture(autouse=True)
+def _known_salt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segmented_log, "new_salt", lambda: SALT)
 
 
 def written(*batches: list[bytes]) -> bytes:
@@ -42,9 +48,9 @@ def old_record(index: int, payload: bytes) -> bytes:
     return struct.pack("<IIQII", len(payload), crc, index, 3, 7) + payload + bytes(-len(payload) & 7)
 
 
-def payloads_of(data: bytes) -> list[bytes]:
+def payloads_of(data: bytes, salt: int = SALT) -> list[bytes]:
     """Return the payloads that a log finds. Raises CorruptFile."""
-    _, records = SegmentedLog.open("log", CrashDisk.of({f"log/{1:020}.log": data}), LogOptions())
+    _, records = SegmentedLog.open("log", CrashDisk.of({f"log/{SegmentName(1, salt)}": data}), LogOptions())
     return [bytes(record.payload) for record in records]
 
 
@@ -52,7 +58,7 @@ def padding(data: bytes) -> set[int]:
     """Return the places that mean nothing."""
     found = set()
     position = 0
-    for record in scan(memoryview(data), 1).records:
+    for record in scan(memoryview(data), 1, SALT).records:
         end = position + HEADER_BYTES + len(record.payload)
         position += record.size_bytes
         found |= set(range(end, position))
@@ -88,7 +94,7 @@ def test_blocks_that_go_bad_are_seen_wherever_they_begin(fill: bytes) -> None:
 def test_records_that_are_cut_out_are_missed() -> None:
     data = written(*([payload] for payload in PAYLOADS))
     ends = [0]
-    for record in scan(memoryview(data), 1).records:
+    for record in scan(memoryview(data), 1, SALT).records:
         ends.append(ends[-1] + record.size_bytes)
     for first in range(len(PAYLOADS) - 1):
         for stop in range(first + 1, len(PAYLOADS)):
@@ -107,11 +113,11 @@ def test_a_batch_that_was_fsynced_with_the_bad_record_does_not_tell_but_the_next
 @pytest.mark.slow
 def test_after_so_many_without_a_fsync_nothing_is_known() -> None:
     drafts = [PendingRecord.of(3, 7, [b"%d" % n]) for n in range(65_600)]
-    parts = [b"".join(draft.encode(index, 0)) for index, draft in enumerate(drafts, 1)]
-    cut = scan(memoryview(b"".join((*parts[:5], bytes(len(parts[5])), *parts[6:]))), 1)
+    parts = [b"".join(draft.encode(index, 0, SALT)) for index, draft in enumerate(drafts, 1)]
+    cut = scan(memoryview(b"".join((*parts[:5], bytes(len(parts[5])), *parts[6:]))), 1, SALT)
     assert (5, False) == (len(cut.records), cut.damaged)
-    parts.append(b"".join(PendingRecord.of(3, 7, [b"synced"]).encode(len(parts) + 1, len(parts))))
-    damaged = scan(memoryview(b"".join((*parts[:5], bytes(len(parts[5])), *parts[6:]))), 1)
+    parts.append(b"".join(PendingRecord.of(3, 7, [b"synced"]).encode(len(parts) + 1, len(parts), SALT)))
+    damaged = scan(memoryview(b"".join((*parts[:5], bytes(len(parts[5])), *parts[6:]))), 1, SALT)
     assert (5, True) == (len(damaged.records), damaged.damaged)
 
 
@@ -124,36 +130,37 @@ def test_an_old_log_opens_and_goes_on_and_its_damage_is_seen_as_before(tmp_path:
     log.close()
     _, records = SegmentedLog.open(str(tmp_path), LocalDisk(), LogOptions())
     assert [*PAYLOADS, b"new"] == [bytes(record.payload) for record in records]
-    assert PAYLOADS[:4] == payloads_of(b"".join(old)[:-9])
+    assert PAYLOADS[:4] == payloads_of(b"".join(old)[:-9], salt=0)
     bad = bytearray(b"".join(old))
     bad[len(old[0]) + HEADER_BYTES] ^= 1
     with pytest.raises(CorruptFile):
-        payloads_of(bytes(bad))
+        payloads_of(bytes(bad), salt=0)
 
 
 def test_a_torn_record_whose_payload_looks_like_records_is_cut_off() -> None:
-    forged = b"".join(b"".join(PendingRecord.of(3, 7, [b"forged"]).encode(index, index - 1)) for index in range(2, 40))
+    draft = PendingRecord.of(3, 7, [b"forged"])
+    forged = b"".join(b"".join(draft.encode(index, index - 1, SALT)) for index in range(2, 40))
     data = written([b"first"], [forged + b"." * 100])
     assert [b"first"] == payloads_of(data[:-60])
     assert [b"first"] == payloads_of(data[:-60] + bytes(600))
 
 
 def test_a_search_that_finds_only_what_looks_like_headers_ends_soon() -> None:
-    header = bytearray(b"".join(PendingRecord.of(3, 7, [bytes(1 << 20)]).encode(50, 49))[:HEADER_BYTES])
+    header = bytearray(b"".join(PendingRecord.of(3, 7, [bytes(1 << 20)]).encode(50, 49, SALT))[:HEADER_BYTES])
     header[4] ^= 1  # of the crc32
     data = memoryview(written([b"first"], [b"second"])[:-8] + bytes(header) * 200_000)
     started = time.thread_time()
-    assert scan(data, 1).damaged
+    assert scan(data, 1, SALT).damaged
     assert time.thread_time() - started < 1
 
 
 def test_the_search_crosses_the_borders_of_its_pieces() -> None:
     chance = random.Random(3)
-    last = b"".join(PendingRecord.of(3, 7, [b"last"]).encode(9, 8))
+    last = b"".join(PendingRecord.of(3, 7, [b"last"]).encode(9, 8, SALT))
     for place in ((1 << 21) - 16, (1 << 21) - 8, 1 << 21, 5 << 20):
         junk = chance.randbytes(place)
-        assert scan(memoryview(junk + last), 1).damaged
-        assert not scan(memoryview(junk), 1).damaged
+        assert scan(memoryview(junk + last), 1, SALT).damaged
+        assert not scan(memoryview(junk), 1, SALT).damaged
 
 
 class Interrupting(CrashDisk):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from saros_storage.base.clock import SystemClock
 from saros_storage.base.errors import CorruptFile, FolderInUse, StorageError, StoreClosed, UserMistake
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import Compressor, DataType, Encoding, Scalar, TimeUnit
+from saros_storage.folder.node_file import FOLDER_FORMAT
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.scan.reading import ScanRequest, Statistics, Summary, TimeRange, ValueBound, WindowGrid
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, SeriesSchema
@@ -308,10 +310,23 @@ def test_a_second_process_is_refused_and_other_options_too(tmp_path: Path) -> No
 def test_a_newer_folder_is_refused(tmp_path: Path) -> None:
     open_store(tmp_path).close()
     node = tmp_path / "node.json"
-    node.write_text(node.read_text().replace('"format": 1', '"format": 2'))
+    node.write_text(node.read_text().replace(f'"format": {FOLDER_FORMAT}', '"format": 99'))
     with pytest.raises(StorageError) as caught:
         open_store(tmp_path)
     assert 2015 == caught.value.code
+
+
+def test_a_folder_of_the_format_without_salts_opens_and_is_then_refused_by_older_versions(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.write([tablet(PLAIN_DEVICE, [1], i=[10])], creates())
+    store.close()
+    node = tmp_path / "node.json"
+    node.write_text(node.read_text().replace(f'"format": {FOLDER_FORMAT}', '"format": 1'))
+    with pytest.raises(StorageError, match="time_partition_interval"):
+        open_store(tmp_path, StoreOptions(time_partition_interval=7))
+    assert 1 == json.loads(node.read_text())["format"]
+    open_store(tmp_path).close()
+    assert 2 == json.loads(node.read_text())["format"]
 
 
 def test_a_folder_that_lost_its_node_file_is_not_taken_for_a_new_one(tmp_path: Path) -> None:

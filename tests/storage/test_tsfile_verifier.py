@@ -13,6 +13,7 @@ from storage.test_tsfile_fuzz import MemoryFile, valid_file
 
 from saros_storage.base.block import Column
 from saros_storage.base.types import Compressor, DataType, Encoding
+from saros_storage.folder.node_file import FOLDER_FORMAT
 from saros_storage.folder_check import FolderResult, check_folder
 from saros_storage.io.disk import LocalDisk
 from saros_storage.tsfile.file_outline import outline
@@ -166,9 +167,9 @@ def test_missing_files_and_damaged_logs_are_problems(folder: Path) -> None:
 def test_a_folder_of_a_newer_format_is_a_problem(folder: Path) -> None:
     """Nobody can open it here, so it is not well."""
     node = folder / "node.json"
-    node.write_text(node.read_text().replace('"format": 1', '"format": 2'))
+    node.write_text(node.read_text().replace(f'"format": {FOLDER_FORMAT}', '"format": 99'))
     (problem,) = check(folder).problems
-    assert (2015, True) == (problem.code, "has format 2; this Saros reads up to 1" in str(problem))
+    assert (2015, True) == (problem.code, "has format 99; this Saros reads up to 2" in str(problem))
 
 
 def test_what_is_no_data_folder_is_said_to_be_none(tmp_path: Path) -> None:

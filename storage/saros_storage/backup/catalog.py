@@ -1,9 +1,10 @@
 """A backup's catalog: the list of all its parts; the files themselves are objects, named by their SHA-256.
 
-    saros-backup 1 5f3a90c1 812
+    saros-backup 2 5f3a90c1 812
     {"number": 3, "taken_ns": ..., "incremental": true, "captures": [...], "objects": [[...]], ...}
 
-One line with format version, checksum and length of the rest, then JSON. Values; pure: any thread.
+One line with format version, checksum and length of the rest, then JSON. Version 1, which is still read, differs in
+that its pieces of the log have no salts. Values; pure: any thread.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from saros_storage.base.errors import CorruptFile, StorageError
-from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, decode_capture, encode_capture
+from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, LogPiece, decode_capture, encode_capture
 
-_VERSION = 1
+_VERSION = 2
 _FIRST_LINE = re.compile(rb"saros-backup (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 #: The identity of a store's file: database, slice, name, size, CRC-32.
@@ -59,12 +60,11 @@ class Catalog:
             for file in capture.files():
                 yield file, objects[file.number]
 
-    def log(self) -> Iterator[tuple[int, int, StoredObject]]:
-        """Yield the pieces of the log (first and last record, object), oldest first."""
+    def log(self) -> Iterator[tuple[LogPiece, StoredObject]]:
+        """Yield the pieces of the log, with their objects, oldest first."""
         for capture, objects in zip(self.captures, self.objects, strict=True):
             behind = objects[len(objects) - len(capture.log) :]
-            for piece, stored in zip(capture.log, behind, strict=True):
-                yield piece.first, piece.last, stored
+            yield from zip(capture.log, behind, strict=True)
 
     @property
     def size(self) -> int:

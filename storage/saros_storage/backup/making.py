@@ -157,7 +157,7 @@ class BackupRun:
 
         stored, _ = self._copy(pieces())
         data = memoryview(b"".join(kept))
-        found = scan(data, piece.first)
+        found = scan(data, piece.first, piece.salt)
         count = max(piece.last - piece.first + 1, 0)
         if len(found.records) != count or found.end != piece.size or len(data) != piece.size:
             raise CorruptFile("log", found.end, f"records {piece.first} to {piece.last} were not received completely")

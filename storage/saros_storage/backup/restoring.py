@@ -20,7 +20,7 @@ from saros_storage.backup.making import Progress
 from saros_storage.backup.points import AtIndex, AtTime, Point, find_point
 from saros_storage.backup.repository import NO_BACKUP, Repository
 from saros_storage.base.errors import CorruptFile, UserMistake
-from saros_storage.checkpoint.checkpoint import CheckpointPartition
+from saros_storage.checkpoint.checkpoint import CheckpointPartition, LogPiece
 from saros_storage.folder.layout import (
     GROUP_FOLDER,
     LOG_FOLDER,
@@ -35,6 +35,7 @@ from saros_storage.folder.schema_file import save_schema
 from saros_storage.io.disk import Disk
 from saros_storage.log.clock_mark import time_of
 from saros_storage.log.record import Record, scan
+from saros_storage.log.segment_name import SegmentName
 from saros_storage.mutation.mutation import MUTATION, loads_files
 from saros_storage.partition.partition_files import save_manifest
 
@@ -139,21 +140,24 @@ class Restore:
     # ------------------------------------------------------------------ the log
 
     def _log(self, point: Point) -> None:
-        """Write one segment with the records after the files, up to the point."""
+        """Write segments with the records after the files, up to the point."""
         first = point.chain[0].captures[0].index + 1
         folder = os.path.join(self._folder, LOG_FOLDER)
         self._disk.make_folder(folder)
         if point.index < first:
             return
-        self._write(os.path.join(folder, f"{first:020}.log"), self._records(point, first))
+        for name, records in self._segments(point, first):
+            self._write(os.path.join(folder, str(name)), iter([records]))
         self._disk.sync_folder(folder)
 
-    def _records(self, point: Point, first: int) -> Iterator[memoryview]:
+    def _segments(self, point: Point, first: int) -> Iterator[tuple[SegmentName, memoryview]]:
+        """Yield a segment for each piece of the log that has wanted records; they are valid only with its salt."""
         wanted = first
         for catalog in point.chain:
-            for begin, data in self._pieces(catalog):
+            for piece, data in self._pieces(catalog):
                 position = start = 0
-                for record in scan(data, begin).records:
+                begin = wanted
+                for record in scan(data, piece.first, piece.salt).records:
                     if record.index < wanted:
                         start = position + record.size_bytes
                     elif record.index == wanted and wanted <= point.index:
@@ -163,20 +167,20 @@ class Restore:
                         break
                     position += record.size_bytes
                 if position > start:
-                    yield data[start:position]
+                    yield SegmentName(begin, piece.salt), data[start:position]
         if wanted <= point.index:
             raise CorruptFile("log", 0, f"the backups lack record {wanted} of the log")
 
-    def _pieces(self, catalog: Catalog) -> Iterator[tuple[int, memoryview]]:
-        """Yield first record and bytes of each piece of a backup's log."""
-        for first, last, stored in catalog.log():
-            if last >= first:
-                yield first, memoryview(b"".join(self._repository.read(stored)))
+    def _pieces(self, catalog: Catalog) -> Iterator[tuple[LogPiece, memoryview]]:
+        """Yield each piece of a backup's log that has records, with its bytes."""
+        for piece, stored in catalog.log():
+            if piece.last >= piece.first:
+                yield piece, memoryview(b"".join(self._repository.read(stored)))
 
     def _marks(self, catalog: Catalog) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
-        for first, data in self._pieces(catalog):
-            records: Sequence[Record] = scan(data, first).records
+        for piece, data in self._pieces(catalog):
+            records: Sequence[Record] = scan(data, piece.first, piece.salt).records
             found += [(time_ns, record.index) for record in records if (time_ns := time_of(record)) is not None]
         return found
 

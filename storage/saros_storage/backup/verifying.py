@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from saros_storage.backup.catalog import StoredObject
 from saros_storage.backup.repository import Repository
 from saros_storage.base.errors import StorageError
+from saros_storage.checkpoint.checkpoint import LogPiece
 from saros_storage.log.record import scan
 
 
@@ -26,11 +27,11 @@ def verify(repository: Repository, on_report: Callable[[BackupReport], None] = l
     """Read every content of every backup. Raises CorruptFile for a catalog, UserMistake 2052 without backups."""
     catalogs = repository.catalogs()
     users: dict[StoredObject, list[int]] = {}
-    log: dict[StoredObject, tuple[int, int]] = {}
+    log: dict[StoredObject, LogPiece] = {}
     for catalog in catalogs:
         for stored in {stored for objects in catalog.objects for stored in objects}:
             users.setdefault(stored, []).append(catalog.number)
-        log |= {stored: (first, last) for first, last, stored in catalog.log()}
+        log |= {stored: piece for piece, stored in catalog.log()}
     verdict = BackupReport(len(catalogs))
     for stored, numbers in users.items():
         try:
@@ -38,7 +39,7 @@ def verify(repository: Repository, on_report: Callable[[BackupReport], None] = l
             if content is None:
                 for _ in repository.read(stored):
                     pass
-            elif len(scan(memoryview(content), log[stored][0]).records) != max(log[stored][1] - log[stored][0] + 1, 0):
+            elif not _is_complete(memoryview(content), log[stored]):
                 raise StorageError(f"the log in {repository.object_path(stored)} is incomplete")
         except (StorageError, OSError) as error:
             known = error if isinstance(error, StorageError) else StorageError(str(error))
@@ -47,3 +48,7 @@ def verify(repository: Repository, on_report: Callable[[BackupReport], None] = l
         verdict.size += stored.size
         on_report(verdict)
     return verdict
+
+
+def _is_complete(content: memoryview, piece: LogPiece) -> bool:
+    return len(scan(content, piece.first, piece.salt).records) == max(piece.last - piece.first + 1, 0)

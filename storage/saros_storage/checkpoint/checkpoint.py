@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from saros_storage.base.errors import CorruptFile
 from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
 from saros_storage.folder.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
+from saros_storage.log.segment_name import SALT_BITS
 from saros_storage.scan.snapshot import Rank
 
 
@@ -71,6 +72,8 @@ class LogPiece:
     first: int
     last: int
     size: int
+    #: The segment's; 0: none. Captures of earlier versions do not mention it.
+    salt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ def encode_capture(capture: Checkpoint) -> bytes:
         "schema": capture.schema.decode(),
         "partitions": [[p.slice, encode_manifest(p.manifest).decode(), p.resource_sizes] for p in capture.partitions],
         "note": capture.note.decode(),
-        "log": [[piece.first, piece.last, piece.size] for piece in capture.log],
+        "log": [[piece.first, piece.last, piece.size, piece.salt] for piece in capture.log],
     }
     return json.dumps(words, ensure_ascii=False).encode()
 
@@ -128,10 +131,12 @@ def decode_capture(data: bytes) -> Checkpoint:
             str(words["schema"]).encode(),
             tuple(partitions),
             str(words["note"]).encode(),
-            tuple(LogPiece(int(first), int(last), int(size)) for first, last, size in words["log"]),
+            tuple(LogPiece(*map(int, piece)) for piece in words["log"]),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptFile("capture", 0, f"invalid capture: {error}") from error
+    if not all(0 <= piece.salt < 1 << SALT_BITS for piece in found.log):
+        raise CorruptFile("capture", 0, "a salt of the log is out of range")
     for partition in found.partitions:
         if len(partition.resource_sizes) != len(partition.manifest.files):
             raise CorruptFile("capture", 0, "the sizes do not match the files")

@@ -24,6 +24,7 @@ from saros_storage.checkpoint.checkpoint import Checkpoint, LogPiece, encode_cap
 from saros_storage.folder.layout import RESOURCE
 from saros_storage.io.disk import Disk
 from saros_storage.log.record import scan
+from saros_storage.log.segment_name import SegmentName
 from saros_storage.partition.partition_files import file_path
 
 #: Maximum size of one answer.
@@ -47,8 +48,8 @@ class _Leased:
     bounds: list[tuple[int, int | None]]
     touched_ns: int
     lease_ns: int
-    #: First records of linked segments that are not scanned yet, and the first wanted record.
-    uncut: tuple[int, ...]
+    #: Linked segments that are not scanned yet, and the first wanted record.
+    uncut: tuple[SegmentName, ...]
     since: int
 
 
@@ -85,10 +86,10 @@ class CheckpointRegistry:
         except BaseException:
             self._disk.remove_tree(folder)
             raise
-        firsts = tuple(first for _, first in segments)
-        bounds: list[tuple[int, int | None]] = [(0, None)] * (count - len(firsts))
+        names = tuple(SegmentName.of(path) for path, _ in segments)
+        bounds: list[tuple[int, int | None]] = [(0, None)] * (count - len(names))
         with self._lock:
-            self._kept[id_] = _Leased(capture, folder, bounds, self._clock.monotonic_ns(), lease_ns, firsts, since)
+            self._kept[id_] = _Leased(capture, folder, bounds, self._clock.monotonic_ns(), lease_ns, names, since)
         return id_
 
     def _link_all(self, capture: Checkpoint, segments: Sequence[tuple[str, int]], folder: str) -> int:
@@ -107,7 +108,7 @@ class CheckpointRegistry:
         kept = self._find(id_)
         with self._cutting:
             if kept.uncut:
-                pieces = [self._cut(kept, first) for first in kept.uncut]
+                pieces = [self._cut(kept, name) for name in kept.uncut]
                 kept.capture, kept.uncut = replace(kept.capture, log=tuple(pieces)), ()
         return kept.capture
 
@@ -119,12 +120,12 @@ class CheckpointRegistry:
         """Return the encoded capture. Raises NoSuchCheckpoint."""
         return encode_capture(self.capture(id_))
 
-    def _cut(self, kept: _Leased, first: int) -> LogPiece:
+    def _cut(self, kept: _Leased, name: SegmentName) -> LogPiece:
         """Scan a linked segment for wanted records; return them as a piece, and note their bounds."""
         data = self._disk.map(os.path.join(kept.folder, str(len(kept.bounds))))
         begin = end = 0
-        last = first - 1
-        for record in scan(data, first).records:
+        last = name.first_index - 1
+        for record in scan(data, name.first_index, name.salt).records:
             if record.index > kept.capture.reached:
                 break
             end += record.size_bytes
@@ -132,7 +133,7 @@ class CheckpointRegistry:
             if last < kept.since:
                 begin = end
         kept.bounds.append((begin, end))
-        return LogPiece(max(first, kept.since), last, end - begin)
+        return LogPiece(max(name.first_index, kept.since), last, end - begin, name.salt)
 
     def _find(self, id_: bytes) -> _Leased:
         """Return a capture and renew its lease."""

@@ -34,14 +34,14 @@ from saros_storage.folder.layout import (
 )
 from saros_storage.io.disk import Disk
 from saros_storage.io.memory_disk import MemoryDisk
-from saros_storage.log.record import scan
+from saros_storage.log.record import Scan, scan
+from saros_storage.log.segment_name import SUFFIX, SegmentName, list_segments
 
 #: A flush or a merge replaces documents a few times per second, and an attempt takes some milliseconds.
 _ATTEMPTS_MAX = 200
-_SEGMENT = ".log"
 _DATA = (".tsfile", RESOURCE)
 #: Unfinished files, and journals of operations in progress: nothing that is committed depends on them.
-_PASSING = (TEMPORARY, ".part", _SEGMENT)
+_PASSING = (TEMPORARY, ".part", SUFFIX)
 _NO_FOLDER = 2051
 
 
@@ -134,12 +134,16 @@ class _Log:
         if self._paths:
             self._last = self._paths[-1]
             self._read = self._read_last()
-            self._found = scan(memoryview(self._read), _first_index(self._last))
+            self._found = self._scan(self._read)
             end = len(self._read) if self._found.damaged else self._found.end
             self.segments[self._last] = memoryview(self._read)[:end]
 
     def _list(self) -> list[str]:
-        return [os.path.join(self._folder, n) for n in self._disk.list(self._folder) if n.endswith(_SEGMENT)]
+        return list_segments(self._disk, self._folder)
+
+    def _scan(self, data: bytes) -> Scan:
+        name = SegmentName.of(self._last)
+        return scan(memoryview(data), name.first_index, name.salt)
 
     def _read_last(self) -> bytes:
         """Read the last segment; it may be truncated in the meantime, so it is not mapped."""
@@ -159,10 +163,6 @@ class _Log:
         if now[:end] != self._read[:end]:
             raise _Changed
         if self._found.damaged:
-            again = scan(memoryview(now), _first_index(self._last))
+            again = self._scan(now)
             if not again.damaged or again.end != end:
                 raise _Changed
-
-
-def _first_index(path: str) -> int:
-    return int(os.path.basename(path).removesuffix(_SEGMENT))

@@ -2,14 +2,14 @@
 
     <data>/LOCK  node.json                         owner; format, time unit, partition interval
     <data>/meta/schema                             the schema up to some log index
-    <data>/log/00000000000000000001.log            segments
+    <data>/log/00000000000000000001-5f3a90c1.log   segments
     <data>/groups/0/<database>/<slice>/MANIFEST    the partition's files, ranks and tombstones
                                        seq/  unseq/  {time}-{version}-{inner}-{cross}.tsfile  and  .resource
                                        corrupt/    damaged files that were set aside
     <data>/groups/0/.staged/                       files of a LOAD that are not in their partitions yet
     <data>/.staged/                                the same, on their way to the groups of a cluster
     <data>/snapshots/                              hard links to files that are being copied
-    <data>/archive/00000000000000000001.log        segments cut from the log, until backups have them
+    <data>/archive/00000000000000000001-5f3a90c1.log   segments cut from the log, until backups have them
 
 The folder of a database is named by its path, with every character that a file system may not accept written as %XX; a
 path too long for a file name ends in its digest. Pure except for functions that take a `Disk`. Any thread.

@@ -1,8 +1,10 @@
 """`node.json`: the format and fixed settings of a data folder, which is never opened with different ones.
 
-    {"format": 1, "time_unit": "ms", "time_partition_interval": 604800000}
+    {"format": 2, "time_unit": "ms", "time_partition_interval": 604800000}
 
 Format is the version of the folder as a whole; time unit and partition interval are fixed when the folder is created.
+In format 2, log segments have salts. A folder of format 1 gets format 2 when it is opened: from then on, earlier
+versions refuse it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from saros_storage.io.disk import Disk
 if TYPE_CHECKING:
     from saros_storage.folder.store_options import StoreOptions
 
-FOLDER_FORMAT = 1
+FOLDER_FORMAT = 2
 _MISMATCH = 2004
 _NEWER = 2015
 
@@ -48,7 +50,7 @@ def read_node_file(folder: str, disk: Disk) -> dict[str, object]:
 
 
 def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
-    """Compare the folder with the options; create the file in a new folder.
+    """Compare the folder with the options; create the file in a new folder, update its format in an old one.
 
     The file is created first. If it is missing in a folder with data, the folder is refused: its times could be in a
     unit other than the options' one. Raises StorageError 2015 (a newer format) or 2004 (different time unit or
@@ -71,6 +73,8 @@ def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
         if theirs.get(key) != ours[key]:
             message = f"data folder {folder} was made with {key} = {theirs.get(key)}, not {ours[key]}"
             raise StorageError(f"{message}; this cannot be changed, so omit the option", code=_MISMATCH)
+    if theirs["format"] != FOLDER_FORMAT:
+        write_durably(disk, path, json.dumps(theirs | {"format": FOLDER_FORMAT}).encode() + b"\n")
 
 
 def _has_data(folder: str, disk: Disk) -> bool:

@@ -12,8 +12,7 @@ import os
 from collections.abc import Sequence
 
 from saros_storage.io.disk import Disk
-
-_SUFFIX = ".log"
+from saros_storage.log.segment_name import SegmentName, list_segments
 
 
 class LogArchive:
@@ -52,5 +51,4 @@ class LogArchive:
 
     def segments(self) -> list[tuple[str, int]]:
         """Return (path, index of its first record) of each kept segment, oldest first."""
-        names = [name for name in self._disk.list(self._folder) if name.endswith(_SUFFIX)]
-        return [(os.path.join(self._folder, name), int(name.removesuffix(_SUFFIX))) for name in names]
+        return [(path, SegmentName.of(path).first_index) for path in list_segments(self._disk, self._folder)]

@@ -3,8 +3,12 @@
     u32 payload bytes | u32 crc32 | u48 index | u16 check | u32 group | u16 kind | u16 unsynced | payload, padded to 8
 
 Little-endian. crc32 covers the payload, then u32 payload bytes, u64 index, u32 group, u16 kind, u16 unsynced; `check`
-covers these fields alone, see `_check`. Data that is aligned to 8 bytes within a payload is aligned in a mapped segment
-too. The indexes of a log increase by one.
+covers these fields alone, see `_check`. The segment's salt goes into both, see `segment_name`. Data that is aligned to
+8 bytes within a payload is aligned in a mapped segment too. The indexes of a log increase by one.
+
+After a power cut, some file systems (ext4 with `data=writeback`) show the blocks of removed files at the end of a file
+that was growing. If they hold records, even ones for the same place, these have another salt. They are then neither
+records of this segment nor evidence of damage to it.
 
 `unsynced` is one more than the number of earlier records that were not fsynced when this one was written (65535: at
 least that many). So a record tells which records were fsynced by then: all up to `index - unsynced`. If a record is bad
@@ -23,8 +27,9 @@ as a whole, since its payload might contain bytes that look like records. A good
 unsynced" leaves open whether a bad one before it was fsynced. But such a record occurs only after as many were written
 without a fsync, which never happens with durability `fsync`.
 
-Records of old logs have 0 for `check` and `unsynced` (a segment has only old or only new ones), and their crc32 covers
-u64 index, u32 group, u32 kind, payload. An old record directly after a bad one means damage, whatever was fsynced.
+Segments of earlier versions have no salt (0); their leftovers count as records. The oldest ones have records with 0 for
+`check` and `unsynced` (a segment has only old or only new ones), whose crc32 covers u64 index, u32 group, u32 kind,
+payload. An old record directly after a bad one means damage, whatever was fsynced.
 
 A process that reads another process's log, and needs only a few of its records, reads only `heads`: records that a
 later one says were fsynced are intact, and `whole_record` verifies those that no later record covers yet.
@@ -118,13 +123,13 @@ class PendingRecord:
             size += len(part)
         return PendingRecord(group, kind, payload, size, crc)
 
-    def encode(self, index: int, synced: int) -> list[bytes | memoryview]:
-        """Encode the record, in parts; `synced` is the last record that is fsynced."""
+    def encode(self, index: int, synced: int, salt: int) -> list[bytes | memoryview]:
+        """Encode the record, in parts; `synced` is the last record that is fsynced, `salt` that of the segment."""
         assert self.size <= PAYLOAD_BYTES_MAX
         assert synced < index <= _INDEX_MASK
         tag = self.group | self.kind << 32 | min(index - synced, _UNKNOWN) << 48
-        crc = zlib.crc32(_CHECKED.pack(self.size, index, tag), self.payload_crc32)
-        header = _HEADER.pack(self.size, crc, index | _check(self.size, index, tag) << 48, tag)
+        crc = zlib.crc32(_CHECKED.pack(self.size, index, tag), self.payload_crc32 ^ salt)
+        header = _HEADER.pack(self.size, crc, index | _check(self.size ^ salt, index, tag) << 48, tag)
         return [header, *self.payload, _PADDING[-self.size & 7]]
 
 
@@ -134,10 +139,10 @@ def check_payload(size: int) -> None:
         raise UserMistake(f"a write of {size:,} bytes is too large: at most {PAYLOAD_BYTES_MAX:,}; split it", code=2006)
 
 
-def _check(size: int, index: int, tag: int) -> int:
+def _check(salted_size: int, index: int, tag: int) -> int:
     """Return the top 16 bits of a sum of products: weak, but fast to compute for a whole segment at once."""
     a, b, c = _FACTORS
-    return (size * a + index * b + tag * c & _WORD_MASK) >> 48
+    return (salted_size * a + index * b + tag * c & _WORD_MASK) >> 48
 
 
 def _span(size: int) -> int:
@@ -163,6 +168,8 @@ class Head:
     synced: int
     #: The first bytes of the payload.
     start: bytes
+    #: That of the segment.
+    salt: int
 
     @property
     def end(self) -> int:
@@ -173,7 +180,7 @@ class Head:
 # ---------------------------------------------------------------------- reading
 
 
-def heads(read: ReadPiece, offset: int, index: int) -> Iterator[Head]:
+def heads(read: ReadPiece, offset: int, index: int, salt: int) -> Iterator[Head]:
     """Yield the heads of a segment's records from `index` on, which starts at `offset`, until one is not valid.
 
     An old record is read as a whole, since only its crc32 can verify its header.
@@ -187,10 +194,11 @@ def heads(read: ReadPiece, offset: int, index: int) -> Iterator[Head]:
             return
         size, crc, word, tag = _HEADER.unpack_from(piece, at)
         is_old, synced = tag >> 48 == 0, _synced(word, tag)
-        if size > PAYLOAD_BYTES_MAX or word & _INDEX_MASK != index or not (is_old or _is_header(size, word, tag)):
+        is_valid = not salt if is_old else _is_header(size, word, tag, salt)
+        if size > PAYLOAD_BYTES_MAX or word & _INDEX_MASK != index or not is_valid:
             return
         start = piece[at + HEADER_BYTES : at + HEADER_BYTES + min(size, _START_BYTES)]
-        head = Head(offset, index, tag >> 32 & 0xFFFF, size, crc, synced, start)
+        head = Head(offset, index, tag >> 32 & 0xFFFF, size, crc, synced, start, salt)
         if is_old and whole_record(read, head) is None:
             return
         yield head
@@ -205,22 +213,23 @@ def _synced(word: int, tag: int) -> int:
 
 def whole_record(read: ReadPiece, head: Head) -> Record | None:
     """Read and verify the record of a head; None: it is not intact, or another record is there now."""
-    record = _record_at(memoryview(read(head.offset, _span(head.size))), 0)
+    record = _record_at(memoryview(read(head.offset, _span(head.size))), 0, head.salt)
     return record if record is not None and record.index == head.index else None
 
 
-def scan(data: memoryview, first_index: int) -> Scan:
-    """Read a segment whose first record has the index `first_index`."""
+def scan(data: memoryview, first_index: int, salt: int) -> Scan:
+    """Read a segment with a salt, or a part of one, whose first record has the index `first_index`."""
     records: list[Record] = []
     position = 0
-    while (record := _record_at(data, position)) is not None and record.index == first_index + len(records):
+    while (record := _record_at(data, position, salt)) is not None and record.index == first_index + len(records):
         records.append(record)
         position += record.size_bytes
     bad = first_index + len(records)
-    return Scan(records, position, _old_record_follows(data, position) or _was_synced(data, position, bad))
+    damaged = _old_record_follows(data, position, salt) or _was_synced(data, position, bad, salt)
+    return Scan(records, position, damaged)
 
 
-def _record_at(data: memoryview, position: int) -> Record | None:
+def _record_at(data: memoryview, position: int, salt: int) -> Record | None:
     if position + HEADER_BYTES > len(data):
         return None
     size, crc, word, tag = _HEADER.unpack_from(data, position)
@@ -229,32 +238,36 @@ def _record_at(data: memoryview, position: int) -> Record | None:
     payload = data[position + HEADER_BYTES : position + HEADER_BYTES + size]
     group, kind, unsynced = tag & 0xFFFFFFFF, tag >> 32 & 0xFFFF, tag >> 48
     if unsynced == 0:
+        if salt:
+            return None  # a leftover: only segments without a salt have old records
         found = zlib.crc32(payload, zlib.crc32(_OLD_CHECKED.pack(word, tag)))
         return Record(word, group, kind, payload, 0) if found == crc else None
     index = word & _INDEX_MASK
-    if not _is_header(size, word, tag) or zlib.crc32(_CHECKED.pack(size, index, tag), zlib.crc32(payload)) != crc:
+    if not _is_header(size, word, tag, salt):
+        return None
+    if zlib.crc32(_CHECKED.pack(size, index, tag), zlib.crc32(payload) ^ salt) != crc:
         return None
     return Record(index, group, kind, payload, unsynced)
 
 
-def _is_header(size: int, word: int, tag: int) -> bool:
-    return _check(size, word & _INDEX_MASK, tag) == word >> 48
+def _is_header(size: int, word: int, tag: int, salt: int) -> bool:
+    return _check(size ^ salt, word & _INDEX_MASK, tag) == word >> 48
 
 
-def _old_record_follows(data: memoryview, position: int) -> bool:
+def _old_record_follows(data: memoryview, position: int, salt: int) -> bool:
     if position + HEADER_BYTES > len(data):
         return False
     behind = position + _span(int(_HEADER.unpack_from(data, position)[0]))
-    record = _record_at(data, behind) if behind < len(data) else None
+    record = _record_at(data, behind, salt) if behind < len(data) else None
     return record is not None and record.unsynced == 0
 
 
-def _was_synced(data: memoryview, position: int, bad: int) -> bool:
+def _was_synced(data: memoryview, position: int, bad: int, salt: int) -> bool:
     """Return whether a good record from `position` on says that record `bad`, expected there, was fsynced."""
-    position += _skipped(data, position, bad)
+    position += _skipped(data, position, bad, salt)
     allowed = 2 * len(data) + 1_000 * _CANDIDATE_BYTES
-    for candidate in _candidates(data, position, bad):
-        if _record_at(data, candidate) is not None:
+    for candidate in _candidates(data, position, bad, salt):
+        if _record_at(data, candidate, salt) is not None:
             return True
         allowed -= _CANDIDATE_BYTES + min(int(_HEADER.unpack_from(data, candidate)[0]), len(data))
         if allowed < 0:
@@ -262,15 +275,15 @@ def _was_synced(data: memoryview, position: int, bad: int) -> bool:
     return False
 
 
-def _skipped(data: memoryview, position: int, bad: int) -> int:
+def _skipped(data: memoryview, position: int, bad: int, salt: int) -> int:
     """Return the size of the record torn here if its header is intact, otherwise 0."""
     if position + HEADER_BYTES > len(data):
         return 0
     size, _, word, tag = _HEADER.unpack_from(data, position)
-    return _span(size) if word & _INDEX_MASK == bad and _is_header(size, word, tag) else 0
+    return _span(size) if word & _INDEX_MASK == bad and _is_header(size, word, tag, salt) else 0
 
 
-def _candidates(data: memoryview, position: int, bad: int) -> Iterator[int]:
+def _candidates(data: memoryview, position: int, bad: int, salt: int) -> Iterator[int]:
     """Yield the offsets of apparent headers that say that record `bad` was fsynced."""
     count = max(len(data) - position, 0) // 8
     a, b, c = map(np.uint64, _FACTORS)
@@ -279,6 +292,6 @@ def _candidates(data: memoryview, position: int, bad: int) -> Iterator[int]:
         size, index, tag = words[:-2] & np.uint64(0xFFFFFFFF), words[1:-1] & np.uint64(_INDEX_MASK), words[2:]
         unsynced = tag >> np.uint64(48)
         told = (unsynced > 0) & (unsynced < _UNKNOWN) & (index - unsynced - np.uint64(bad) < _RECORDS_MAX)
-        told &= size * a + index * b + tag * c >> np.uint64(48) == words[1:-1] >> np.uint64(48)
+        told &= (size ^ np.uint64(salt)) * a + index * b + tag * c >> np.uint64(48) == words[1:-1] >> np.uint64(48)
         for place in np.flatnonzero(told).tolist():
             yield position + 8 * (first + place)

@@ -20,6 +20,9 @@ records (a torn tail) from damage to acknowledged records, see `record`. Only th
 since each segment is fsynced before the next one is created. With durability `os` and `interval`, a hole in records
 that were never fsynced is a torn tail as well.
 
+Each segment has a random salt, without which its records are not valid, see `segment_name`. So nothing that another
+segment has left on the disk is taken for a record.
+
 A failed write or fsync is never retried: the log stops permanently and raises LogFailed for all callers. A full disk is
 different: the queued records are withdrawn without effect (DiskFull), and the log goes on when there is space again.
 
@@ -30,6 +33,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,9 +45,9 @@ import numpy as np
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
 from saros_storage.io.disk import FULL_ERRNOS, Disk, File
 from saros_storage.log.record import PendingRecord, Record, check_payload, scan
+from saros_storage.log.segment_name import SegmentName, list_segments, new_salt
 
 _logger = logging.getLogger(__name__)
-_SUFFIX = ".log"
 #: Bytes of zeros written after the records at a time.
 _RESERVED_BYTES = 4 << 20
 
@@ -68,9 +72,13 @@ class LogOptions:
 @dataclass(slots=True)
 class _Segment:
     path: str
-    first_index: int
+    name: SegmentName
     #: Size of the file; of the segment being written, the size before it was opened.
-    size: int
+    size: int = 0
+
+    @property
+    def first_index(self) -> int:
+        return self.name.first_index
 
 
 class SegmentedLog:
@@ -111,18 +119,14 @@ class SegmentedLog:
         segment is missing.
         """
         disk.make_folder(folder)
-        segments = [
-            _Segment(f"{folder}/{name}", int(name.removesuffix(_SUFFIX)), 0)
-            for name in disk.list(folder)
-            if name.endswith(_SUFFIX)
-        ]
+        segments = [_Segment(path, SegmentName.of(path)) for path in list_segments(disk, folder)]
         records: list[Record] = []
         next_index = segments[0].first_index if segments else first_index
         for segment in segments:
             if segment.first_index != next_index:
                 raise CorruptFile(segment.path, 0, f"the log lacks the records from {next_index}")
             data = disk.map(segment.path)
-            found = scan(data, segment.first_index)
+            found = scan(data, segment.first_index, segment.name.salt)
             if found.end < len(data) and (found.damaged or segment is not segments[-1]):
                 raise CorruptFile(segment.path, found.end, "a record of the log is damaged")
             if np.frombuffer(data, np.uint8, offset=found.end).any():
@@ -316,11 +320,12 @@ class SegmentedLog:
             )
 
     def _write(self, drafts: list[PendingRecord], first_index: int, synced: int, *, sync: bool) -> None:
-        parts = [part for index, draft in enumerate(drafts, first_index) for part in draft.encode(index, synced)]
-        if parts and (self._file is None or self._file.size >= self._options.segment_bytes):
+        if drafts and (self._file is None or self._file.size >= self._options.segment_bytes):
             self._roll(first_index)
         if self._file is None:
             return  # a closed segment is fsynced
+        salt = self._segments[-1].name.salt
+        parts = [part for index, draft in enumerate(drafts, first_index) for part in draft.encode(index, synced, salt)]
         self._good_bytes = self._file.size
         if parts and sync:
             self._reserve(sum(map(len, parts)))
@@ -346,12 +351,17 @@ class SegmentedLog:
         if self._file is not None:
             _finally(self._file.sync)
             _finally(self._close_file)
-        reuse = bool(self._segments) and self._segments[-1].first_index == first_index
-        path = f"{self._folder}/{first_index:020}{_SUFFIX}"
-        self._file = self._disk.create(path)
+        name = SegmentName(first_index, new_salt())
+        path = os.path.join(self._folder, str(name))
+        if self._segments and self._segments[-1].first_index == first_index:
+            # It was opened without records. Only its name changes, so that no crash leaves two segments for this index.
+            self._disk.replace(self._segments[-1].path, path)
+            self._segments[-1] = _Segment(path, name)
+            self._file = self._disk.append(path)
+        else:
+            self._file = self._disk.create(path)
+            self._segments.append(_Segment(path, name))
         self._reserved_until = 0
-        if not reuse:
-            self._segments.append(_Segment(path, first_index, 0))
         _finally(partial(self._disk.sync_folder, self._folder))
 
     def _close_file(self) -> None:

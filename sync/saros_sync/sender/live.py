@@ -17,7 +17,6 @@ Belongs to one thread.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -36,9 +35,10 @@ from saros_storage.folder.layout import (
     TRASH_PREFIX,
 )
 from saros_storage.folder.manifest import Manifest, decode_manifest
+from saros_storage.folder.node_file import read_node_file
 from saros_storage.folder.schema_file import load_schema
 from saros_storage.io.disk import Disk
-from saros_storage.log import Head, ReadPiece, heads, whole_record
+from saros_storage.log import Head, ReadPiece, SegmentName, heads, list_segments, whole_record
 from saros_storage.mutation.mutation import MUTATION, decode_mutation, is_one_tablet
 from saros_storage.schema import SchemaTree
 
@@ -68,17 +68,20 @@ class LiveFolder:
     """A data folder that another process may have open: its options, partitions and manifests."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        """Read the folder's options. Raises UserMistake 2003 if it is no data folder, CorruptFile."""
+        """Read the folder's options.
+
+        Raises UserMistake 2003 if it is no data folder, StorageError 2015 if a newer Saros has written it, CorruptFile.
+        """
         self.folder = folder
         self.disk = disk
         path = os.path.join(folder, NODE_FILE)
         if not disk.exists(path):
             raise UserMistake(f"{folder} is not a data folder: it has no {NODE_FILE}", code=_NO_FOLDER)
         try:
-            words = json.loads(bytes(disk.map(path)))
+            words = read_node_file(folder, disk)
             self.unit = next(unit for unit in TimeUnit if unit.suffix == words["time_unit"])
-            self.interval = int(words["time_partition_interval"])
-        except (ValueError, TypeError, KeyError, StopIteration) as error:
+            self.interval = int(str(words["time_partition_interval"]))
+        except (ValueError, KeyError, StopIteration) as error:
             raise CorruptFile(path, 0, f"not a node file: {error}") from error
 
     def partitions(self) -> Iterator[LivePartition]:
@@ -103,7 +106,7 @@ class LiveFolder:
 class _Place:
     """The segment and head of the record that was read last."""
 
-    segment: int
+    segment: SegmentName
     head: Head
 
 
@@ -133,42 +136,41 @@ class SchemaFollower:
         """Return the tree with all changes of the log, or None if the log's history has changed."""
         # List the segments before the schema is loaded: the schema contains the segments that were removed earlier, and
         # a segment that is removed later raises FileNotFoundError.
-        firsts = self._segments()
+        names = self._segments()
         tree = self._tree
         if tree is None or self._place is None:
             tree, self.position = load_schema(self._disk, os.path.join(self._folder, SCHEMA_FILE))
-        self._tree = tree if self._follow(tree, firsts) else None
+        self._tree = tree if self._follow(tree, names) else None
         return self._tree
 
-    def _segments(self) -> list[int]:
-        """Return the index of the first record of each segment, sorted."""
-        names = self._disk.list(os.path.join(self._folder, LOG_FOLDER))
-        return sorted(int(name.removesuffix(".log")) for name in names if name.endswith(".log"))
+    def _segments(self) -> list[SegmentName]:
+        """Return the names of the segments, oldest first."""
+        return [SegmentName.of(path) for path in list_segments(self._disk, os.path.join(self._folder, LOG_FOLDER))]
 
-    def _follow(self, tree: SchemaTree, firsts: list[int]) -> bool:
+    def _follow(self, tree: SchemaTree, names: list[SegmentName]) -> bool:
         """Apply the log's newer changes; return False if the log's history has changed."""
         if self._place is not None:
             segment, offset, index = self._place.segment, self._place.head.offset, self._place.head.index
         else:
-            needed = [first for first in firsts if first <= self.position + 1][-1:] or firsts[:1]
+            needed = [name for name in names if name.first_index <= self.position + 1][-1:] or names[:1]
             if not needed:
                 return True
-            segment, offset, index = needed[0], 0, needed[0]
-        for first in [first for first in firsts if first >= segment]:
-            if first != segment:
-                if first != index:
+            segment, offset, index = needed[0], 0, needed[0].first_index
+        for name in [name for name in names if name.first_index >= segment.first_index]:
+            if name != segment:
+                if name.first_index != index:
                     return False
-                segment, offset = first, 0
+                segment, offset = name, 0
             index = self._read_segment(tree, segment, offset, index)
         return self._place is None or self._place.head.index == index - 1
 
-    def _read_segment(self, tree: SchemaTree, segment: int, offset: int, index: int) -> int:
+    def _read_segment(self, tree: SchemaTree, segment: SegmentName, offset: int, index: int) -> int:
         """Apply the records of a segment from an offset on.
 
         Return the index after the last intact record, or -1 if the record that was read last has changed.
         """
-        read = partial(self._read, os.path.join(self._folder, LOG_FOLDER, f"{segment:020}.log"))
-        found = list(heads(read, offset, index))
+        read = partial(self._read, os.path.join(self._folder, LOG_FOLDER, str(segment)))
+        found = list(heads(read, offset, index, segment.salt))
         synced = max((head.synced for head in found), default=0)
         for head in found:
             last = self._place.head if self._place is not None else None
