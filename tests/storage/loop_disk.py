@@ -59,9 +59,16 @@ FILE_SYSTEMS = {
         ("mkfs.ext4", "-q", "-F"),
         ("e2fsck", "-f", "-n"),
         ((), ("-b", "1024"), ("-b", "4096")),
-        # noauto_da_alloc: a rename does not write the data of the file that replaces another. Not data=writeback: new
-        # blocks of a file may then hold what removed files had there, such as records of an old log.
-        ("data=ordered", "data=ordered,noauto_da_alloc", "data=ordered,nodelalloc,commit=1", "data=journal"),
+        # noauto_da_alloc: a rename does not write the data of the file that replaces another.
+        # data=writeback: new blocks of a file may hold what removed files had there, such as records of an old log.
+        (
+            "data=ordered",
+            "data=ordered,noauto_da_alloc",
+            "data=ordered,nodelalloc,commit=1",
+            "data=journal",
+            "data=writeback",
+            "data=writeback,nodelalloc,commit=1",
+        ),
     ),
     "xfs": FileSystem(
         "xfs",
