@@ -14,7 +14,7 @@ import json
 import re
 import zlib
 
-from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, NewerFormat
 
 _VERSION = 1
 _FIRST_LINE = re.compile(rb"saros-sync ([a-z_]{1,32}) (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
@@ -27,12 +27,12 @@ def encode_framed(kind: str, words: object) -> bytes:
 
 
 def decode_framed(path: str, kind: str, data: bytes) -> dict[str, object]:
-    """Return the JSON object of a file. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
+    """Return the JSON object of a file. Raises CorruptFile, NewerFormat."""
     match = _FIRST_LINE.match(data)
     if match is None or match.group(1).decode() != kind:
         raise CorruptFile(path, 0, f"not a file of kind {kind}")
     if int(match.group(2)) > _VERSION:
-        raise StorageError(f"{path} was written by a newer Saros", code=2015)
+        raise NewerFormat(path)
     body = data[match.end() :]
     if len(body) != int(match.group(4)) or zlib.crc32(body) != int(match.group(3), 16):
         raise CorruptFile(path, match.end(), "checksum mismatch")

@@ -36,7 +36,7 @@ from saros_cluster.topology.topology import Node, Topology
 from saros_cluster.users.commands import Command, CreateRole, CreateUser, DropUser, GrantRole
 from saros_cluster.users.users import Users
 from saros_storage import schema as changes
-from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.base.errors import CorruptFile, NewerFormat, StorageError, UserMistake
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.io.disk import LocalDisk
 
@@ -221,9 +221,21 @@ def test_a_damaged_state_is_not_started_from(tmp_path: Path) -> None:
     found.apply(entries(CreateDatabase("root.a")))
     found.save()
     path = tmp_path / "group-0"
-    path.write_bytes(path.read_bytes().replace(b"root.a", b"root.b"))
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"root.a", b"root.b"))
     with pytest.raises(CorruptFile):
         machine(tmp_path)
+    path.write_bytes(data.replace(b"saros-meta 1 ", b"saros-meta 2 "))
+    with pytest.raises(NewerFormat, match="group-0 was written by a newer Saros"):
+        machine(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "command", [["rename database", "root.a"], ["change users", '["rename user", "a"]'], ["grow", '["split", 1]']]
+)
+def test_an_unknown_command_is_of_a_newer_version_and_not_damage(command: list[str]) -> None:
+    with pytest.raises(NewerFormat, match="the log of the meta group was written by a newer Saros"):
+        decode_meta(json.dumps(command).encode())
 
 
 ROOT = Users().apply(CreateUser("root", "$x$secret-hash", administrator=True, must_change=True))

@@ -269,7 +269,7 @@ def test_every_command_is_among_those_that_were_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    "junk", [b"", b"[]", b'["fly"]', b'["drop user"]', b'["drop user", 1]', b'["grant", ["FLY"], [], [], 0]', b"\xff"]
+    "junk", [b"", b"[]", b"[[]]", b'["drop user"]', b'["drop user", 1]', b'["grant", ["FLY"], [], [], 0]', b"\xff"]
 )
 def test_junk_is_no_command(junk: bytes) -> None:
     with pytest.raises(CorruptFile):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.errors import CorruptFile, NewerFormat, UserMistake
 from saros_storage.base.paths import parse_pattern
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.schema import (
@@ -164,10 +164,15 @@ def test_a_tree_and_its_changes_come_back_from_their_bytes() -> None:
         assert one == decode_change(encode_change(one))
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'["Nothing"]', b'["CreateSeries","a"]', b'["CreateDatabase"]'])
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"[1]", b'["CreateSeries","a"]', b'["CreateDatabase"]'])
 def test_bytes_that_are_no_change_are_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptFile):
         decode_change(data)
+
+
+def test_a_change_of_an_unknown_kind_is_of_a_newer_version() -> None:
+    with pytest.raises(NewerFormat, match=r"the schema was written by a newer Saros \(change 'Rename'\)"):
+        decode_change(b'["Rename","root.a"]')
 
 
 def test_what_is_written_is_lossless_whatever_was_declared() -> None:

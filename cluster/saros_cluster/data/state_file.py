@@ -26,7 +26,7 @@ from saros_cluster.data.applied_ranges import AppliedRange
 from saros_cluster.data.drops import Drops
 from saros_cluster.multiraft.positions import decode_position, encode_position
 from saros_cluster.raft.messages import Position
-from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.folder.layout import write_durably
 from saros_storage.io.disk import Disk
 from saros_storage.schema import SchemaTree
@@ -80,12 +80,12 @@ def encode_state(state: GroupState) -> bytes:
 
 
 def decode_state(path: str, data: bytes) -> GroupState:
-    """Decode the file's bytes. Raises CorruptFile; StorageError 2015 if a newer version wrote them."""
+    """Decode the file's bytes. Raises CorruptFile, NewerFormat."""
     match = _FIRST_LINE.match(data)
     if match is None:
         raise CorruptFile(path, 0, "not a group's state")
     if int(match.group(1)) > _VERSION:
-        raise StorageError(f"{path} was written by a newer Saros", code=2015)
+        raise NewerFormat(path)
     body = data[match.end() :]
     if len(body) != int(match.group(3)) or zlib.crc32(body) != int(match.group(2), 16):
         raise CorruptFile(path, match.end(), "checksum mismatch in the group's state")

@@ -12,6 +12,7 @@ read-only.
 from __future__ import annotations
 
 import json
+import re
 import struct
 import threading
 import zlib
@@ -26,13 +27,15 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import Entry, EntryKind, Position, Snapshot
 from saros_cluster.topology.topology import Topology
 from saros_cluster.users.users import Users
-from saros_storage.base.errors import CorruptFile, UserMistake
+from saros_storage.base.errors import CorruptFile, NewerFormat, UserMistake
 from saros_storage.folder.layout import confirm, write_durably
 from saros_storage.io.disk import FULL_ERRNOS, Disk
 
 #: The number of entries after which the state is written.
 _SAVED_EVERY = 500
 _HEAD = struct.Struct("<QQ")
+_VERSION = 1
+_FIRST_LINE = re.compile(rb"saros-meta (\d{1,4}) ([0-9a-f]{8})\n")
 
 
 def encode_meta_entry(request: Request, command: MetaCommand) -> bytes:
@@ -162,7 +165,7 @@ def encode_meta_file(
     """Return the bytes of the state file, for `decode_meta_file`."""
     words = {"applied": applied, "installed": installed, "state": state.dump(), "requests": requests.dump()}
     body = json.dumps(words, ensure_ascii=False).encode()
-    return b"saros-meta 1 %08x\n" % zlib.crc32(body) + body
+    return b"saros-meta %d %08x\n" % (_VERSION, zlib.crc32(body)) + body
 
 
 def begin_with_users(path: str, disk: Disk, users: Users) -> None:
@@ -179,14 +182,19 @@ def begin_with_users(path: str, disk: Disk, users: Users) -> None:
 def decode_meta_file(path: str, data: bytes) -> tuple[MetaState, AppliedRequests, int, list[object] | None]:
     """Return the state in a file, the remembered requests, the last applied entry, and the last installed position.
 
-    Raises CorruptFile.
+    Raises CorruptFile, NewerFormat.
     """
-    line, _, body = data.partition(b"\n")
-    if line != b"saros-meta 1 %08x" % zlib.crc32(body):
+    match = _FIRST_LINE.match(data)
+    if match is None:
+        raise CorruptFile(path, 0, "not a state of the meta group")
+    if int(match.group(1)) > _VERSION:
+        raise NewerFormat(path)
+    body = data[match.end() :]
+    if zlib.crc32(body) != int(match.group(2), 16):
         raise CorruptFile(path, 0, "checksum mismatch in the meta group's state")
     try:
         words = json.loads(body)
         requests = AppliedRequests([[int(n) for n in known] for known in words["requests"]])
         return MetaState.load(words["state"]), requests, int(words["applied"]), words["installed"]
     except (ValueError, TypeError, KeyError) as error:
-        raise CorruptFile(path, len(line), f"invalid meta group state: {error}") from error
+        raise CorruptFile(path, match.end(), f"invalid meta group state: {error}") from error

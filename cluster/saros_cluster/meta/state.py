@@ -40,7 +40,7 @@ from saros_cluster.topology.commands import GrowthCommand, Proceed, decode_growt
 from saros_cluster.topology.topology import Topology
 from saros_cluster.users import commands as changes_of_users
 from saros_cluster.users.users import Users
-from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
+from saros_storage.base.errors import CorruptFile, NewerFormat, StorageError, UserMistake
 from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase as MakeDatabase
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaTree, decode_change, encode_change
@@ -160,9 +160,11 @@ def encode_meta(command: MetaCommand) -> bytes:
 
 
 def decode_meta(data: bytes) -> MetaCommand:
-    """Parse the bytes of a command. Raises CorruptFile."""
+    """Parse the bytes of a command. Raises CorruptFile; NewerFormat for an unknown command."""
     try:
         name, word = json.loads(data)
+        if isinstance(name, str) and name not in _MAKERS:
+            raise NewerFormat("the log of the meta group", f"command {name!r}")
         return _MAKERS[name](str(word))
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptFile("log", 0, f"invalid meta group command: {error}") from error

@@ -27,14 +27,13 @@ from enum import IntEnum
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
 from saros_cluster.raft.messages import Entry, EntryKind, HardState, Position
-from saros_storage.base.errors import StorageError
+from saros_storage.base.errors import NewerFormat
 
 _HARD_STATE = struct.Struct("<QBQ")
 _POSITION = struct.Struct("<QQ")
 _ENTRIES = struct.Struct("<QI")
 _ENTRY = struct.Struct("<BQI")
 _ENTRY_KINDS = {kind.value: kind for kind in EntryKind}
-_NEWER = 2015
 
 
 class RecordKind(IntEnum):
@@ -116,7 +115,7 @@ def _encode_entries(entries: tuple[Entry, ...]) -> list[bytes]:
 
 
 def decode_change(kind: int, payload: memoryview) -> Change:
-    """Decode a record and copy its data. Raises ValueError, or StorageError 2015 if a newer version wrote it."""
+    """Decode a record and copy its data. Raises ValueError, NewerFormat."""
     try:
         match kind:
             case RecordKind.HARD_STATE:
@@ -133,11 +132,7 @@ def decode_change(kind: int, payload: memoryview) -> Change:
                 raise ValueError("a drop record with a payload")
     except struct.error as error:
         raise ValueError(f"the record is too short: {error}") from error
-    raise _newer(f"records of kind {kind}")
-
-
-def _newer(what: str) -> StorageError:
-    return StorageError(f"the log was written by a newer Saros: it has {what}", code=_NEWER)
+    raise NewerFormat("the log", f"records of kind {kind}")
 
 
 def _decode_hard_state(payload: memoryview) -> HardState:
@@ -161,7 +156,7 @@ def _decode_entries(payload: memoryview) -> Entries:
     entries = []
     for index, (kind, term, size) in enumerate(_ENTRY.iter_unpack(heads), first):
         if kind not in _ENTRY_KINDS:
-            raise _newer(f"entries of kind {kind}")
+            raise NewerFormat("the log", f"entries of kind {kind}")
         entries.append(Entry(index, term, _ENTRY_KINDS[kind], bytes(payload[place : place + size])))
         place += size
     if place != len(payload):

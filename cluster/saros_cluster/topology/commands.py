@@ -23,7 +23,7 @@ from typing import Any
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.change import nodes_of, runs, slots_of_runs
-from saros_storage.base.errors import CorruptFile
+from saros_storage.base.errors import CorruptFile, NewerFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +221,11 @@ def encode_growth(command: GrowthCommand) -> str:
 
 
 def decode_growth(text: str) -> GrowthCommand:
-    """Parse a command from `encode_growth`. Raises CorruptFile."""
+    """Parse a command from `encode_growth`. Raises CorruptFile; NewerFormat for an unknown command."""
     try:
         name, *values = json.loads(text)
+        if isinstance(name, str) and name not in _COMMANDS:
+            raise NewerFormat("the log of the meta group", f"change of the cluster {name!r}")
         kind = _COMMANDS[name]
         if kind is Begin:
             return _begin_of(values)

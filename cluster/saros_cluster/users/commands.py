@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 
 from saros_cluster.users.privileges import Privilege
-from saros_storage.base.errors import CorruptFile
+from saros_storage.base.errors import CorruptFile, NewerFormat
 
 
 class Kind(Enum):
@@ -188,9 +188,11 @@ def encode_command(command: Command) -> bytes:
 
 
 def decode_command(data: bytes) -> Command:
-    """Parse the bytes of a command. Raises CorruptFile."""
+    """Parse the bytes of a command. Raises CorruptFile; NewerFormat for an unknown command."""
     try:
         name, *words = json.loads(data)
+        if isinstance(name, str) and name not in _KINDS:
+            raise NewerFormat("the log of the meta group", f"change of users {name!r}")
         kind = _KINDS[name]
         values = [_FORMS[f.type](word) for f, word in zip(fields(kind), words, strict=True)]
         return kind(*values)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from saros_cluster.users.commands import Command
 from saros_cluster.users.users import Users
-from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.folder.layout import confirm, write_durably
 from saros_storage.io.disk import Disk
 
@@ -49,7 +49,7 @@ class FileDirectory:
     """A `Directory` in a file of one folder."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        """Load the file, if there is one. Raises CorruptFile, StorageError 2015."""
+        """Load the file, if there is one. Raises CorruptFile, NewerFormat."""
         self._path = os.path.join(folder, USERS_FILE)
         self._disk = disk
         self._lock = threading.Lock()
@@ -81,7 +81,7 @@ class FileDirectory:
         if match is None:
             raise CorruptFile(self._path, 0, "not a users file")
         if int(match.group(1)) > _VERSION:
-            raise StorageError(f"{self._path} was written by a newer Saros", code=2015)
+            raise NewerFormat(self._path)
         body = data[match.end() :]
         if zlib.crc32(body) != int(match.group(2), 16):
             raise CorruptFile(self._path, match.end(), "checksum mismatch in the users")

@@ -4,6 +4,7 @@ StorageError                 root: `code` and a sentence that says what to do
  ├─ UserMistake              the request is wrong: change it (type mismatch, unknown path, illegal name, ...)
  ├─ CorruptFile              a file is damaged: it is set aside, the others stay readable
  ├─ UnsupportedFile          a legal file that uses a feature we do not read (encoding, version, encryption)
+ ├─ NewerFormat              a newer version of Saros wrote it: use that one
  ├─ FolderInUse              another process owns the data folder
  ├─ DiskFull                 no space: reads go on, writes resume when there is room
  ├─ LogFailed                the log could not be made durable: this store accepts no further write
@@ -52,6 +53,15 @@ class UnsupportedFile(StorageError):
         super().__init__(f"file {file} uses {feature}, which this version of Saros does not read")
         self.file = file
         self.feature = feature
+
+
+class NewerFormat(StorageError):
+    """A newer version of Saros wrote `subject`, in a format that this one does not know."""
+
+    code = 2015
+
+    def __init__(self, subject: str, detail: str = "") -> None:
+        super().__init__(f"{subject} was written by a newer Saros{detail and f' ({detail})'}")
 
 
 class FolderInUse(StorageError):

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.scan.reading import TimeRange
 from saros_storage.scan.snapshot import Rank, Tombstone
 
@@ -96,13 +96,13 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(path: str, data: bytes) -> Manifest:
-    """Decode a manifest. Raises CorruptFile, or StorageError 2015 for a newer format."""
+    """Decode a manifest. Raises CorruptFile, NewerFormat."""
     match = _FIRST_LINE.match(data)
     if match is None:
         raise CorruptFile(path, 0, "not a manifest")
     version, crc, size = int(match.group(1)), int(match.group(2), 16), int(match.group(3))
     if version > _VERSION:
-        raise StorageError(f"{path} was written by a newer Saros (manifest format {version})", code=2015)
+        raise NewerFormat(path, f"manifest format {version}")
     body = data[match.end() :]
     if len(body) != size or zlib.crc32(body) != crc:
         raise CorruptFile(path, match.end(), "checksum mismatch in the manifest")

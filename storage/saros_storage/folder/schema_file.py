@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 
-from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.folder.layout import confirm, write_durably
 from saros_storage.io.disk import Disk
 from saros_storage.schema import SchemaTree
@@ -26,7 +26,7 @@ def save_schema(disk: Disk, path: str, dump: bytes, index: int) -> None:
 
 
 def load_schema(disk: Disk, path: str) -> tuple[SchemaTree, int]:
-    """Load the tree and its log index; without a file, an empty tree and 0. Raises CorruptFile, StorageError 2015."""
+    """Load the tree and its log index; without a file, an empty tree and 0. Raises CorruptFile, NewerFormat."""
     if not disk.exists(path):
         return SchemaTree(), 0
     confirm(disk, path)
@@ -36,7 +36,7 @@ def load_schema(disk: Disk, path: str) -> tuple[SchemaTree, int]:
         raise CorruptFile(path, 0, "not a schema file")
     version = int(match.group(1))
     if version > _VERSION:
-        raise StorageError(f"{path} was written by a newer Saros", code=2015)
+        raise NewerFormat(path)
     dump = data[match.end() :]
     crc = zlib.crc32(b"" if version == 1 else match.group(4), zlib.crc32(dump))
     if len(dump) != int(match.group(3)) or crc != int(match.group(2), 16):

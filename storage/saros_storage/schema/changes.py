@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 
-from saros_storage.base.errors import CorruptFile
+from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.base.identity_cache import cached_by_identity
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.schema.model import Deadband, SeriesSchema
@@ -160,7 +160,7 @@ def encode_change(change: SchemaChange) -> bytes:
 
 
 def decode_change(data: bytes) -> SchemaChange:
-    """Decode a change; the inverse of `encode_change`. Raises CorruptFile if the bytes are not a schema change."""
+    """Decode a change; the inverse of `encode_change`. Raises CorruptFile; NewerFormat for an unknown one."""
     try:
         name, *words = json.loads(data)
         if name == "CreateDatabase":
@@ -192,7 +192,9 @@ def decode_change(data: bytes) -> SchemaChange:
             return SetEntry(str(kind), str(key), None if text is None else str(text), int(number))
     except (ValueError, TypeError, IndexError, KeyError) as error:
         raise CorruptFile("schema log", 0, f"not a schema change: {error}") from error
-    raise CorruptFile("schema log", 0, f"unknown schema change {name!r}")
+    if not isinstance(name, str):
+        raise CorruptFile("schema log", 0, "not a schema change")
+    raise NewerFormat("the schema", f"change {name!r}")
 
 
 def _json(value: object) -> str:
