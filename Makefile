@@ -14,8 +14,10 @@ NODES ?= 3
 FAULTS ?= 8
 RESTARTS ?= 200
 EXAMPLES ?= 2000
+FORMER ?=
+KEY ?= ~/.ssh/id_ed25519
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants campaign-power
+.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants campaign-power campaign-upgrade wheel sign sbom lock audit check-lowest
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -87,6 +89,9 @@ campaign-power: .venv/.dev ## CUTS power cuts of a FILE_SYSTEM (ext4, xfs) in an
 campaign-cluster: .venv/.dev ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
 	@$(BIN)/python benchmarks/campaign_cluster.py --cycles $(CYCLES) --nodes $(NODES)
 
+campaign-upgrade: .venv/.dev ## upgrade a cluster node by node, under load, from FORMER (a tag or commit; default: the newest tag)
+	@$(BIN)/python benchmarks/campaign_upgrade.py $(if $(FORMER),--former $(FORMER))
+
 campaign-growth: .venv/.dev ## nodes join and leave a cluster of processes under load, with FAULTS faults; no write may be lost
 	@$(BIN)/python benchmarks/campaign_growth.py --faults $(FAULTS)
 
@@ -139,6 +144,43 @@ simulate-scale: .venv/.dev ## clusters of 50, 200 and 1,000 nodes, simulated: tr
 mutants: .venv/.dev ## plant mistakes in storage and sync one at a time; their suites must find each
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants
 	@$(BIN)/python benchmarks/campaign_sync.py --mutants
+
+# Releases: docs/contributing.md says in which order.
+wheel sbom: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+wheel: .venv/.installed ## build the wheel and its SHA-256 in build/dist; the same commit makes the same bytes
+	@rm -rf build/dist
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps -w build/dist .
+	@cd build/dist && sha256sum saros-*.whl > SHA256SUMS && cat SHA256SUMS
+
+sbom: .venv/.dev ## write the software bill of materials (CycloneDX) of this installation to build/dist
+	@mkdir -p build/dist
+	@$(BIN)/python deploy/sbom.py > build/dist/saros.cdx.json
+
+sign: wheel sbom ## sign the checksums of the wheel and the bill of materials with the SSH key KEY
+	@cd build/dist && sha256sum saros-*.whl saros.cdx.json > SHA256SUMS && rm -f SHA256SUMS.sig
+	@ssh-keygen -Y sign -q -n saros-release -f $(KEY) build/dist/SHA256SUMS
+
+lock: .venv/release/.installed ## rewrite requirements.lock: the newest versions that pyproject.toml allows, with hashes
+	@.venv/release/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		-o requirements.lock pyproject.toml
+
+audit: .venv/release/.installed ## look up known vulnerabilities of the locked packages
+	@.venv/release/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
+
+check-lowest: .venv/release/.installed ## quick tests of driver and storage with the lowest versions that pyproject.toml allows
+	@mkdir -p build
+	@.venv/release/bin/uv pip compile -q --resolution lowest-direct --extra pandas --extra polars --extra sqlalchemy \
+		-o build/lowest.txt pyproject.toml
+	@.venv/release/bin/uv venv -q --clear --python $(BIN)/python build/lowest
+	@.venv/release/bin/uv pip install -q --python build/lowest/bin/python -r build/lowest.txt pytest pytest-xdist hypothesis -e .
+	@build/lowest/bin/python -m pytest -m "not slow and not speed" tests/driver tests/storage
+
+.venv/release/.installed: pyproject.toml
+	@echo "setting up .venv/release (once): about 100 MB ..." >&2
+	@$(PYTHON) -m venv .venv/release
+	@.venv/release/bin/python -m pip install -q --disable-pip-version-check "pip>=25.1" >&2
+	@.venv/release/bin/python -m pip install -q --disable-pip-version-check --group release >&2
+	@touch $@
 
 # The site needs no other package of this project, and gets an environment of its own.
 .venv/docs/.installed: pyproject.toml

@@ -1,8 +1,9 @@
-"""The wheel works in an environment of its own, outside of the repository."""
+"""The wheel works in an environment of its own, outside of the repository, and two builds make the same bytes."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -13,25 +14,38 @@ import pytest
 ROOT = Path(__file__).parents[2]
 #: Of pip, when it cannot download what builds the wheel.
 OFFLINE = ("No matching distribution found for hatchling", "Could not find a version that satisfies", "Connection")
+PIP = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+#: Folders of the repository that are no sources of the wheel.
+LEFT_OUT = {".git", ".venv", "benchmarks", "build", "data", "docs", "tests"}
 STATEMENTS = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5); select avg(x) from root.a.d;"
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel; its libraries are those of the tests."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-    built = subprocess.run(
-        [*pip, "wheel", "--no-deps", "-w", str(folder), str(ROOT)], check=False, capture_output=True, text=True
-    )
+def build(source: Path, folder: Path, umask: int = -1) -> Path:
+    """Return the wheel of a source tree, built into `folder`."""
+    command = [*PIP, "wheel", "--no-deps", "-w", str(folder), str(source)]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    built = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, umask=umask)
     if built.returncode and any(words in built.stderr for words in OFFLINE):
         pytest.skip("the wheel cannot be built without a network")
     assert 0 == built.returncode, built.stderr
     (wheel,) = folder.glob("saros-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the repository."""
+    return build(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> Path:
+    """An environment with the wheel; its libraries are those of the tests."""
+    folder = wheel.parent
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
     (site,) = (folder / "env" / "lib").glob("python3*/site-packages")
     install = ["--python", str(folder / "env" / "bin" / "python"), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run([*pip, *install], check=True)
+    subprocess.run([*PIP, *install], check=True)
     # Its .pth files are not read, so the repository is not among the folders.
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "env"
@@ -63,3 +77,14 @@ def test_a_wheel_has_the_console_the_licenses_and_the_completion_scripts(install
     assert (site / "saros_server" / "console" / "static" / "console.js").exists()
     (information,) = site.glob("saros-*.dist-info")
     assert ["LICENSE", "NOTICE"] == sorted(os.listdir(information / "licenses"))
+
+
+@pytest.mark.slow
+def test_a_build_elsewhere_makes_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    """Neither the folder, the times and rights of the files, nor the umask matter."""
+    copy = tmp_path / "a" / "copy"
+    shutil.copytree(ROOT, copy, ignore=lambda folder, _: LEFT_OUT if folder == str(ROOT) else {"node_modules"})
+    for path in copy.rglob("*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    assert wheel.read_bytes() == build(copy, tmp_path / "out", umask=0o077).read_bytes()
