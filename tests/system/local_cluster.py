@@ -2,6 +2,7 @@
 
     LocalCluster(folder, nodes=3, replicas=3)        folder/node1 ... each served by `saros start --foreground`
         kill(2)  stop(2) resume(2)  restart()        SIGKILL, SIGTERM; SIGSTOP, SIGCONT; bring all up again
+        run_with(2, program)                         another version, from the node's next start on
         isolate(2) heal()                            with `proxies`: every link between two nodes goes through a proxy
         admit() forget(4)                            without them: add a node that may join, remove one that has left
 
@@ -91,9 +92,11 @@ class LocalCluster:
 
         `environment` has options of the nodes, such as SAROS_DURABILITY; `program` is run with `start ...`.
         """
-        self._program = program
         self.folder = folder
         self.nodes = list(range(1, nodes + 1))
+        self._program = program
+        #: Programs of nodes that do not run `_program`.
+        self._programs: dict[int, Sequence[str]] = {}
         #: Whether every group keeps its majority without one of its nodes.
         self.survives_one = replicas >= 3
         # An aborted node writes the stacks of its threads to its log.
@@ -239,12 +242,16 @@ class LocalCluster:
             if not self.is_running(node):
                 self._processes[node] = self._launch(node)
 
+    def run_with(self, node: int, program: Sequence[str]) -> None:
+        """Run the node with this program from its next start on."""
+        self._programs[node] = program
+
     def _launch(self, node: int) -> subprocess.Popen[bytes]:
         words = ["--foreground", "--data", str(self.folder_of(node))]
         port = str(self._ports[node].client)
         with self.log_of(node).open("ab") as log:
             return subprocess.Popen(
-                [*self._program, "start", *words, "--host", HOST, "--port", port],
+                [*self._programs.get(node, self._program), "start", *words, "--host", HOST, "--port", port],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
