@@ -273,6 +273,7 @@ show
     | SHOW LOGICAL? VIEW path? showClause*                                             # showViews
     | SHOW CHILD what=(PATHS | NODES) path? showClause*                                # showChildren
     | SHOW (QUERIES | QUERY PROCESSLIST) showClause*                                   # showQueries
+    | SHOW SLOW QUERIES showClause*                                                    # showSlowQueries
     | SHOW what=(VERSION | VARIABLES | FUNCTIONS | TRIGGERS | CURRENT_TIMESTAMP | CURRENT_USER
                 | CURRENT_SQL_DIALECT | DATANODES | CONFIGNODES | CLUSTERID)           # showPlain
     | SHOW AVAILABLE URLS                                                              # showUrls
@@ -401,7 +402,7 @@ name
       | NODES | NOT | NULL | NULLS | OF | OFFSET | ON | OPTION | OR | ORDER | PARTIAL | PARTITIONS | PASSWORD
       | PATHS | PRIVILEGES
       | PROCESSLIST | QUERIES | QUERY | RACK | REBALANCE | RECEIVERS | REGEXP | REGION | REGIONS
-      | REMOVE | RENAME | REPLACE | RESULTS | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SHOW | SLIMIT | SOFFSET
+      | REMOVE | RENAME | REPLACE | RESULTS | REVOKE | ROLE | SCHEMA | SELECT | SENDER | SENDERS | SET | SHOW | SLIMIT | SLOW | SOFFSET
       | SQL_DIALECT | STATEFUL | STATELESS | STORAGE | STORAGE_PROPERTIES | SYNC | SYSTEM | TAGS | TEMPLATE | TEMPLATES
       | THEN | TIMESERIES | TIME_ZONE | TO | TOKEN | TOKENS | TRANSFER | TRIGGER | TRIGGERS | TTL | TYPE | UNSET | UP
       | UPSERT | URLS | USER | USING | VALUES | VARIABLES | VERBOSE | VERSION | VIEW | WHEN | WHERE | WITH | WITHOUT | ZONE

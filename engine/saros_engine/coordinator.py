@@ -27,6 +27,7 @@ from saros_engine.base.errors import NotSupportedError, SemanticError
 from saros_engine.base.latency_histogram import NOTHING, LatencyHistogram, LatencySnapshot
 from saros_engine.base.row_set import RowSet
 from saros_engine.base.session_context import SessionContext
+from saros_engine.base.slow_queries import SlowQueries
 from saros_engine.base.system_mode import SystemMode
 from saros_engine.catalog.continuous_queries import ContinuousQuery
 from saros_engine.catalog.tag_keys import tag_key_creation
@@ -167,9 +168,11 @@ class QueryEngine:
         self._patterns_known: RecentMap[str, tuple[str, ...]] = RecentMap(options.statements_cached)
         self._binder = ParameterBinder(store.options.time_unit.value)
         self._queries = Queries(store, scheduler, clock, options, info.node)
+        #: The last statements that took long.
+        self.slow_queries = SlowQueries(clock, options.slow_query_ms)
         #: Requests that are sent to every node.
         self.every_node = ClusterRequests(
-            self._queries.registry, store, clock, info.node, others, self._forget, self.mode
+            self._queries.registry, self.slow_queries, store, clock, info.node, others, self._forget, self.mode
         )
         self._triggers = Triggers(lambda: store.schema.catalogue)
         self._writer = Writer(store, options.default_database_level, clock, self._triggers)
@@ -192,10 +195,17 @@ class QueryEngine:
     ) -> Result:
         """Execute one statement. Raises ParseError, UserMistake, EngineError, StorageError."""
         with self._counted(statements=1):
-            parsed = self._statements.get(text)
+            watch = self.slow_queries.start(text, session.asker)
+            parsed = self._statements.get(text)  # a text that cannot be parsed cannot be redacted: it is not recorded
             is_bound = bool(parsed.parameters or parameters)
             given = tuple(self._binder.literals(parsed.statement, parameters)) if is_bound else ()
-            return self._execute(_Question(text, parsed, given, timeout_ms, request), session)
+            try:
+                result = self._execute(_Question(text, parsed, given, timeout_ms, request), session)
+            except BaseException:
+                watch.stop("")
+                raise
+            result.timed_by(watch)
+            return result
 
     def _counted(self, *, statements: int) -> _Counted:
         return _Counted(self._counters, self._counting, statements)

@@ -90,12 +90,13 @@ def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
     return parts
 
 
-def without_values(text: str) -> str | None:
-    """Return the text with `?` for every literal that `scan` finds; None if it contains U+0000."""
-    scanned = scan(text)
-    if scanned is None:
-        return None
-    parts = _parts(scanned, text, scanned.paths)
-    for ordinal in set(range(len(scanned.spans))).difference(scanned.paths):
-        parts[2 * ordinal + 1] = "?"
-    return "".join(parts)
+def without_literals(text: str) -> str | None:
+    """Return the text with `?` for every literal except durations, and without comments; None if it contains U+0000."""
+    return None if _MARK in text else _SCAN.sub(_redacted, text)
+
+
+def _redacted(token: re.Match[str]) -> str:
+    found = token[0]
+    if token.lastgroup == "p" or found.startswith("`"):
+        return found
+    return " " if found.startswith(("--", "/*")) else "?"

@@ -181,6 +181,7 @@ STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "select * from information_schema.timeseries": None,
     "show timeseries": None,
     "show queries": None,
+    "show slow queries limit 3": None,
     "show version": None,
     "count timeseries": None,
     "flush": (Privilege.MAINTAIN, EVERYWHERE),

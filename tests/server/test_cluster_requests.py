@@ -21,6 +21,7 @@ from saros_engine.base.access import UNRESTRICTED, Access
 from saros_engine.base.errors import QueryKilled, QueryNotFound
 from saros_engine.base.query_registry import QueryRegistry
 from saros_engine.base.session_context import SessionContext
+from saros_engine.base.slow_queries import SlowQueries
 from saros_engine.base.system_mode import SystemMode
 from saros_engine.execution.result import Result
 from saros_engine.show.cluster_requests import ClusterRequests
@@ -123,6 +124,20 @@ def test_any_node_shows_and_ends_what_runs_on_another(cluster: Nodes, end: str) 
     assert [] == cluster.run(0, "show queries")
 
 
+def test_any_node_shows_the_slow_queries_of_all(cluster: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        monkeypatch.setattr(cluster.node(number).engine.slow_queries, "threshold_ms", 0)
+    for number, name in ((2, "one"), (1, "two")):
+        access_of_user = SessionContext(access=access(name))
+        read_all(cluster.node(number).engine.execute(f"select x + {number} from root.b.d", access_of_user))
+    monkeypatch.undo()
+    shown = [row for row in cluster.run(0, "show slow queries") if row[5] is not None]
+    assert [(2, "select x + ? from root.b.d", "two"), (3, "select x + ? from root.b.d", "one")] == [
+        (node, statement, user) for _, _, node, _, statement, user, _ in shown
+    ]
+    assert [row[1] for row in shown] == [row[1] for row in cluster.run(2, "show slow queries") if row[5] is not None]
+
+
 def test_a_user_sees_and_ends_no_query_of_another_user_on_another_node(cluster: Nodes) -> None:
     running = cluster.node(2).engine.execute("select x + 1 from root.a.d", SessionContext(access=access("one")))
     try:
@@ -171,7 +186,14 @@ def test_the_queries_of_a_node_of_an_older_version_are_shown(cluster: Nodes, new
 
     here, clock = NodeId(1), FixedClock()
     nodes = ClusterRequests(
-        QueryRegistry(clock, here), cluster.database(0), clock, here, Older(), lambda: None, SystemMode()
+        QueryRegistry(clock, here),
+        SlowQueries(clock, 1),
+        cluster.database(0),
+        clock,
+        here,
+        Older(),
+        lambda: None,
+        SystemMode(),
     )
     shown = nodes.show(Show(ShowKind.QUERIES), "UTC", UNRESTRICTED)
     ticks, *others = newer or [NOW_MS, None, None, None]

@@ -243,7 +243,7 @@ def test_rests_are_closed_when_they_are_overdue_or_too_many(tmp_path: Path, monk
     outcomes = [Outcome() for _ in range(5)]
 
     def put(number: int) -> int:
-        return kept.put(ResultCursor(outcomes[number], session, "select", 0, []))  # type: ignore[arg-type]
+        return kept.put(ResultCursor(outcomes[number], session, []))  # type: ignore[arg-type]
 
     first, second, third = put(0), put(1), put(2)
     assert [1, 0, 0] == [outcome.closed for outcome in outcomes[:3]]

@@ -28,7 +28,7 @@ from waiting import PATIENCE_S, wait_until
 import saros
 from saros_server.config.configuration import ConfigurationError
 from saros_server.http.metrics import METRICS
-from saros_server.process.logs import JsonLines, shape_of
+from saros_server.process.logs import JsonLines
 from saros_server.process.server_file import serving
 from saros_server.server import Server, check_host
 from saros_wire import parameter_values
@@ -175,15 +175,10 @@ def test_the_port_of_http_can_be_chosen(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_log_is_json_lines_and_holds_no_literal(tmp_path: Path) -> None:
+def test_the_log_is_json_lines(tmp_path: Path) -> None:
     record = logging.makeLogRecord({"name": "a.b", "levelname": "WARNING", "msg": "slow %s", "args": ("ä",), "ms": 7})
     words = json.loads(JsonLines().format(record))
     assert ("WARNING", "a.b", "slow ä", 7) == (words["level"], words["logger"], words["event"], words["ms"])
-    assert "select s from root.a where t = ? and x > ?" == shape_of(
-        "select s from root.a where t = 'secret' and x > 42"
-    )
-    assert "delete from root.a.b, root.c where s = ?" == shape_of("delete from root.a.b, root.c where s = 'secret'")
-    assert len(shape_of("select " + "x, " * 1_000)) < 600
     data = str(tmp_path / "data")
     assert 0 == run("start", "--data", data, "--port", "0").returncode
     assert 0 == run("stop", "--data", data).returncode

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from saros_engine.base.errors import QueryKilled
+from saros_engine.base.slow_queries import Stopwatch
 from saros_engine.plan.plan import Field
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Scalar
@@ -52,6 +53,15 @@ class Result:
         #: The number of points written or objects changed; -1 for queries.
         self.update_count = -1 if rows is not None else count
         self._rows = rows
+        #: Stopped when all rows are read; None: the statement is not timed.
+        self._watch: Stopwatch | None = None
+
+    def timed_by(self, watch: Stopwatch) -> None:
+        """Stop a stopwatch at the result's end: with its last row, its error, or its close."""
+        if self._rows is None:
+            watch.stop(self.query_id)
+        else:
+            self._watch = watch
 
     @property
     def stale(self) -> bool:
@@ -65,7 +75,15 @@ class Result:
 
     def next_block(self) -> Block | None:
         """Wait for the next rows and return them; None at the end. Raises the error that ended the query."""
-        return None if self._rows is None else self._rows.next_block()
+        if self._rows is None:
+            return None
+        block = None
+        try:
+            block = self._rows.next_block()
+        finally:
+            if block is None:
+                self._stop_watch()
+        return block
 
     def wait(self, seconds: float) -> bool:
         """Wait up to a timeout for rows or the end; return whether `next_block` would now return at once."""
@@ -75,6 +93,11 @@ class Result:
         """End the query if it still runs, and release its resources. Idempotent; any thread."""
         if self._rows is not None:
             self._rows.close()
+            self._stop_watch()
+
+    def _stop_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.stop(self.query_id)
 
 
 class FixedRows:

@@ -22,6 +22,8 @@ class EngineOptions:
     query_spill_bytes_max: int = 4 << 30
     #: Time limit of one query (code 712 beyond); 0: unlimited.
     query_timeout_ms: int = 60_000
+    #: Statements that take at least this long are recorded as slow queries.
+    slow_query_ms: int = 1_000
     #: Level of the database that a write to an unknown path creates, in nodes below root.
     default_database_level: int = 1
     #: Plans kept for repeated statements.

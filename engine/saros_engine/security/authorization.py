@@ -332,6 +332,7 @@ SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.CHILD_NODES: None,
     ast.ShowKind.NODES: None,
     ast.ShowKind.QUERIES: None,
+    ast.ShowKind.SLOW_QUERIES: None,
     ast.ShowKind.VERSION: None,
     ast.ShowKind.FUNCTIONS: None,
     ast.ShowKind.TRIGGERS: Privilege.USE_TRIGGER,

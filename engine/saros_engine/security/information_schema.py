@@ -54,6 +54,7 @@ TABLES = {
     "timeseries": Show(ShowKind.TIMESERIES),
     "views": Show(ShowKind.VIEWS),
     "queries": Show(ShowKind.QUERIES),
+    "slow_queries": Show(ShowKind.SLOW_QUERIES),
     "functions": Show(ShowKind.FUNCTIONS),
     "variables": Show(ShowKind.VARIABLES),
     "nodes": Show(ShowKind.CLUSTER, details=True),

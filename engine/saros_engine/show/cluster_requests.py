@@ -21,6 +21,7 @@ from saros_engine.base.database import Database
 from saros_engine.base.errors import QueryNotFound
 from saros_engine.base.query_registry import QueryRegistry, RunningQuery
 from saros_engine.base.row_set import Row, RowSet
+from saros_engine.base.slow_queries import SlowQueries, SlowQuery
 from saros_engine.base.system_mode import SystemMode
 from saros_engine.expressions.times import format_time
 from saros_engine.plan.plan import Field
@@ -46,6 +47,9 @@ _QUERY_FIELDS = (
     Field("Timeout", DataType.INT64),
     Field("MemoryBytes", DataType.INT64),
 )
+_SLOW_FIELDS = (*_QUERY_FIELDS[:5], Field("User", _TEXT), Field("ClientIp", _TEXT))
+#: The columns of kinds whose rows have a time.
+_TIMED = {ShowKind.QUERIES: _QUERY_FIELDS, ShowKind.SLOW_QUERIES: _SLOW_FIELDS}
 
 
 class OtherNodes(Protocol):
@@ -101,6 +105,7 @@ class ClusterRequests:
     def __init__(
         self,
         registry: QueryRegistry,
+        slow: SlowQueries,
         store: Database,
         clock: Clock,
         node: NodeId,
@@ -110,6 +115,7 @@ class ClusterRequests:
     ) -> None:
         """`others`: None outside a cluster. `forget` drops the engine's caches of statements and plans."""
         self._registry = registry
+        self._slow = slow
         self._store = store
         self._clock = clock
         self._node = node
@@ -118,7 +124,7 @@ class ClusterRequests:
         self._mode = mode
 
     def show(self, statement: Show, zone: str, access: Access) -> RowSet:
-        """Return the rows of SHOW QUERIES, PARTITIONS, FILES or DISK_USAGE, of all nodes. Raises SemanticError."""
+        """Return the rows of SHOW [SLOW] QUERIES, PARTITIONS, FILES, DISK_USAGE, of all nodes. Raises SemanticError."""
         kind = statement.kind
         databases = statement.databases if statement.path is None else (statement.path,)
         question = _Question(kind, tuple(map(str, databases)), zone, _visible_user(access))
@@ -133,6 +139,9 @@ class ClusterRequests:
                 rows += map(tuple, json.loads(answer))
         if kind is ShowKind.QUERIES:
             return RowSet(_QUERY_FIELDS, self._with_times([*map(_query_row, rows), *silent]), timed=True)
+        if kind is ShowKind.SLOW_QUERIES:
+            rows.sort(key=lambda row: cast("int", row[0]), reverse=True)
+            return RowSet(_SLOW_FIELDS, self._with_times([*silent, *rows]), timed=True)
         rows.sort(key=lambda row: (str(row[0]), cast("int", row[1])))  # database; slice or node
         return RowSet(FIELDS[kind], [*rows, *silent])
 
@@ -207,6 +216,8 @@ class ClusterRequests:
 
         if question.kind in FIELDS:
             return show_stored(question.kind, question.databases, self._store.partitions(), time, self._node)
+        if question.kind is ShowKind.SLOW_QUERIES:
+            return [self._slow_row(s) for s in self._slow.newest_first() if question.user in (None, s.client.user)]
         now = self._clock.monotonic_ns()
         return [
             (
@@ -225,6 +236,11 @@ class ClusterRequests:
             for ticks in (self._ticks(r.started_ns),)
         ]
 
+    def _slow_row(self, slow: SlowQuery) -> Row:
+        ticks, elapsed_s = self._ticks(slow.started_ns), slow.elapsed_ms / 1_000
+        user, host = slow.client.user or None, slow.client.host
+        return (ticks, slow.query_id or None, self._node, elapsed_s, slow.statement, user, host)
+
     def _with_times(self, rows: Sequence[Row]) -> list[Row]:
         """Return rows of queries; those without a time, of silent and of older nodes, get the present one."""
         now = self._ticks(self._clock.now_ns())
@@ -242,9 +258,10 @@ def _visible_user(access: Access) -> str | None:
 
 def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
     """Return the row in place of a silent node's rows."""
-    if kind is not ShowKind.QUERIES:
+    fields = _TIMED.get(kind)
+    if fields is None:
         return silent_row(kind, node, why)
-    return (None, None, node, None, why, *(None,) * len(_QUERY_FIELDS[5:]))
+    return (None, None, node, None, why, *(None,) * len(fields[5:]))
 
 
 def _query_row(told: Row) -> Row:

@@ -96,7 +96,13 @@ class ShowExecutor:
             return format_time(ticks, session.zone, self._unit)
 
         match kind:
-            case ast.ShowKind.QUERIES | ast.ShowKind.PARTITIONS | ast.ShowKind.FILES | ast.ShowKind.DISK_USAGE:
+            case (
+                ast.ShowKind.QUERIES
+                | ast.ShowKind.SLOW_QUERIES
+                | ast.ShowKind.PARTITIONS
+                | ast.ShowKind.FILES
+                | ast.ShowKind.DISK_USAGE
+            ):
                 return self._every_node.show(statement, session.zone, session.access), HERE
             case ast.ShowKind.FUNCTIONS:
                 self._caught_up(statement, session, limits)
@@ -174,6 +180,7 @@ class ShowExecutor:
             ("DefaultDatabaseLevel", str(self._options.default_database_level)),
             ("Durability", options.durability),
             ("QueryTimeoutMs", str(self._options.query_timeout_ms)),
+            ("SlowQueryMs", str(self._options.slow_query_ms)),
             ("QueryMemoryBytes", str(self._options.query_memory_bytes_max)),
             ("QueriesMemoryBytes", str(self._options.queries_memory_bytes_max)),
             ("Parallelism", str(self._options.parallelism)),

@@ -227,6 +227,9 @@ class StatementBuilder:
     def _show_queries(self, context: Any) -> ast.Show:
         return self._show(context, ast.ShowKind.QUERIES)
 
+    def _show_slow_queries(self, context: Any) -> ast.Show:
+        return self._show(context, ast.ShowKind.SLOW_QUERIES)
+
     def _show_plain(self, context: Any) -> ast.Show:
         return ast.Show(ast.ShowKind(context.what.text.lower()))
 
@@ -259,7 +262,8 @@ class StatementBuilder:
         return ast.Show(ast.ShowKind.TIME_ZONE)
 
     def _show(self, context: Any, kind: ast.ShowKind, *, latest: bool = False, details: bool = False) -> ast.Show:
-        path = None if kind is ast.ShowKind.QUERIES else self._path(context.path())
+        is_of_queries = kind in (ast.ShowKind.QUERIES, ast.ShowKind.SLOW_QUERIES)
+        path = None if is_of_queries else self._path(context.path())
         found: dict[str, Any] = {}
         for clause in context.showClause():
             word = clause.start.text.lower()
@@ -511,6 +515,7 @@ class StatementBuilder:
         "ShowViews": _show_views,
         "ShowChildren": _show_children,
         "ShowQueries": _show_queries,
+        "ShowSlowQueries": _show_slow_queries,
         "ShowPlain": _show_plain,
         "ShowCurrentTimestamp": _show_current_timestamp,
         "ShowTimeZone": _show_time_zone,

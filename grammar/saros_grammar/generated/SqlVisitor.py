@@ -459,6 +459,11 @@ class SqlVisitor(ParseTreeVisitor):
         return self.visitChildren(ctx)
 
 
+    # Visit a parse tree produced by Sql#showSlowQueries.
+    def visitShowSlowQueries(self, ctx:Sql.ShowSlowQueriesContext):
+        return self.visitChildren(ctx)
+
+
     # Visit a parse tree produced by Sql#showPlain.
     def visitShowPlain(self, ctx:Sql.ShowPlainContext):
         return self.visitChildren(ctx)

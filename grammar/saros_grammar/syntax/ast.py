@@ -490,6 +490,7 @@ class ShowKind(Enum):
     CHILD_NODES = "child nodes"
     NODES = "nodes"
     QUERIES = "queries"
+    SLOW_QUERIES = "slow queries"
     VERSION = "version"
     VARIABLES = "variables"
     FUNCTIONS = "functions"
@@ -522,7 +523,7 @@ class ShowKind(Enum):
 
 
 #: Kinds whose WHERE, ORDER BY and LIMIT apply to the result rows, by column name.
-CHOSEN_BY_COLUMNS = frozenset({ShowKind.QUERIES, ShowKind.DISK_USAGE})
+CHOSEN_BY_COLUMNS = frozenset({ShowKind.QUERIES, ShowKind.SLOW_QUERIES, ShowKind.DISK_USAGE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from saros_server.auth.audit import AuditLog
 from saros_server.auth.login import LoginGate
 from saros_server.auth.passwords import Cost
 from saros_server.node.node import Node
+from saros_server.process.logs import log_slow
 from saros_storage.base.clock import Clock
 from saros_storage.io.disk import LocalDisk
 
@@ -45,6 +46,7 @@ class ClientApi:
         self._own = open_session(folder, time_zone=None, options={})
         try:
             node = self._own.node
+            node.engine.slow_queries.listener = log_slow
             audit = AuditLog(folder, LocalDisk(), clock)
             directory = node.directory if authentication else None
             gate = LoginGate(directory, audit, clock, Cost(node.configuration.password_cost))

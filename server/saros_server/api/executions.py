@@ -14,9 +14,7 @@ Thread-safe.
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,17 +28,10 @@ from saros_server.api.cancellation import CancelToken
 from saros_server.api.errors import BadMessage
 from saros_server.api.result_cursors import CursorGone, ResultCursor, ResultCursors
 from saros_server.api.session import EmbeddedSession
-from saros_server.process.logs import shape_of
 from saros_storage.base.clock import Clock
 from saros_storage.base.write_request import WriteRequest
 from saros_wire.read_point import ReadPoint
 
-logger = logging.getLogger(__name__)
-
-#: A statement that takes at least this long, including the time its client takes to read the rows, is logged.
-SLOW_MS = 1_000
-#: Slow statements that are kept in memory.
-_SLOW_KEPT = 200
 #: An answer waits for more rows until it has this many bytes, and never has more than twice as many: an answer is
 #: copied more often than the messages of a stream.
 _ANSWER_BYTES = 1 << 20
@@ -123,19 +114,6 @@ class Answer(NamedTuple):
     end: ResultEnd | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SlowStatement:
-    """A statement that took at least `SLOW_MS`, including the time its client took to read its rows."""
-
-    query_id: str
-    user: str
-    #: Wall-clock time.
-    started_ns: int
-    elapsed_ms: int
-    #: The statement without its literals.
-    shape: str
-
-
 class ResultStream:
     """A result whose messages are produced during iteration. One thread iterates; any thread may call `close`.
 
@@ -198,8 +176,6 @@ class Executions:
         self._lock = threading.Lock()
         #: Open streams.
         self._streams = 0
-        #: The newest statement last.
-        self._slow: deque[SlowStatement] = deque(maxlen=_SLOW_KEPT)
 
     def execute(
         self, session: EmbeddedSession, statement: Statement, request: WriteRequest, cancel: CancelToken
@@ -219,9 +195,9 @@ class Executions:
                 return Answer(head, messages, self._cursors.put(result))
             answer = Answer(head, messages, 0, _end(result))
         except BaseException:
-            self._close_result(result)
+            result.outcome.close()
             raise
-        self._close_result(result)
+        result.outcome.close()
         return answer
 
     def stream(
@@ -241,12 +217,7 @@ class Executions:
     def discard(self, session: EmbeddedSession, cursor: int) -> None:
         """Close a cursor. A cursor that was fetched is closed by its stream."""
         with suppress(CursorGone):
-            self._close_result(self._cursors.take(cursor, session))
-
-    def slow_statements(self) -> list[SlowStatement]:
-        """Return the last slow statements of this process, newest first."""
-        with self._lock:
-            return list(reversed(self._slow))
+            self._cursors.take(cursor, session).outcome.close()
 
     def close(self) -> None:
         """Close all cursors."""
@@ -255,7 +226,6 @@ class Executions:
     def _start(self, session: EmbeddedSession, statement: Statement, request: WriteRequest) -> ResultCursor:
         if session.horizon is not None:
             session.horizon.note(_shown_positions(statement))
-        started = self._clock.monotonic_ns()
         outcome = session.execute(
             statement.text,
             statement.parameters,
@@ -264,7 +234,7 @@ class Executions:
             request=request,
             read_only=statement.read_only,
         )
-        return ResultCursor(outcome, session, statement.text, started, [], outcome.missing)
+        return ResultCursor(outcome, session, [], outcome.missing)
 
     def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[Message], bool]:
         """Return messages for an answer that has `size` bytes already, and whether the result is complete with them."""
@@ -289,21 +259,7 @@ class Executions:
     def _on_stream_closed(self, result: ResultCursor) -> None:
         with self._lock:
             self._streams -= 1
-        self._close_result(result)
-
-    def _close_result(self, result: ResultCursor) -> None:
-        """Close a result that is sent or abandoned; log its statement if it was slow."""
         result.outcome.close()
-        elapsed_ms = (self._clock.monotonic_ns() - result.started_ns) // 1_000_000
-        if elapsed_ms >= SLOW_MS:
-            self._note_slow(result, elapsed_ms)
-
-    def _note_slow(self, result: ResultCursor, elapsed_ms: int) -> None:
-        query, shape = result.outcome.query_id, shape_of(result.statement)
-        logger.warning("slow statement", extra={"ms": elapsed_ms, "query": query, "statement": shape})
-        started_ns = self._clock.now_ns() - elapsed_ms * 1_000_000
-        with self._lock:
-            self._slow.append(SlowStatement(query, result.session.user, started_ns, elapsed_ms, shape))
 
     def _check_room(self) -> None:
         with self._lock:

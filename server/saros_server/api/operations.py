@@ -21,9 +21,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from saros_engine.base.slow_queries import SlowQuery
 from saros_server.api.calls import Call, Operation, Policy
 from saros_server.api.errors import BadMessage
-from saros_server.api.executions import Answer, ResultStream, SlowStatement, Statement
+from saros_server.api.executions import Answer, ResultStream, Statement
 from saros_server.api.insert_request import Columns, InsertRequest, read_columns, read_insert
 from saros_server.api.session import open_session
 from saros_server.auth.audit import AuditTail
@@ -408,9 +409,10 @@ class AuditQuery:
     lines_max: int
 
 
-def _slow_statements(call: Call, _: None) -> list[SlowStatement]:
-    """Return the slow statements that the user may see, newest first."""
-    return [slow for slow in call.services.executions.slow_statements() if call.session.sees_statements_of(slow.user)]
+def _slow_statements(call: Call, _: None) -> list[SlowQuery]:
+    """Return the slow statements of this node that the user may see, newest first."""
+    found = call.services.node.engine.slow_queries.newest_first()
+    return [slow for slow in found if call.session.sees_statements_of(slow.client.user)]
 
 
 def _audit_tail(call: Call, query: AuditQuery) -> AuditTail:

@@ -38,8 +38,6 @@ class ResultCursor(NamedTuple):
 
     outcome: EmbeddedOutcome
     session: EmbeddedSession
-    statement: str
-    started_ns: int
     #: Messages that were taken from the result but not sent yet.
     left: list[Message]
     #: The missing data that the head of the result lists; the end lists the rest.

@@ -167,6 +167,9 @@ class Configuration:
     query_timeout_ms: int = _option(
         60_000, _duration_ms, "Time limit of one query; beyond it, the query fails with code 712."
     )
+    slow_query_ms: int = _option(
+        1_000, _duration_ms, "Statements that take this long are listed by SHOW SLOW QUERIES, and logged by servers."
+    )
     worker_threads: int = _option(2, _count(1, 256), "Threads that run queries.")
     default_database_level: int = _option(
         1, _count(1, 16), "Depth below root of databases created by writes to unknown paths."

@@ -234,5 +234,6 @@ def engine_options(configuration: Configuration, folder: str) -> EngineOptions:
         spill_folder=folder,
         query_spill_bytes_max=configuration.query_spill_bytes,
         query_timeout_ms=configuration.query_timeout_ms,
+        slow_query_ms=configuration.slow_query_ms,
         default_database_level=configuration.default_database_level,
     )

@@ -3,7 +3,7 @@
     {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "saros_server.server", "event": "serving", ...}
 
 A record's `extra` fields are further members of the object. Literals of statements are never logged: a statement is
-logged as its text with `?` for every literal (`shape_of`).
+logged as its text with `?` for every literal (`log_slow`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from saros_grammar.shape import without_values
+from saros_engine.base.slow_queries import SlowQuery
 from saros_server.process.terminal_log import fields_of
 
-#: A longer text of a statement is truncated.
-_SHAPE_CHARACTERS = 500
+logger = logging.getLogger(__name__)
 
 
 class JsonLines(logging.Formatter):
@@ -45,7 +44,7 @@ def write_json_lines(level: str) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
 
 
-def shape_of(statement: str) -> str:
-    """Return the statement without its literals, truncated."""
-    text = without_values(statement) or "(unreadable)"
-    return text if len(text) <= _SHAPE_CHARACTERS else text[:_SHAPE_CHARACTERS] + "..."
+def log_slow(slow: SlowQuery) -> None:
+    """Log a slow query."""
+    words = {"ms": slow.elapsed_ms, "query": slow.query_id, "statement": slow.statement}
+    logger.warning("slow statement", extra=words)

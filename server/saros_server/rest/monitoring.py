@@ -10,7 +10,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from saros_server.api import operations
-from saros_server.api.executions import SLOW_MS
 from saros_server.http.errors import HttpError
 from saros_server.http.request import HttpRequest
 from saros_server.http.response import JSON, Response, json_response
@@ -42,14 +41,14 @@ def _slow_statements(_: HttpRequest, session: HttpSession) -> Response:
     rows = [
         {
             "time": datetime.fromtimestamp(slow.started_ns / 1e9, UTC).isoformat(timespec="milliseconds"),
-            "user": slow.user,
+            "user": slow.client.user,
             "ms": slow.elapsed_ms,
             "query": slow.query_id,
-            "statement": slow.shape,
+            "statement": slow.statement,
         }
         for slow in found
     ]
-    return json_response({"threshold_ms": SLOW_MS, "statements": rows})
+    return json_response({"threshold_ms": session.api.node.configuration.slow_query_ms, "statements": rows})
 
 
 def _audit(request: HttpRequest, session: HttpSession) -> Response:

@@ -154,6 +154,7 @@ KEYWORDS = (
     "SET",
     "SHOW",
     "SLIMIT",
+    "SLOW",
     "SOFFSET",
     "SQL_DIALECT",
     "STATEFUL",

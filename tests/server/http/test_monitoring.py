@@ -10,8 +10,6 @@ import pytest
 from server.http.http_node import HttpNode, http_server, make_users
 from server.secured import ANN, ROOT
 
-from saros_server.api import executions
-
 AS_ANN: dict[str, Any] = {"auth": ("ann", ANN)}
 AS_ROOT: dict[str, Any] = {"auth": ("root", ROOT)}
 
@@ -29,14 +27,16 @@ def statements(node: HttpNode, **options: Any) -> list[tuple[str, str]]:
 
 
 def test_slow_statements_are_listed_without_values_to_those_who_may_see_them(
-    node: HttpNode, monkeypatch: pytest.MonkeyPatch
+    node: HttpNode, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(executions, "SLOW_MS", 0)
+    monkeypatch.setattr(node.api.node.engine.slow_queries, "threshold_ms", 0)
     node.sql("insert into root.a.d(time, secret) values (1, 4711)", **AS_ROOT)
     node.sql("show current_user", **AS_ANN)
     assert ["ann", "root"] == [user for user, _ in statements(node, **AS_ROOT)]
     assert "4711" not in statements(node, **AS_ROOT)[1][1]
     assert [("ann", "show current_user")] == statements(node, **AS_ANN)
+    logged = [vars(record)["statement"] for record in caplog.records if record.getMessage() == "slow statement"]
+    assert ["insert into root.a.d(time, secret) values (?, ?)", "show current_user"] == logged
 
 
 def test_administrators_read_the_newest_lines_of_the_audit_trail(node: HttpNode) -> None:

@@ -1,0 +1,101 @@
+"""The slow queries of a node: its last statements that took long, for SHOW SLOW QUERIES. Thread-safe.
+
+    start of the statement --> Stopwatch --> last row read, error, or close --> at least the threshold: recorded
+
+The time includes that in which the client read the rows. Literals are removed before a statement is recorded, so that
+the record may be shown to operators, and logged. The record is in memory only, and bounded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from saros_engine.base.query_registry import ClientInfo
+from saros_grammar.shape import without_literals
+from saros_storage.base.clock import Clock
+
+#: Statements that are kept; the oldest is dropped first.
+KEPT_MAX = 200
+#: A longer text of a statement is truncated.
+_CHARACTERS_MAX = 500
+_NANOSECONDS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SlowQuery:
+    """A statement that took at least the threshold, whether it succeeded or not."""
+
+    #: Empty for a statement that is not a query, or that failed before its first row.
+    query_id: str
+    client: ClientInfo
+    #: Wall-clock time.
+    started_ns: int
+    elapsed_ms: int
+    #: The statement without its literals.
+    statement: str
+
+
+class SlowQueries:
+    """The slow queries of this node."""
+
+    def __init__(self, clock: Clock, threshold_ms: int) -> None:
+        self._clock = clock
+        self.threshold_ms = threshold_ms
+        self._lock = threading.Lock()
+        #: The newest statement last.
+        self._kept: deque[SlowQuery] = deque(maxlen=KEPT_MAX)
+        #: Called with each slow query; None: there is no listener.
+        self.listener: Callable[[SlowQuery], None] | None = None
+
+    def start(self, statement: str, client: ClientInfo) -> Stopwatch:
+        """Return a running stopwatch for a statement."""
+        return Stopwatch(self, statement, client, self._clock.monotonic_ns())
+
+    def add(self, watch: Stopwatch, query_id: str) -> None:
+        """Record the statement of a stopwatch if it was slow."""
+        elapsed_ms = (self._clock.monotonic_ns() - watch.started_ns) // _NANOSECONDS_PER_MS
+        if elapsed_ms < self.threshold_ms:
+            return
+        started_ns = self._clock.now_ns() - elapsed_ms * _NANOSECONDS_PER_MS
+        slow = SlowQuery(query_id, watch.client, started_ns, elapsed_ms, shape_of(watch.statement))
+        with self._lock:
+            self._kept.append(slow)
+        if self.listener is not None:
+            self.listener(slow)
+
+    def newest_first(self) -> list[SlowQuery]:
+        """Return the recorded statements, the last one to end first."""
+        with self._lock:
+            return list(reversed(self._kept))
+
+
+class Stopwatch:
+    """The time that one statement takes. Any thread may stop it."""
+
+    __slots__ = ("_log", "_running", "client", "started_ns", "statement")
+
+    def __init__(self, log: SlowQueries, statement: str, client: ClientInfo, started_ns: int) -> None:
+        self._log = log
+        #: One item until the first `stop` takes it, which is atomic.
+        self._running = [True]
+        self.statement = statement
+        self.client = client
+        #: Monotonic.
+        self.started_ns = started_ns
+
+    def stop(self, query_id: str) -> None:
+        """Record the statement if it was slow. Only the first call has an effect."""
+        try:
+            self._running.pop()
+        except IndexError:
+            return
+        self._log.add(self, query_id)
+
+
+def shape_of(statement: str) -> str:
+    """Return the statement without its literals, truncated."""
+    text = without_literals(statement) or "(unreadable)"
+    return text if len(text) <= _CHARACTERS_MAX else text[:_CHARACTERS_MAX] + "..."
