@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "restore": "create a data folder from a backup",
     "sync": "send a folder's sealed data to other servers",
     "verify": "check every checksum and page of a data folder",
+    "support": "collect a bundle for a support request, without secrets and data",
     "user": "create an administrator, or set its password",
     "audit": "check that the audit trail is unchanged",
     "warm-up": "compile all kernels, for container images and before measurements",
@@ -124,6 +125,8 @@ def _main_of(name: str) -> Callable[[Sequence[str]], int]:  # noqa: C901 - a tab
             from saros_shell.commands.sync import main
         case "verify":
             from saros_shell.commands.verify import main
+        case "support":
+            from saros_shell.support.command import main
         case "user":
             from saros_shell.commands.user import main
         case "audit":

@@ -20,7 +20,8 @@ from saros_storage.base.errors import FolderInUse
 from saros_storage.io import platform
 from saros_storage.io.folder_lock import is_free, is_held
 
-_LOG = "server.log"
+#: The log of a background server, in its data folder.
+LOG_FILE = "server.log"
 #: Retries of the lock: a process that checks it (`is_launched`) holds it for some microseconds.
 _TRIES, _TRY_SECONDS = 20, 0.01
 
@@ -33,7 +34,7 @@ def launch(folder: str, arguments: Sequence[str]) -> None:
 def launch_command(folder: str, words: Sequence[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """Launch `python -m WORDS` as the folder's background process. Raises FolderInUse, OSError."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    with open(Path(folder, _LOG), "ab", opener=_private) as stream:
+    with open(Path(folder, LOG_FILE), "ab", opener=_private) as stream:
         _lock(stream, folder)
         return subprocess.Popen(  # noqa: S603 (our own command)
             [sys.executable, "-m", *words],
@@ -61,7 +62,7 @@ def _lock(stream: BinaryIO, folder: str) -> None:
 
 def is_launched(folder: str) -> bool:
     """Return whether a process that was launched for the folder is alive, even if it does not serve (yet)."""
-    return is_held(Path(folder, _LOG))
+    return is_held(Path(folder, LOG_FILE))
 
 
 def is_taken(folder: str) -> bool:
@@ -71,7 +72,7 @@ def is_taken(folder: str) -> bool:
 
 def last_log_line(folder: str) -> str:
     """Return the last line of a folder's log and the path of the log, without the name of the command."""
-    log = Path(folder, _LOG)
+    log = Path(folder, LOG_FILE)
     last = log.read_text(errors="replace").strip().splitlines()[-1:]
     said = " ".join(last).removeprefix("saros start: ") or "its log is empty"
     return f"{said}; see {log}"

@@ -114,7 +114,7 @@ def _why_not_served(folder: str) -> tuple[str, bool]:
 
 def _print_status(found: Serving) -> int:
     try:
-        reply = _ping(found.local or found.address)
+        reply = ping(found.local or found.address)
     except CallFailed as failed:
         sys.stdout.write(f"process {found.pid} at {found.address} does not answer: {failed.details}\n")
         return 1
@@ -133,7 +133,7 @@ def _print_status(found: Serving) -> int:
     return 0
 
 
-def _ping(address: str) -> PingReply:
+def ping(address: str) -> PingReply:
     """Return the node's answer. Raises CallFailed."""
     connection = NodeConnection(address, None)
     try:

@@ -64,6 +64,7 @@ def _parsers() -> dict[tuple[str, ...], argparse.ArgumentParser]:
         warm_up,
     )
     from saros_shell.mqtt import command as mqtt
+    from saros_shell.support import command as support
     from saros_shell.transfer import exporter, importer
     from saros_spark.pipeline import command as spark
 
@@ -87,6 +88,7 @@ def _parsers() -> dict[tuple[str, ...], argparse.ArgumentParser]:
         ("restore",): backup.restore_parser(),
         ("sync",): sync.parser(),
         ("verify",): verify.parser(),
+        ("support",): support.parser(),
         ("user",): user.parser(),
         ("audit",): audit.parser(),
         ("warm-up",): warm_up.parser(),
