@@ -17,7 +17,7 @@ EXAMPLES ?= 2000
 FORMER ?=
 KEY ?= ~/.ssh/id_ed25519
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants campaign-power campaign-upgrade wheel sign sbom lock audit check-lowest
+.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants campaign-power campaign-upgrade wheel sign sbom lock audit check-lowest campaign-soak
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -91,6 +91,9 @@ campaign-cluster: .venv/.dev ## kills, stops and partitions of a cluster of NODE
 
 campaign-upgrade: .venv/.dev ## upgrade a cluster node by node, under load, from FORMER (a tag or commit; default: the newest tag)
 	@$(BIN)/python benchmarks/campaign_upgrade.py $(if $(FORMER),--former $(FORMER))
+
+campaign-soak: .venv/.dev ## mixed load on a cluster of processes, for MINUTES (at least 10); nothing may be lost, or grow
+	@$(BIN)/python benchmarks/campaign_soak.py --minutes $(MINUTES)
 
 campaign-growth: .venv/.dev ## nodes join and leave a cluster of processes under load, with FAULTS faults; no write may be lost
 	@$(BIN)/python benchmarks/campaign_growth.py --faults $(FAULTS)

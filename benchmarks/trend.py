@@ -1,0 +1,69 @@
+"""Whether a series of measurements rises: the slope by Theil and Sen, and the significance by Mann and Kendall. Pure.
+
+    samples after the warm-up --medians of equal spans--> slope (Theil-Sen)  rise over the whole time
+                                                          z (Mann-Kendall)   rises at all?
+
+Both use the order of the values only, so that single outliers such as a garbage collection do not count. Medians of
+spans are tested instead of samples: neighbouring samples are not independent, and the test would find noise
+significant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+#: Spans whose medians are tested; fewer than ten have no significance, and many are not independent.
+SPANS = 20
+#: z above which a series rises: a one-sided error probability of 1 in 100.
+SIGNIFICANT_Z = 2.326
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The trend of one series."""
+
+    #: The median of the series.
+    level: float
+    #: The estimated rise over the time of the samples.
+    rise: float
+    z: float
+
+    def exceeds(self, share_max: float, rise_max: float) -> bool:
+        """Return whether the series rises significantly, by more than a share of its level and by more than a limit."""
+        return self.z > SIGNIFICANT_Z and self.rise > max(share_max * self.level, rise_max)
+
+
+def trend_of(times: Sequence[float], values: Sequence[float]) -> Trend:
+    """Return the trend of values at ascending times. Raises ValueError if there are fewer values than spans."""
+    if len(values) < SPANS:
+        raise ValueError(f"{len(values)} samples after the warm-up: at least {SPANS} are needed")
+    bounds = [round(number * len(values) / SPANS) for number in range(SPANS + 1)]
+    spans = list(pairwise(bounds))
+    moments = [median(times[start:stop]) for start, stop in spans]
+    levels = [median(values[start:stop]) for start, stop in spans]
+    return Trend(median(values), theil_sen(moments, levels) * (times[-1] - times[0]), mann_kendall(levels))
+
+
+def theil_sen(times: Sequence[float], values: Sequence[float]) -> float:
+    """Return the median of the slopes between all pairs of points."""
+    count = len(values)
+    return median((values[j] - values[i]) / (times[j] - times[i]) for i in range(count) for j in range(i + 1, count))
+
+
+def mann_kendall(values: Sequence[float]) -> float:
+    """Return the normalized statistic z of the test, with the correction for ties; 0 for a constant series."""
+    count = len(values)
+    balance = sum((values[j] > values[i]) - (values[j] < values[i]) for i in range(count) for j in range(i + 1, count))
+    ties = [values.count(value) for value in set(values)]
+    variance = (_cubic(count) - sum(map(_cubic, ties))) / 18
+    if balance == 0 or variance == 0:
+        return 0.0
+    return (balance - math.copysign(1, balance)) / math.sqrt(variance)
+
+
+def _cubic(count: int) -> int:
+    return count * (count - 1) * (2 * count + 5)
