@@ -7,7 +7,7 @@ import { nodeName, quoted } from "./sql.js";
 const AUDIT_MS = 5000;
 const AUDIT_LINES = 100;
 const EVERYWHERE = "root.**";
-const PRIVILEGES = ["READ", "WRITE", "READ_DATA", "WRITE_DATA", "READ_SCHEMA", "WRITE_SCHEMA", "SYSTEM", "SECURITY", "MANAGE_DATABASE", "MANAGE_USER", "MANAGE_ROLE", "MAINTAIN", "USE_UDF", "USE_TRIGGER", "ALL"];
+const PRIVILEGES = ["READ", "WRITE", "READ_DATA", "WRITE_DATA", "READ_SCHEMA", "WRITE_SCHEMA", "SYSTEM", "SECURITY", "MANAGE_DATABASE", "MANAGE_USER", "MANAGE_ROLE", "MAINTAIN", "USE_UDF", "USE_TRIGGER", "USE_CQ", "USE_PIPE", "USE_MODEL", "EXTEND_TEMPLATE", "ALL"];
 const EVENTS = ["login", "denied", "schema", "users", "cluster", "delete", "load", "sync"];
 
 function show(root, api) {
