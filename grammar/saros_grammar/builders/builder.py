@@ -362,7 +362,7 @@ class StatementBuilder:
     def _unset_ttl(self, context: Any) -> ast.UnsetTtl:
         return ast.UnsetTtl(select_builder.pattern(self._expressions, context.path()))
 
-    def _load(self, context: Any) -> ast.Load:
+    def _load(self, context: Any) -> Statement:
         return load_builder.build(self._expressions, context)
 
     def _kill(self, context: Any) -> ast.KillQuery:
