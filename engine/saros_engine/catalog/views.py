@@ -93,6 +93,38 @@ def is_view(catalogue: Catalogue, path: str) -> bool:
     return catalogue.get(KIND, path) is not None
 
 
+def sources_of_aliases(schema: SchemaReader, device: str, names: Iterable[str]) -> dict[str, str]:
+    """Return the series that views of a device are other names for, by the views' measurements.
+
+    Raises UserMistake 508 if such a series does not exist.
+    """
+    catalogue, found = schema.catalogue, dict[str, str]()
+    if not catalogue.by_key:
+        return found
+    known = schema.device(device)
+    for name in names:
+        path = f"{device}.{name}"
+        text = None if known is not None and known.find(name) is not None else catalogue.get(KIND, path)
+        source = None if text is None else parsed_view(path, text).source
+        if source is not None:
+            _require_series(schema, path, source)
+            found[name] = source
+    return found
+
+
+def source_of_alias(catalogue: Catalogue, path: str) -> str | None:
+    """Return the series that a view is another name for; None for other views and paths."""
+    text = catalogue.get(KIND, path)
+    return None if text is None else parsed_view(path, text).source
+
+
+def _require_series(schema: SchemaReader, path: str, source: str) -> None:
+    device, measurement = split_series(source)
+    known = schema.device(device)
+    if known is None or known.find(measurement) is None:
+        raise UserMistake(f"{path} is a view of {source}, which does not exist", code=508)
+
+
 def require_no_views(catalogue: Catalogue, device: str, measurements: Iterable[str]) -> None:
     """Raise UserMistake 503 if one of these series of a device would be at the path of a view, or below a view."""
     if not catalogue.by_key:
@@ -101,7 +133,7 @@ def require_no_views(catalogue: Catalogue, device: str, measurements: Iterable[s
     above = [join_nodes(nodes[:count]) for count in range(3, len(nodes) + 1)]
     for path in [*above, *(f"{device}.{name}" for name in measurements)]:
         if is_view(catalogue, path):
-            message = f"{path} is a view: it cannot be written, and no series can be created there or below it"
+            message = f"{path} is a view: only views of one series are written, and no series is created there or below"
             raise UserMistake(message, code=503)
 
 

@@ -26,7 +26,13 @@ from saros_engine.base.authorized_schema import ReadableSchema, SchemaReader
 from saros_engine.base.database import Database, wait_for_schema
 from saros_engine.base.errors import StatementNotAllowed
 from saros_engine.base.session_context import SessionContext
-from saros_engine.catalog.views import View, ViewedSchema, texts_of_views
+from saros_engine.catalog.views import (
+    View,
+    ViewedSchema,
+    source_of_alias,
+    sources_of_aliases,
+    texts_of_views,
+)
 from saros_engine.plan.plan import Node, scan_requests
 from saros_engine.planning.schema_patterns import patterns_of
 from saros_engine.security.information_schema import TABLES
@@ -130,9 +136,12 @@ def authorize_write(device: str, measurements: Sequence[str], asked: Authorizati
     if _missing(known, measurements):
         wait_for_schema(store, [path], asked.deadline_ns)
         known = store.schema.device(path)
-    access.require(Privilege.WRITE_DATA, (f"{path}.{_own_name(known, name)}" for name in measurements))
-    access.require(Privilege.WRITE_SCHEMA, (f"{path}.{name}" for name in _missing(known, measurements)))
-    if known is None:
+    sources = sources_of_aliases(store.schema, path, measurements)
+    created = [name for name in _missing(known, measurements) if name not in sources]
+    series = (sources.get(name) or f"{path}.{_own_name(known, name)}" for name in measurements)
+    access.require(Privilege.WRITE_DATA, series)
+    access.require(Privilege.WRITE_SCHEMA, (f"{path}.{name}" for name in created))
+    if known is None and created:
         _require_database(path, asked)
 
 
@@ -273,7 +282,9 @@ def _insert(insert: ast.Insert, asked: AuthorizationRequest) -> None:
 
 def _delete(delete: ast.DeleteData, asked: AuthorizationRequest) -> None:
     wait_for_schema(asked.store, patterns_of(delete), asked.deadline_ns)
-    asked.access.require_all(Privilege.WRITE_DATA, [_own_path(path, asked.store) for path in delete.paths])
+    catalogue = asked.store.schema.catalogue
+    paths = [source_of_alias(catalogue, str(path)) or _own_path(path, asked.store) for path in delete.paths]
+    asked.access.require_all(Privilege.WRITE_DATA, paths)
 
 
 def _create_timeseries(create: ast.CreateTimeseries, asked: AuthorizationRequest) -> None:

@@ -12,7 +12,7 @@ from saros_engine.base.database import Database
 from saros_engine.catalog.declared_series import declared_compressor, declared_encoding, declared_type, series_of
 from saros_engine.catalog.tag_keys import require_not_internal
 from saros_engine.catalog.templates import forget_places, given_by
-from saros_engine.catalog.views import is_view, require_no_views
+from saros_engine.catalog.views import is_view, require_no_views, source_of_alias
 from saros_engine.statements.alter_series import altered
 from saros_engine.statements.view_statements import alter_view, forget_views
 from saros_engine.statements.writing import Writer
@@ -143,13 +143,14 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
     """Return the patterns of the points that a DELETE removes, and the number of matching series.
 
-    Raises UserMistake 508 for a view, which has no points.
+    The path of a view of one series stands for that series. Raises UserMistake 508 for another view: it has no points.
     """
     found: list[str] = []
     series: set[tuple[str, str]] = set()
-    for pattern in patterns:
+    for named in patterns:
+        pattern = source_of_alias(tree.catalogue, named) or named
         if is_view(tree.catalogue, pattern):
-            raise UserMistake(f"{pattern} is a view, which has no points: delete the points of its series", code=508)
+            raise UserMistake(f"{pattern} is a computed view without points: delete those of its series", code=508)
         matched = tree.match_series(parse_pattern(pattern))
         found += _own_paths(pattern, matched)
         series.update((device.path, one.measurement) for device, one in matched)

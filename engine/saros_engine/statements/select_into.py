@@ -14,14 +14,16 @@ from itertools import groupby
 import numpy as np
 
 from saros_engine.base.authorized_schema import SchemaReader
+from saros_engine.catalog.views import source_of_alias
 from saros_engine.execution.result import Rows
 from saros_engine.plan.plan import Field
 from saros_engine.planner.into import Target
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake
+from saros_storage.base.paths import split_series
 from saros_storage.base.types import BoolArray, DataType, Int64Array, Scalar
 
-_TYPE_MISMATCH = 507
+_TYPE_MISMATCH = 701
 #: `Written` is INT32, as clients of IoTDB expect; larger counts are shown as this value.
 _WRITTEN_MAX = 2**31 - 1
 #: Writes a batch: device, times, columns by measurement, and whether INTO says ALIGNED.
@@ -41,16 +43,17 @@ _WIDER: dict[DataType, frozenset[DataType]] = {
 
 
 def check_types(targets: Sequence[Target], fields: Sequence[Field], schema: SchemaReader) -> None:
-    """Raise UserMistake 507 if the series of a target exists with a type that the column cannot be written to."""
+    """Raise UserMistake 701 if the series of a target exists with a type that the column cannot be written to."""
     for target in targets:
-        device = schema.device(target.device)
-        series = None if device is None else device.find(target.measurement)
+        path = f"{target.device}.{target.measurement}"
+        written, measurement = split_series(source_of_alias(schema.catalogue, path) or path)
+        device = schema.device(written)
+        series = None if device is None else device.find(measurement)
         type_ = fields[target.column + (target.source is not None)].type
         if series is not None and series.type is not type_ and series.type not in _WIDER.get(type_, ()):
-            message = (
-                f"{target.device}.{target.measurement} is {series.type.name}: a column of {type_.name} does not fit"
+            raise UserMistake(
+                f"{path} is {series.type.name}: a column of {type_.name} does not fit", code=_TYPE_MISMATCH
             )
-            raise UserMistake(message, code=_TYPE_MISMATCH)
 
 
 def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list[int | None]:
@@ -104,7 +107,7 @@ def _write(device: str, times: Int64Array, columns: dict[str, Column], aligned: 
 def written(
     targets: Sequence[Target], names: Sequence[str], counts: Sequence[int | None]
 ) -> tuple[list[Field], list[list[Scalar]]]:
-    """Return the fields and rows that SELECT INTO answers, without targets that had no rows.
+    """Return the fields and rows that SELECT INTO answers; by device, without the targets of devices without rows.
 
     `names`: the names of the query's result columns.
     """
@@ -114,8 +117,9 @@ def written(
     fields.append(Field("Written", DataType.INT32))
     rows: list[list[Scalar]] = []
     for target, count in zip(targets, counts, strict=True):
-        if count is None:
+        if count is None and by_device:
             continue
         source: list[Scalar] = [target.source] if by_device else []
-        rows.append([*source, names[target.column], f"{target.device}.{target.measurement}", min(count, _WRITTEN_MAX)])
+        path = f"{target.device}.{target.measurement}"
+        rows.append([*source, names[target.column], path, min(count or 0, _WRITTEN_MAX)])
     return fields, rows

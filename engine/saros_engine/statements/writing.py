@@ -33,13 +33,14 @@ from saros_cluster.database.partial_failure import PartialFailure, final_refusal
 from saros_engine.base.database import Database
 from saros_engine.catalog.tag_keys import require_not_internal
 from saros_engine.catalog.templates import Template, template_for, with_template
-from saros_engine.catalog.views import require_no_views
+from saros_engine.catalog.views import require_no_views, sources_of_aliases
 from saros_engine.expressions.conversion import check_conversion, convert, exact_integers, rounded
 from saros_engine.expressions.literal_values import column_of_literals, inferred_type
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
 from saros_engine.statements.batches import ColumnBatch, failure_of_others, outcomes_of
 from saros_engine.statements.grouped_writes import GroupedWrites
+from saros_engine.statements.view_writes import parts_of_batch, parts_of_insert, write_each
 from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
@@ -227,8 +228,12 @@ class Writer:
     def _insert(self, batch: _Batch, request: WriteRequest, joint: _JointWrites | None = None) -> int:
         """Write a batch; return the number of points. Raises UserMistake.
 
-        If `joint` is given, a batch that fires no trigger is added to it instead of being written.
+        If `joint` is given, a batch that fires no trigger is added to it instead of being written; a batch with columns
+        of views is written in any case.
         """
+        parts = self._parts_through_views(batch)
+        if parts:
+            return write_each(parts, lambda part: self._insert(self._checked(part), request.unnumbered))
         fitted: _Fitted | None = None
 
         def write() -> None:
@@ -249,6 +254,15 @@ class Writer:
         if not batch.is_empty:
             self._creating(write)
         return _outcome(batch, fitted)
+
+    def _parts_through_views(self, batch: _Batch) -> list[ColumnBatch]:
+        """Return the parts of a batch that has columns of views; none if it has no such columns."""
+        if not self._store.schema.catalogue.by_key or self._tablet_of_known_shape(batch) is not None:
+            return []
+        device, names, _, aligned = batch.key
+        sources = sources_of_aliases(self._store.schema, join_nodes(split_path(device)), names)
+        whole = ColumnBatch(device, batch.times, batch.columns, aligned, batch.partial, batch.tags)
+        return parts_of_batch(whole, sources) if sources else []
 
     def insert_batches(
         self, batches: Sequence[ColumnBatch | Exception], request: WriteRequest
@@ -406,6 +420,10 @@ class Writer:
         Raises PartlyWritten after a partial write: 507 if values do not fit, 607 if only expired rows were left out.
         """
         path = join_nodes(statement.device.nodes)
+        sources = sources_of_aliases(self._store.schema, path, statement.measurements)
+        if sources:
+            parts = parts_of_insert(statement, sources)
+            return write_each(parts, lambda part: self.insert(part, moment, request.unnumbered))
         _check_duplicates(statement.measurements, statement.measurements)
         if len(statement.times) > 1 and None in statement.times:
             raise UserMistake("several rows need times: without them, all rows would have the current time", code=701)
