@@ -257,6 +257,10 @@ COLUMNS = Columns(
         ("abs(i)", "INT32", "abs(#0)"),
         ("now() > 3", "BOOLEAN", f"({NOW} > 3)"),
         ("time + 1", "DOUBLE", "(time + 1)"),
+        ("time > d", "BOOLEAN", "(time > #1)"),
+        ("at > time", "BOOLEAN", "(#5 > time)"),
+        ("at >= 5", "BOOLEAN", "(#5 >= 5)"),
+        ("i + 1970-01-01T00:00:01", "DOUBLE", "(#0 + 1000)"),
         ("99999999999999999999 + i", "DOUBLE", "(1e+20 + #0)"),
     ],
 )
@@ -358,6 +362,11 @@ def test_what_is_made_of_a_missing_series_is_null_whatever_its_type_might_be(tex
         ("i in (d)", "is not a constant"),
         ("i in ('x')", "expression: i, actual data type: INT32"),
         ("__endTime > 1", "__endTime needs GROUP BY"),
+        ("at + 1", "expression: at, actual data type: TIMESTAMP"),
+        ("time - at", "expression: at, actual data type: TIMESTAMP"),
+        ("-at", "expression: at, actual data type: TIMESTAMP"),
+        ("i < at", "expression: i, actual data type: INT32, expected data type\\(s\\): \\[TIMESTAMP, INT64\\]"),
+        ("at = 1.5", "expression: 1.5, actual data type: DOUBLE"),
         ("case when b then 1 when b then t end", "TEXT and other types cannot exist"),
     ],
 )

@@ -197,9 +197,9 @@ def test_rules_come_and_go_and_mistakes_are_told(tmp_path: Path) -> None:
         assert [("root.a.b.**", "200"), ("root.a.b.d", "INF")] == rows(connection, "show ttl on root.a.b.**")
         assert [("root.a.b.d", "INF")] == rows(connection, "show ttl on root.a.b.d")
         connection.execute("unset ttl from root.a.b.**")
-        connection.execute("unset ttl to root.nothing")
+        assert [508] == codes(connection, "unset ttl to root.nothing")
         assert ["root.**", "root.a.**", "root.a.b.d"] == [row[0] for row in rows(connection, "show all ttl")]
-        assert [509, 701] == codes(connection, "set ttl to root.*.a 5", "set ttl to root.a 99999999999999999")
+        assert [303, 701] == codes(connection, "set ttl to root.*.a 5", "set ttl to root.a 99999999999999999")
 
 
 # --- SHOW

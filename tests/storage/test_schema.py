@@ -106,7 +106,7 @@ def test_devices_databases_and_children() -> None:
             "encoding TS_2DIFF does not support BOOLEAN",
         ),
         (AlterSeries("root.plant.pump2", "none"), 508, "does not exist"),
-        (AlterSeries("root.plant.pump2", "t", alias="pressure"), 505, "Alias [pressure]"),
+        (AlterSeries("root.plant.pump2", "t", alias="pressure"), 507, "Alias [pressure]"),
         (CreateSeries("root.plant.n", False, (series("a" * 9_000),)), 509, "has 9013 characters; at most 8192"),
         (CreateSeries("root.plant.n", False, (series("a", alias="b" * 9_000),)), 509, "has 9013 characters"),
         (AlterSeries("root.plant.pump2", "t", alias="b" * 9_000), 509, "has 9017 characters"),

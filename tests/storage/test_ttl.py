@@ -97,7 +97,7 @@ def test_the_most_precise_rule_counts() -> None:
 def test_only_paths_and_prefixes_take_a_rule(pattern: str) -> None:
     with pytest.raises(UserMistake) as raised:
         SchemaTree().check(SetTtl(pattern, 1))
-    assert 509 == raised.value.code
+    assert 303 == raised.value.code
 
 
 def test_as_many_rules_as_iotdb_takes() -> None:

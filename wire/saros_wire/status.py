@@ -33,6 +33,7 @@ class Status:
 
 _ROWS = (
     Status(301, "EXECUTE_STATEMENT_ERROR", ErrorClass.PROGRAMMING, "Change the statement; see the message for why."),
+    Status(303, "ILLEGAL_PARAMETER", ErrorClass.PROGRAMMING, "Name one path, or all paths below one: root.db.**."),
     Status(501, "DATABASE_ALREADY_EXISTS", ErrorClass.INTEGRITY, "Use the existing database, or choose another path."),
     Status(503, "TIMESERIES_ALREADY_EXIST", ErrorClass.INTEGRITY, "Use the existing series, or choose another name."),
     Status(504, "DATABASE_NOT_EXIST", ErrorClass.INTEGRITY, "See SHOW DATABASES; create it with CREATE DATABASE."),
@@ -64,6 +65,7 @@ _ROWS = (
         ErrorClass.INTEGRITY,
         "See SHOW NODES IN DEVICE TEMPLATE; choose another name.",
     ),
+    Status(529, "DATABASE_CONFLICT", ErrorClass.INTEGRITY, "Databases do not nest: choose another path."),
     Status(
         600,
         "SYSTEM_READ_ONLY",

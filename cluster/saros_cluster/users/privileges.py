@@ -62,7 +62,7 @@ _BELOW = ".**"
 
 
 def parse_privileges(names: Iterable[str]) -> tuple[Privilege, ...]:
-    """Return the privileges with these names, shorthands expanded, in the order of the enum. Raises UserMistake 701."""
+    """Return the privileges with these names, shorthands expanded, in the order of the enum. Raises UserMistake 700."""
     found: set[Privilege] = set()
     for name in names:
         if name in _SHORTHANDS:
@@ -71,15 +71,15 @@ def parse_privileges(names: Iterable[str]) -> tuple[Privilege, ...]:
             found.add(Privilege[name])
         else:
             known = ", ".join([*Privilege.__members__, *_SHORTHANDS])
-            raise UserMistake(f"privilege {name} does not exist; the privileges are {known}")
+            raise UserMistake(f"privilege {name} does not exist; the privileges are {known}", code=700)
     return tuple(privilege for privilege in Privilege if privilege in found)
 
 
 def parse_area(text: str) -> str:
-    """Return the area's canonical text. Raises UserMistake 509 for other wildcards than `**` at the end."""
+    """Return the area's canonical text. Raises UserMistake 303 for other wildcards than `**` at the end."""
     pattern = parse_pattern(text)
     if parse_pattern(pattern.text.removesuffix(_BELOW)).has_wildcard:
-        raise UserMistake(f"{text}: a privilege applies to one path, or to all paths below one (root.a.**)", code=509)
+        raise UserMistake(f"{text}: a privilege applies to one path, or to all paths below one (root.a.**)", code=303)
     return pattern.text
 
 

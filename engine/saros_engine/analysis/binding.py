@@ -217,7 +217,7 @@ def _unary(expression: Unary, columns: Columns) -> Bound:
     if is_null(operand):
         return NULL
     if expression.operator == "-":
-        if operand.type not in _NUMBERS:
+        if not _is_number(expression.operand, operand.type):
             raise _wrong_type(expression.operand, operand.type, "INT32, INT64, FLOAT, DOUBLE")
         return Negate(operand, operand.type)
     if operand.type is not DataType.BOOLEAN:
@@ -242,13 +242,25 @@ def _binary(expression: Binary, columns: Columns) -> Bound:
         return Operation(operator, left, right, DataType.BOOLEAN)
     if operator in _ARITHMETIC:
         for side, bound in ((expression.left, left), (expression.right, right)):
-            if bound.type not in _NUMBERS and not is_null(bound):
+            if not _is_number(side, bound.type) and not is_null(bound):
                 raise _wrong_type(side, bound.type, "INT32, INT64, FLOAT, DOUBLE")
         if is_null(left) or is_null(right):
             return Constant(None, DataType.DOUBLE)
         whole = operator in _WHOLE and left.type in INTEGER_TYPES and right.type in INTEGER_TYPES
         return Operation(operator, left, right, DataType.INT64 if whole else DataType.DOUBLE)
     return _compare(operator, expression.left, left, expression.right, right, columns)
+
+
+def _is_number(expression: Expression, type_: DataType) -> bool:
+    """Return whether one can calculate with the values: numbers, and the rows' times, but no series of TIMESTAMP."""
+    return type_ in NUMERIC_TYPES or (type_ is DataType.TIMESTAMP and not _is_stored_time(expression, type_))
+
+
+def _is_stored_time(expression: Expression, type_: DataType) -> bool:
+    """Return whether the values are of type TIMESTAMP, and neither constants nor times of rows."""
+    of_rows = isinstance(expression, Call) and isinstance(next(iter(expression.arguments), None), TimeReference)
+    stored = type_ is DataType.TIMESTAMP and not of_rows  # of_rows: max_by(time, x)
+    return stored and any_part(expression, lambda part: isinstance(part, PathExpression))
 
 
 def _compare(
@@ -266,6 +278,8 @@ def _compare(
         _as_like(right_text, right, left.type, columns.moment),
     )
     left, right = _beside_whole(left_text, left, right.type), _beside_whole(right_text, right, left.type)
+    _check_beside_time(left_text, left.type, right_text, right.type)
+    _check_beside_time(right_text, right.type, left_text, left.type)
     if not _comparable(left.type, right.type):
         if isinstance(left, Constant) and not isinstance(right, Constant):
             raise _wrong_type(right_text, right.type, _class_of(left.type))
@@ -323,6 +337,12 @@ def _beside_whole(expression: Expression, bound: Bound, other: DataType) -> Boun
 
 def _comparable(a: DataType, b: DataType) -> bool:
     return a is b or (a in _NUMBERS and b in _NUMBERS) or (a in STRING_TYPES and b in STRING_TYPES)
+
+
+def _check_beside_time(time: Expression, type_: DataType, other: Expression, other_type: DataType) -> None:
+    """Raise SemanticError if a number other than INT64 is compared with the values of a series of TIMESTAMP."""
+    if other_type in NUMERIC_TYPES - {DataType.INT64} and _is_stored_time(time, type_):
+        raise _wrong_type(other, other_type, "TIMESTAMP, INT64")
 
 
 def _class_of(type_: DataType) -> str:

@@ -5,6 +5,7 @@
     replace(t, 'a', 'b')     REPLACE(root.a.t, 'a', 'b')
     t IN ('x', 'y')          root.a.t IN (x,y)
     t LIKE 'a!_' ESCAPE '!'  root.a.t LIKE pattern = 'a!_' escape = '!'
+    ts > 2024-01-01          root.a.ts > 1704067200000
 
 The names are not SQL; `str` of an expression is. Pure: any thread.
 """
@@ -14,15 +15,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from saros_engine.analysis.scope import children_of, rebuilt
+from saros_engine.expressions.time_filter import TimeContext
+from saros_engine.expressions.times import parse_time
 from saros_grammar.syntax.ast import Call, Expression, InList, Like, Literal, LiteralKind, PathExpression
 
 
-def column_name(expression: Expression) -> str:
+def column_name(expression: Expression, moment: TimeContext) -> str:
     """Return the name of the column of an expression without an alias."""
-    return str(_spelled(expression))
+    return str(_spelled(expression, moment))
 
 
-def _spelled(expression: Expression) -> Expression:
+def _spelled(expression: Expression, moment: TimeContext) -> Expression:
     """Return the expression with the literals' texts as in a name; only `str` of the result is valid."""
     match expression:
         case PathExpression():  # the usual case, and fast
@@ -31,32 +34,36 @@ def _spelled(expression: Expression) -> Expression:
             return replace(expression, text=f'"{value}"')
         case Literal(LiteralKind.BOOLEAN, _, text):
             return replace(expression, text=text.lower())
+        case Literal(LiteralKind.TIME, str(value)):
+            return replace(expression, text=str(parse_time(value, moment.zone, moment.unit)))
         case Like(operand, Literal(_, str(value)) as pattern, regexp, _, escape):
             text = f"'{value}'" if regexp else f"pattern = '{value}'"
             text += "" if escape is None else f" escape = '{escape}'"
-            return replace(expression, operand=_spelled(operand), pattern=replace(pattern, text=text), escape=None)
+            pattern = replace(pattern, text=text)
+            return replace(expression, operand=_spelled(operand, moment), pattern=pattern, escape=None)
         case Call(name, arguments) if name.lower() == "replace":
-            return replace(expression, arguments=tuple(map(_single_quoted, arguments)))
+            return replace(expression, arguments=tuple(_single_quoted(one, moment) for one in arguments))
         case InList(operand, items):
-            return replace(expression, operand=_spelled(operand), items=tuple(map(_unquoted, items)))
+            spelled = tuple(_unquoted(item, moment) for item in items)
+            return replace(expression, operand=_spelled(operand, moment), items=spelled)
         case _:
             children = children_of(expression)
-            spelled = [_spelled(child) for child in children]
+            spelled = [_spelled(child, moment) for child in children]
             same = all(one is other for one, other in zip(children, spelled, strict=True))
             return expression if same else rebuilt(expression, spelled)
 
 
-def _single_quoted(argument: Expression) -> Expression:
+def _single_quoted(argument: Expression, moment: TimeContext) -> Expression:
     match argument:
         case Literal(LiteralKind.STRING, str(value)):
             return replace(argument, text=f"'{value}'")
         case _:
-            return _spelled(argument)
+            return _spelled(argument, moment)
 
 
-def _unquoted(item: Expression) -> Expression:
+def _unquoted(item: Expression, moment: TimeContext) -> Expression:
     match item:
         case Literal(LiteralKind.STRING, str(value)):
             return replace(item, text=value)
         case _:
-            return _spelled(item)
+            return _spelled(item, moment)

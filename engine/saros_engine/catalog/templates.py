@@ -38,7 +38,7 @@ from saros_storage.schema import (
 )
 
 _TEMPLATE, _PLACE = "template", "template on"
-_PATH_EXISTS, _METADATA, _CREATING, _UNDEFINED, _NOT_SET = 506, 507, 510, 512, 513
+_PATH_EXISTS, _METADATA, _ILLEGAL_PATH, _CREATING, _UNDEFINED, _NOT_SET = 506, 507, 509, 510, 512, 513
 _IN_USE, _INCOMPATIBLE, _NOT_ACTIVATED, _MEASUREMENT_EXISTS = 515, 516, 524, 527
 
 
@@ -188,7 +188,7 @@ def _series(columns: Sequence[ast.SeriesColumn], *, aligned: bool) -> tuple[Seri
     names = [series.measurement for series in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UserMistake(f"measurement {twice} is in the template twice", code=_METADATA)
+        raise UserMistake(f"measurement {twice} is in the template twice", code=_ILLEGAL_PATH)
     for series in found:
         if series.encoding not in LEGAL_ENCODINGS[series.type]:
             message = f"measurement {series.measurement}: encoding {series.encoding.name} does not support"
@@ -232,11 +232,11 @@ def _set(store: Database, statement: ast.SetTemplate, request: WriteRequest) -> 
         raise UserMistake(f"{path} is not in a database: create one first", code=504)
     for place, name in schema.catalogue.all_of(_PLACE):
         if place == path and name == wanted.name:
-            raise UserMistake(f"template {name} is already set to {path}", code=_INCOMPATIBLE)
+            raise UserMistake(f"template {name} is already set to {path}", code=_METADATA)
         if f"{place}.".startswith(f"{path}.") or f"{path}.".startswith(f"{place}."):
             raise UserMistake(
                 f"template {name} is set to {place}, and templates cannot be nested: choose another path",
-                code=_INCOMPATIBLE,
+                code=_METADATA,
             )
     found = [schema.device(path), *schema.match_devices(parse_pattern(f"{path}.**"))]
     taken = next((device for device in found if device is not None), None)
@@ -275,7 +275,7 @@ def _activate(store: Database, path: ast.PathExpression, request: WriteRequest) 
         raise UserMistake(f"Path [{device}] already exist", code=_PATH_EXISTS)
     wanted = template_for(store.schema, device)
     if wanted is None:
-        raise UserMistake(f"no template is set to {device} or above it: set one first", code=_NOT_SET)
+        raise UserMistake(f"no template is set to {device} or above it: set one first", code=_METADATA)
     if not wanted.series:
         return 0
     known = store.schema.device(device)

@@ -43,6 +43,7 @@ def texts_of_times(ticks: Int64Array, zone: str, unit: TimeUnit) -> TextArray:
     for _ in range(3):  # remove zero billionths, millionths, and thousandths of a second
         texts = compute.replace_substring_regex(texts, r"(\.(?:\d{3})*)000$", r"\1")
     texts = compute.replace_substring_regex(texts, r"\.$", "")
+    texts = compute.replace_substring_regex(texts, r"^(\d{5,}-)", r"+\1")  # as ISO 8601 writes years beyond 9999
     return text_from_arrow(compute.replace_substring_regex(texts, r"(T\d\d:\d\d):00$", r"\1"))
 
 

@@ -36,6 +36,7 @@ from saros_grammar.syntax.ast import (
     Expression,
     PathExpression,
     Select,
+    SelectItem,
     SortKey,
     TimeReference,
 )
@@ -58,8 +59,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
     for item in select.items:
         _check_cases(item.expression)
         _check_functions(item.expression)
-        if select.group_by is None and any_part(item.expression, lambda part: isinstance(part, EndTimeReference)):
-            raise SemanticError("__endTime needs GROUP BY with windows")
+    _check_end_time(select)
     _check_row_counts(select)
     _check_limits(select)
     if not select.from_paths:
@@ -115,6 +115,21 @@ def _check_functions(expression: Expression) -> None:
         _check_functions(child)
 
 
+def _check_end_time(select: Select) -> None:
+    """Raise SemanticError if `__endTime` is a part of an item, a key of ORDER BY, or has no windows or a target."""
+    keys = [key.expression for key in select.order_by]
+    items = [item.expression for item in select.items]
+    whole = [one for one in items if isinstance(one, EndTimeReference)]
+    parts = [one for one in items if not isinstance(one, EndTimeReference)]
+    if whole and select.group_by is None:
+        raise SemanticError("__endTime needs GROUP BY with windows")
+    if whole and select.into is not None:
+        raise SemanticError("__endTime cannot be written with INTO")
+    for expression in (*parts, *keys):
+        if any_part(expression, lambda part: isinstance(part, EndTimeReference)):
+            raise SemanticError(f"__endTime can only be a column of its own, not in {expression}")
+
+
 def _check_aliases(select: Select) -> None:
     """Raise SemanticError if two columns have the same alias."""
     aliases = [item.alias for item in select.items if item.alias is not None]
@@ -124,10 +139,9 @@ def _check_aliases(select: Select) -> None:
 
 
 def _with_end_time_first(select: Select) -> Select:
-    """Return the query with `__endTime` once, as its first item; INTO keeps the order of items, as its targets do."""
-    if select.into is not None:
-        return select
-    first = [item for item in select.items if isinstance(item.expression, EndTimeReference)][:1]
+    """Return the query with `__endTime` once, as its first item, without an alias."""
+    ends = [item.expression for item in select.items if isinstance(item.expression, EndTimeReference)]
+    first = [SelectItem(end) for end in ends[:1]]
     others = [item for item in select.items if not isinstance(item.expression, EndTimeReference)]
     return replace(select, items=(*first, *others))
 

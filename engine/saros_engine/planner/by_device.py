@@ -13,6 +13,7 @@ from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import DeviceScope, names_series, paths_of, require_suffix
 from saros_engine.base.errors import SemanticError
 from saros_engine.catalog.views import BaseSeries
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.plan.expression import Bound, Constant
 from saros_engine.plan.plan import DeviceMerge, Field, Node, Project, Rows
 from saros_engine.planner.context import LogicalPlan, PlanContext
@@ -48,7 +49,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
         len(order) > 1 and str(order[1].expression).lower() == "device" and order[1].descending
     ):
         scopes.reverse()
-    columns = _cut(_columns(select, scopes), select)
+    columns = _cut(_columns(select, scopes, context.moment), select)
     used = _with_series(select, scopes, columns)
     if not used:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
@@ -63,12 +64,13 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     node: Node = DeviceMerge(tuple(bodies), names, fields, by_time, descending)
     node = filled(node, select.fill, context.moment, descending=descending)
     outputs = [Output(column.name, next(iter(column.by_device.values()), _NULL)) for column in columns]
-    node = without_null(node, select.without_null, outputs, lambda e: _expanded(e, scopes), 1)
+    node = without_null(node, select.without_null, outputs, lambda e: _expanded(e, scopes), context.moment, 1)
     if any(not _is_order(key) for key in order):
         node = sorted_by(node, order, outputs, ("device",), timed=timed)
     node = limited(node, select.limit, select.offset)
     sources = tuple(next(iter(column.by_device.values()), _NULL) for column in columns)
-    return LogicalPlan(node.fields, timed, node, sources, aliases_of(outputs), tuple(sorted(names, key=split_path)))
+    aliases = aliases_of(outputs, context.moment)
+    return LogicalPlan(node.fields, timed, node, sources, aliases, tuple(sorted(names, key=split_path)))
 
 
 def _expanded(expression: Expression, scopes: list[DeviceScope]) -> list[Expression]:
@@ -111,7 +113,7 @@ def _devices(select: Select, context: PlanContext) -> list[DeviceSchema]:
     return [found[path] for path in sorted(found, key=split_path)]
 
 
-def _columns(select: Select, scopes: list[DeviceScope]) -> list[_Column]:
+def _columns(select: Select, scopes: list[DeviceScope], moment: TimeContext) -> list[_Column]:
     columns: list[_Column] = []
     for item in select.items:
         own: dict[str, _Column] = {}
@@ -120,7 +122,7 @@ def _columns(select: Select, scopes: list[DeviceScope]) -> list[_Column]:
             if item.alias is not None and len(expanded) > 1:
                 raise SemanticError(f"alias '{item.alias}' can only be matched with one time series")
             for expression in expanded:
-                name = item.alias or column_name(expression)
+                name = item.alias or column_name(expression, moment)
                 own.setdefault(name, _Column(name, {})).by_device[scope.device.path] = expression
         if not own and isinstance(item.expression, PathExpression) and not item.expression.has_wildcard:
             name = item.alias or str(item.expression)

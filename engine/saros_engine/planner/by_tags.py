@@ -17,6 +17,7 @@ from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import Scope, any_part, children_of, names_series, paths_of, rebuilt
 from saros_engine.base.errors import SemanticError
 from saros_engine.catalog.views import BaseSeries
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.plan.expression import InputColumn
 from saros_engine.plan.plan import DeviceMerge, Field, Node, Project, Rows
 from saros_engine.planner.by_device import same_types
@@ -24,7 +25,7 @@ from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.levels import MergedScope, measurement_of, members_of_series
 from saros_engine.planner.post_processing import filled, limited, without_null
 from saros_engine.planner.query_core import Body, Output, is_aggregate, is_time, plan_body
-from saros_grammar.syntax.ast import Call, Expression, GroupByTime, Literal, LiteralKind, Select
+from saros_grammar.syntax.ast import Call, Expression, GroupByTime, Literal, LiteralKind, Select, SelectItem
 from saros_storage.base.block import Block
 from saros_storage.base.types import DataType
 
@@ -39,7 +40,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
     _check(select, has_value_filter=rest is not None)
     scope = Scope(context.schema, select.from_paths)
     merged = MergedScope(scope, measurement_of, is_aggregate, counts_all=False)
-    outputs = [output for item in select.items for output in _outputs(item.expression, item.alias, merged)]
+    outputs = [output for item in select.items for output in _outputs(item, merged, context.moment)]
     if not outputs:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     base = BaseSeries(context.schema, scope.series)
@@ -74,7 +75,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
         for body in same_types(bodies, len(bodies[0].fields))
     ]
     node = _concatenated(whole, by_time=timed, descending=descending)
-    node = without_null(node, select.without_null, outputs, merged.expand, keys)
+    node = without_null(node, select.without_null, outputs, merged.expand, context.moment, keys)
     node = limited(node, select.limit, select.offset)
     return LogicalPlan(node.fields, timed, node)
 
@@ -104,11 +105,11 @@ def _check(select: Select, *, has_value_filter: bool) -> None:
             )
 
 
-def _outputs(expression: Expression, alias: str | None, merged: MergedScope) -> list[Output]:
-    found = merged.expand(expression)
-    if alias is not None and len(found) > 1:
-        raise SemanticError(f"alias '{alias}' can only be matched with one measurement, not {len(found)}")
-    return [Output(alias or column_name(_in_lower_case(one)), one) for one in found]
+def _outputs(item: SelectItem, merged: MergedScope, moment: TimeContext) -> list[Output]:
+    found = merged.expand(item.expression)
+    if item.alias is not None and len(found) > 1:
+        raise SemanticError(f"alias '{item.alias}' can only be matched with one measurement, not {len(found)}")
+    return [Output(item.alias or column_name(_in_lower_case(one), moment), one) for one in found]
 
 
 def _in_lower_case(expression: Expression) -> Expression:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import Scope, names_series, paths_of
 from saros_engine.base.errors import SemanticError
 from saros_engine.catalog.views import BaseSeries
-from saros_engine.expressions.time_filter import conjuncts
+from saros_engine.expressions.time_filter import TimeContext, conjuncts
 from saros_engine.plan.plan import Rows
 from saros_engine.planner.context import LogicalPlan, PlanContext
 from saros_engine.planner.levels import MergedScope, members_of_series, of_levels
@@ -30,7 +31,7 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     scope = Scope(context.schema, select.from_paths)
     levels = _level_scope(select, scope)
     results = scope if levels is None else levels
-    outputs = cut_columns(_outputs(select, results), select)
+    outputs = cut_columns(_outputs(select, results, context.moment), select)
     time, rest = context.split_time(select.where)
     if not outputs or (
         any(names_series(item.expression) for item in select.items)
@@ -56,12 +57,12 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
     )
     planned = plan_body(body, context)
     node = filled(planned.root, select.fill, context.moment, descending=descending)
-    node = without_null(node, select.without_null, outputs, results.expand)
+    node = without_null(node, select.without_null, outputs, results.expand, context.moment)
     if order_by and not only_time:
         node = sorted_by(node, order_by, outputs, timed=planned.timed)
     node = limited(node, select.limit, select.offset)
     sources = tuple(_source(output.expression, scope) for output in outputs)
-    return LogicalPlan(node.fields, planned.timed, node, sources, aliases_of(outputs))
+    return LogicalPlan(node.fields, planned.timed, node, sources, aliases_of(outputs, context.moment))
 
 
 def _same(expression: Expression) -> Expression:
@@ -95,14 +96,25 @@ def _having(having: Expression | None, scope: Scope, levels: MergedScope | None)
     return [expression for part in conjuncts(having) for expression in levels.expand_known(part)]
 
 
-def _outputs(select: Select, scope: Scope | MergedScope) -> list[Output]:
+def _outputs(select: Select, scope: Scope | MergedScope, moment: TimeContext) -> list[Output]:
     found = []
     for item in select.items:
         expanded = scope.expand(item.expression)
         if item.alias is not None and len(expanded) > 1:
             raise SemanticError(f"alias '{item.alias}' can only be matched with one time series")
-        found += [Output(item.alias or column_name(expression), expression) for expression in expanded]
+        found += [Output(item.alias or column_name(expression, moment), expression) for expression in expanded]
+    if select.levels:
+        _check_merged_names(found)
     return found
+
+
+def _check_merged_names(outputs: Sequence[Output]) -> None:
+    """Raise SemanticError if a merged column is named twice, and differently."""
+    names: dict[Expression, str] = {}
+    for output in outputs:
+        known = names.setdefault(output.expression, output.name)
+        if known != output.name:
+            raise SemanticError(f"Result column {output.expression} with more than one alias[{known}, {output.name}]")
 
 
 def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:

@@ -105,6 +105,7 @@ def without_null(
     clause: WithoutNull | None,
     outputs: Sequence[Output],
     expand: Callable[[Expression], Sequence[Expression]],
+    moment: TimeContext,
     first: int = 0,
 ) -> Node:
     """Apply WITHOUT NULL; the outputs are the columns from `first` on. Raises SemanticError for other columns."""
@@ -112,7 +113,7 @@ def without_null(
         return node
     chosen: Iterable[int] = range(len(outputs))
     if clause.columns:
-        chosen = [number for column in clause.columns for number in _columns_named(column, outputs, expand)]
+        chosen = [number for column in clause.columns for number in _columns_named(column, outputs, expand, moment)]
     tests: list[Bound] = [
         NullTest(InputColumn(first + n, node.fields[first + n].type), negated=True) for n in dict.fromkeys(chosen)
     ]
@@ -124,14 +125,17 @@ def without_null(
 
 
 def _columns_named(
-    column: Expression, outputs: Sequence[Output], expand: Callable[[Expression], Sequence[Expression]]
+    column: Expression,
+    outputs: Sequence[Output],
+    expand: Callable[[Expression], Sequence[Expression]],
+    moment: TimeContext,
 ) -> list[int]:
     """Return the numbers of the outputs that a column of WITHOUT NULL names."""
     numbers = {output.name: number for number, output in enumerate(outputs)}
     text = unquote_name(str(column))
     if text in numbers:
         return [numbers[text]]
-    names = [column_name(expression) for expression in expand(column)]
+    names = [column_name(expression, moment) for expression in expand(column)]
     if any(name not in numbers for name in names):
         raise SemanticError(
             f"The without null columns don't match the columns queried: {column}. If has alias, please use the alias."

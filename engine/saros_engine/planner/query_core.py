@@ -18,6 +18,7 @@ from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import Leaf, any_part, children_of, paths_of
 from saros_engine.analysis.sources import Source, column_numbers, joined, source_key, sources_of
 from saros_engine.base.errors import SemanticError
+from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.functions.count_if import threshold_of
 from saros_engine.functions.function import FunctionKind
 from saros_engine.functions.registry import RegisteredCall, aggregate_named, function_named, state_types
@@ -67,9 +68,9 @@ class Output:
     expression: Expression
 
 
-def aliases_of(outputs: Sequence[Output]) -> tuple[str | None, ...]:
+def aliases_of(outputs: Sequence[Output], moment: TimeContext) -> tuple[str | None, ...]:
     """Return the columns' names given in the statement; None for a column without one."""
-    return tuple(None if output.name == column_name(output.expression) else output.name for output in outputs)
+    return tuple(None if output.name == column_name(output.expression, moment) else output.name for output in outputs)
 
 
 @dataclass(frozen=True, slots=True)

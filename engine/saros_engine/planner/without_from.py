@@ -35,7 +35,7 @@ def plan_without_from(select: Select, context: PlanContext) -> LogicalPlan:
         _check(select.where)
         node = Filter(node, predicate(select.where, columns), node.fields)
     bound = tuple(bind(item.expression, columns) for item in select.items)
-    names = [item.alias or column_name(item.expression) for item in select.items]
+    names = [item.alias or column_name(item.expression, context.moment) for item in select.items]
     fields = tuple(Field(name, one.type) for name, one in zip(names, bound, strict=True))
     return LogicalPlan(fields, False, limited(Project(node, bound, fields), select.limit, select.offset))
 

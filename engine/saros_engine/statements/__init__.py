@@ -4,7 +4,7 @@ writing, batches, select_into                writes of rows: INSERT, batches of 
 grouped_writes                               concurrent writes of several threads as one call
 load_statement                               LOAD
 schema_statements, ddl, alter_series         databases, series, templates
-view_statements                              views
+view_statements, view_writes                 views; writes through views
 extension_statements                         functions and triggers
 user_statements                              users, roles, privileges, tokens
 cluster_statements, sync_statements          nodes; the sync tool

@@ -35,7 +35,7 @@ from saros_storage.base.types import DataType
 from saros_storage.base.write_request import WriteRequest
 
 Matched = tuple[schema.DeviceSchema, schema.SeriesSchema]
-_METADATA = 507
+_TEMPLATE_SERIES = 516
 #: About 285 years, which fit INT64 in nanoseconds.
 _TTL_MS_MAX = 9_000_000_000_000
 
@@ -75,11 +75,17 @@ def delete_databases(store: Database, statement: DeleteDatabases, request: Write
 
 
 def change_ttl(store: Database, statement: SetTtl | UnsetTtl, request: WriteRequest) -> int:
-    """Execute SET TTL or UNSET TTL; for a database, the rule also covers all paths below it."""
+    """Execute SET TTL or UNSET TTL; for a database, the rule also covers all paths below it, and goes with theirs.
+
+    Raises UserMistake 508 if there is no rule to remove.
+    """
     path = str(statement.path)
-    patterns = _patterns_of_database(path) if store.schema.is_database(path) else (path,)
+    named = path.removesuffix(".**") if isinstance(statement, UnsetTtl) else path
+    patterns = _patterns_of_database(named) if store.schema.is_database(named) else (path,)
     if isinstance(statement, UnsetTtl):
-        return _forget_ttl(store, patterns, request)
+        if not _forget_ttl(store, patterns, request):
+            raise UserMistake(f"{path} has no TTL of its own: see SHOW ALL TTL", code=508)
+        return 1
     milliseconds = statement.milliseconds
     if milliseconds is not None:
         _check_ttl(milliseconds)
@@ -206,6 +212,10 @@ def alter_timeseries(store: Database, statement: AlterTimeseries, request: Write
     series = None if known is None else known.find(name)
     if known is None or series is None:
         raise UserMistake(f"Path [{statement.path}] does not exist", code=508)
+    given = given_by(store.schema, known, series.measurement)
+    if given is not None:
+        message = f"{statement.path} belongs to template {given}: deactivate that to alter the series"
+        raise UserMistake(message, code=_TEMPLATE_SERIES)
     if statement.type_name is not None:
         return _alter_type(store, known, series, declared_type(statement.type_name), request)
     changed = altered(series, statement)
@@ -237,10 +247,6 @@ def _alter_type(
     """Execute SET DATA TYPE; the encoding stays if it supports the new type."""
     if series.type is type_:
         return 0
-    given = given_by(store.schema, device, series.measurement)
-    if given is not None:
-        message = f"{device.path}.{series.measurement} has its type from template {given}: deactivate that first"
-        raise UserMistake(message, code=_METADATA)
     encoding = schema.encoding_as(series, type_)
     store.change_schema([schema.AlterType(device.path, series.measurement, type_, encoding)], request=request)
     return 1

@@ -176,8 +176,11 @@ class StatementBuilder:
                 raise self._expressions.error(pair, f"{key.upper()} is given twice")
             found[key] = pair.value()
         other = next((key for key in found if key not in _SETTINGS), None)
+        if other in _INSTEAD:
+            return NotSupported(f"the database setting {other.upper()}{_INSTEAD[other]}")
         if other is not None:
-            return NotSupported(f"the database setting {other.upper()}{_INSTEAD.get(other, '')}")
+            known = tuple(key.upper() for key in _SETTINGS)
+            raise self._expressions.error(found[other].parentCtx, f"{other} is no setting of a database", known)
         numbers: dict[str, int] = {}
         for key, value in found.items():
             text = self._expressions.raw(value)

@@ -44,7 +44,7 @@ from saros_grammar.syntax.ast import (
     TimeReference,
     Unary,
 )
-from saros_grammar.syntax.errors import PARSE_ERROR, ParseError, error_at
+from saros_grammar.syntax.errors import PARSE_ERROR, SEMANTIC_ERROR, ParseError, error_at
 from saros_grammar.syntax.literals import (
     LiteralError,
     blob_literal,
@@ -90,6 +90,8 @@ _COMPARISONS = (
     BinaryOperator.GREATER_EQUAL,
 )
 _SUMS = (BinaryOperator.ADD, BinaryOperator.SUBTRACT)
+#: Functions that are called without arguments.
+_WITHOUT_ARGUMENTS = ("now", "version")
 _LITERALS: dict[int, Callable[[str], Literal]] = {
     Sql.STRING: string_literal,
     Sql.BLOB: blob_literal,
@@ -336,7 +338,7 @@ class ExpressionBuilder:
             return self.path(context, map(self.node, nodes))
         if not nodes:
             text = self.raw(first)
-            if text.lower() == "__endtime":
+            if text == "__endTime":
                 return EndTimeReference()
             named = named_literal(text)
             if named is not None:
@@ -347,6 +349,8 @@ class ExpressionBuilder:
         name = unquote_name(self.raw(context.function))
         inner = context.arguments()
         if inner is None:
+            if name.lower() not in _WITHOUT_ARGUMENTS:
+                raise self.error(context, f"{name}() needs an argument", ("an expression",))
             return Call(name, ())
         arguments: list[Expression] = []
         attributes: list[tuple[str, str]] = []
@@ -373,7 +377,8 @@ class ExpressionBuilder:
         named = inner.typeName()
         type_name = dict(attributes).get("type") if named is None else self.raw(named)
         if len(arguments) != 1 or type_name is None:
-            raise self.error(context, "CAST takes one expression and a type: CAST(s1 AS DOUBLE)")
+            message = "CAST takes one expression and a type: CAST(s1 AS DOUBLE)"
+            raise self.error(context, message, code=SEMANTIC_ERROR)
         return Cast(arguments[0], type_name.upper())
 
     def _substring(self, name: str, inner: Any, arguments: list[Expression]) -> Call:

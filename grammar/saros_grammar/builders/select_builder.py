@@ -38,6 +38,7 @@ from saros_grammar.syntax.ast import (
     SortKey,
     WithoutNull,
 )
+from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import canonical_name, duration_of, is_duration, unquote_name, unquote_string
 
 #: The deepest level of a path; larger numbers are refused.
@@ -180,7 +181,8 @@ def _group_by(expressions: ExpressionBuilder, clause: Any) -> dict[str, Any]:
     for grouping in clause.groupings:
         name, value = _grouping(expressions, grouping)
         if name in fields:
-            raise expressions.error(grouping, "GROUP BY takes one window, one LEVEL and one TAGS")
+            message = "GROUP BY takes one window, one LEVEL and one TAGS"
+            raise expressions.error(grouping, message, code=SEMANTIC_ERROR)
         fields[name] = value
     return fields
 

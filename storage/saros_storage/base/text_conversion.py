@@ -59,6 +59,9 @@ def _java_float(value: np.floating[Any]) -> str:
     if np.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     digits, exponent = np.format_float_scientific(value, unique=True, trim="0").split("e")
+    if digits.endswith(".0"):
+        # Java always prints two digits, the nearest two: 4.9E-324, where 5E-324 would read back as the same value.
+        digits, exponent = np.format_float_scientific(value, precision=1, unique=False, trim="k").split("e")
     return f"{digits}E{int(exponent)}"
 
 

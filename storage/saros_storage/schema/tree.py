@@ -322,7 +322,7 @@ class SchemaTree:
         if around is not None:
             raise UserMistake(f"{around} has already been created as database", code=501)
         if any(other.startswith(path + ".") for other in self._databases):
-            raise UserMistake(f"some children of {path} have already been created as database", code=501)
+            raise UserMistake(f"some children of {path} have already been created as database", code=529)
 
     def _check_series(self, change: CreateSeries) -> None:
         if self.database_of(change.device) is None:
@@ -331,7 +331,7 @@ class SchemaTree:
         if device is not None and device.aligned != change.aligned:
             kind = "aligned" if device.aligned else "not aligned"
             raise UserMistake(f"device {change.device} is {kind}; this cannot be changed", code=511)
-        self._check_not_below_a_series(change.device)
+        self._check_not_below_a_series(change.device, code=507 if change.if_missing else 506)
         node = self._find(change.device)
         longest = _longest_name(change.series) if device is None and (node is None or not node.children) else None
         if longest is not None and len(change.device) + 1 + longest <= PATH_CHARACTERS_MAX:
@@ -354,12 +354,12 @@ class SchemaTree:
             _check_encoding(series.type, series.encoding)
             check_deadband(path, series, aligned=change.aligned)
 
-    def _check_not_below_a_series(self, device: str) -> None:
+    def _check_not_below_a_series(self, device: str, *, code: int) -> None:
         nodes = split_path(device)
         for count in range(3, len(nodes) + 1):
             above = self._devices.get(join_nodes(nodes[: count - 1]))
             if above is not None and nodes[count - 1] in above.series:
-                raise UserMistake(f"Path [{join_nodes(nodes[:count])}] already exist", code=506)
+                raise UserMistake(f"Path [{join_nodes(nodes[:count])}] already exist", code=code)
 
     def _check_type(self, change: AlterType) -> None:
         _, series, path = self._altered(change.device, change.measurement)
@@ -386,7 +386,7 @@ class SchemaTree:
         known = (None, series.alias, series.measurement)
         check_path(f"{change.device}.{change.alias}")
         if change.alias not in known and change.alias in set(_names(device)):
-            raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=505)
+            raise UserMistake(f"Alias [{change.alias}] for Path [{path}] already exist", code=507)
         _check_properties(replace(series, tags=change.tags, attributes=change.attributes))
 
     # ------------------------------------------------------------------ effects

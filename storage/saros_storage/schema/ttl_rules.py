@@ -61,10 +61,10 @@ class TtlRules:
         return 0 if rule is None else rule.number
 
     def check(self, pattern: str) -> None:
-        """Raise UserMistake 509 if the pattern is not of the form above, 701 if there are too many rules."""
+        """Raise UserMistake 303 if the pattern is not of the form above, 701 if there are too many rules."""
         path = pattern.removesuffix(_BELOW)
         if "*" in "".join(node for node in parse_pattern(path).nodes if not node.startswith("`")):
-            raise UserMistake(f"{pattern}: a TTL applies to one path, or to all paths below one (root.db.**)", code=509)
+            raise UserMistake(f"{pattern}: a TTL applies to one path, or to all paths below one (root.db.**)", code=303)
         if pattern in self.by_pattern:
             return
         if len(self.live()) >= RULES_MAX or len(self.by_pattern) >= PATTERNS_MAX:
