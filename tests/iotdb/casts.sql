@@ -86,3 +86,8 @@ select cast(t as FLOAT) from root.cas.e where time = 2
 select cast(t as BOOLEAN) from root.cas.e where time = 2
 select cast(i as BLOB) from root.cas.e where time = 2
 select cast(i as TEXT) from root.cas.e where time = 2
+create timeseries root.cas.tiny.d DOUBLE encoding=PLAIN
+create timeseries root.cas.tiny.f FLOAT encoding=PLAIN
+insert into root.cas.tiny(time,d,f) values (2,2e-323,3e-45),(3,5e-323,1e-44),(4,1e-5,1e-5),(6,2e300,2e30),(7,9e-310,1e-40)
+select cast(d as TEXT), cast(f as TEXT) from root.cas.tiny
+select last * from root.cas.tiny

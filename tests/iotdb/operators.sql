@@ -301,3 +301,19 @@ select bl is null from root.ops.d
 select i from root.ops.d where bl is null
 select i from root.ops.d where bl is not null
 select bl and b from root.ops.d
+select i + time from root.ops.d
+select time < ts from root.ops.d
+select ts >= time from root.ops.d
+select ts = l from root.ops.d
+select ts = i from root.ops.d
+select ts between 1 and 5 from root.ops.d
+select ts in (1, 2) from root.ops.d
+select max_by(ts, i) + 1 from root.ops.d
+select max_by(time, i) + 1 from root.ops.d
+select max_value(ts) + 1 from root.ops.d
+select max_time(ts) + 1 from root.ops.d
+select i from root.ops.d where ts > 1970-01-01
+select i from root.ops.d where ts > i
+select ts % 2 from root.ops.d
+select ts / 2 from root.ops.d
+select i + 1970-01-02 from root.ops.d

@@ -178,6 +178,8 @@ unset device template t1 from root.tem.a
 unset device template t1 from root.tem.a
 drop device template t1
 drop device template t1
+unset ttl from root.sc.**
+unset ttl from root.sc
 delete database root.tem
 drop device template t2
 drop device template t4
@@ -188,8 +190,6 @@ drop database root.two.levels, root.old
 delete storage group root.other
 delete database root.nothing.**
 show databases
-unset ttl from root.sc.**
-unset ttl from root.sc
 unset ttl from root.ttl.**
 unset ttl from root.ttl
 show all ttl

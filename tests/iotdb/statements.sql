@@ -102,21 +102,26 @@ select t from root.gap.o where t like 'a_b'
 select t from root.gap.o where t like 'a$_b' escape '$'
 select t from root.gap.o where t like ''
 select t from root.gap.o where t like '%'
-insert into root.gap.o(time,da) values(12,2024-02-29)
-insert into root.gap.o(time,da) values(12,'20240101')
+create timeseries root.gap.x.da DATE encoding=PLAIN
+create timeseries root.gap.x.ts TIMESTAMP encoding=PLAIN
+create timeseries root.gap.x.s STRING encoding=PLAIN
+create timeseries root.gap.x.i INT32 encoding=PLAIN
+create timeseries root.gap.x.f FLOAT encoding=PLAIN
+insert into root.gap.x(time,da) values(12,2024-02-29)
+insert into root.gap.x(time,da) values(12,'20240101')
 insert into root.gap.o(time,da) values(12,20240101)
-insert into root.gap.o(time,da) values(13,'2023-02-29')
-insert into root.gap.o(time,i) values(2024-02-30T00:00:00,1)
-insert into root.gap.o(time,ts) values(14,'2024-01-01T00:00:00')
+insert into root.gap.x(time,da) values(13,'2023-02-29')
+insert into root.gap.x(time,i) values(2024-02-30T00:00:00,1)
+insert into root.gap.x(time,ts) values(14,'2024-01-01T00:00:00')
 insert into root.gap.o(time,ts) values(14,2024-01-01T00:00:00)
 insert into root.gap.o(time,ts) values(14,1.5)
 insert into root.gap.o(time,ts) values(14,true)
-insert into root.gap.o(time,i) values('2024-01-01',1)
+insert into root.gap.x(time,i) values('2024-01-01',1)
 select i from root.gap.o where time >= '2024-01-01'
-insert into root.gap.o(time,s) values(15,X'41')
+insert into root.gap.x(time,s) values(15,X'41')
 insert into root.gap.o(time,bl) values(15,"X'00'")
-insert into root.gap.o(time,f) values(16,Infinity)
-insert into root.gap.o(time,f) values(16,-Infinity)
+insert into root.gap.x(time,f) values(16,Infinity)
+insert into root.gap.x(time,f) values(16,-Infinity)
 insert into root.gap.o(time,f) values(16,NaN)
 insert into root.gap.o(time,f) values(17,'1.5')
 insert into root.gap.o(time,i) values(17,'15')
@@ -212,3 +217,9 @@ flush root.gap
 drop role ivoivo
 delete database root.**
 drop device template tt
+load '/tmp/nothing-here' with ('convert-on-type-mismatch'='true')
+load '/tmp/nothing-here' with ('async'='true')
+load '/tmp/nothing-here' with ('tablet-conversion-threshold'='1000')
+load '/tmp/nothing-here' with ('model'='tree','verify'='false','database-level'='2')
+load '/tmp/nothing-here' with ('nothing'='1')
+load '/tmp/nothing-here' with ('async'='perhaps')

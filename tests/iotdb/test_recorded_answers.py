@@ -70,6 +70,10 @@ def test_answers_are_those_of_iotdb_but_for_listed_differences(comparison: Compa
     ]
 
 
+def test_answers_are_equal_for_98_percent_of_the_statements_that_iotdb_answers_well(comparison: Comparison) -> None:
+    assert 0.98 <= comparison.share_without_faults()
+
+
 def test_each_listed_difference_exists(comparison: Comparison) -> None:
     assert set() == set(differences()) - {statement for statement, _, _ in comparison.different}
 
