@@ -59,7 +59,8 @@ def _by_device(device: str, names: Iterable[str], sources: Mapping[str, str]) ->
 
 def write_each(parts: Iterable[_Part], write: Callable[[_Part], int]) -> int:
     """Write all parts; return the number of points. Raises the first part's UserMistake after the last part."""
-    points, mistake = 0, None
+    points = 0
+    mistake: UserMistake | None = None
     for part in parts:
         try:
             points += write(part)

@@ -176,7 +176,7 @@ class StatementBuilder:
                 raise self._expressions.error(pair, f"{key.upper()} is given twice")
             found[key] = pair.value()
         other = next((key for key in found if key not in _SETTINGS), None)
-        if other in _INSTEAD:
+        if other is not None and other in _INSTEAD:
             return NotSupported(f"the database setting {other.upper()}{_INSTEAD[other]}")
         if other is not None:
             known = tuple(key.upper() for key in _SETTINGS)
