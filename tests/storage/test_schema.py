@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from saros_storage.base.errors import CorruptFile, NewerFormat, UserMistake
 from saros_storage.base.paths import parse_pattern
@@ -227,3 +231,42 @@ def test_a_change_of_a_device_does_not_reach_others_created_alike() -> None:
 def test_series_of_a_new_device_are_checked(names: tuple[str, str]) -> None:
     with pytest.raises(UserMistake):
         plant().check(CreateSeries("root.plant.fresh", True, tuple(map(series, names))))
+
+
+NODES = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=3).map(lambda nodes: ".".join(["root", *nodes]))
+SETS = [(series("a"),), (series("b"), series("a")), (series("x"), series("x")), (series("x", alias="a"),)]
+CREATIONS = st.builds(CreateSeries, NODES, st.booleans(), st.sampled_from(SETS), st.booleans())
+
+
+def outcome(tree: SchemaTree, changes: Sequence[SchemaChange]) -> object:
+    """The error of the changes, or the devices that are there afterwards."""
+    try:
+        change(tree, *changes)
+    except UserMistake as error:
+        return error.code, str(error)
+    return {device.path: device for device in tree.match_devices(parse_pattern("root.**"))}
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.builds(CreateDatabase, NODES) | CREATIONS, max_size=3),
+    st.lists(CREATIONS | st.builds(CreateDatabase, NODES), max_size=4),
+)
+@settings(max_examples=400)
+def test_a_dry_run_ends_as_the_changes_do(before: list[SchemaChange], changes: list[SchemaChange]) -> None:
+    tree = change(SchemaTree(), CreateDatabase("root.a"))
+    for one in before:
+        outcome(tree, [one])
+    known, copy = tree.dump(), SchemaTree.load(tree.dump())
+    expected = outcome(copy, changes)
+    paths = [f"root.{path}" for path in ("a", "a.a", "a.b", "b.a", "a.a.a", "a.a.b", "a.b.a")]
+    if isinstance(expected, tuple):
+        with pytest.raises(UserMistake) as caught:
+            tree.dry_run(changes, paths)
+        assert expected == (caught.value.code, str(caught.value))
+    else:
+        found = tree.dry_run(changes, paths)
+        assert isinstance(expected, dict)
+        assert [expected.get(path) for path in paths] == [found.device(path) for path in paths]
+        assert [copy.database_of(path) for path in paths] == [found.database_of(path) for path in paths]
+    assert known == tree.dump()

@@ -19,6 +19,8 @@ from saros_storage.schema.model import Deadband, SeriesSchema
 
 #: Cached sets of series: devices of one kind often have equal sets, which are then encoded and decoded once.
 _SERIES_SETS_MAX = 4_096
+#: Made once: a log entry may have thousands of changes.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 #: Items of a series that has only a measurement, type, encoding and compressor.
 _PLAIN_WORDS = 4
 
@@ -198,7 +200,7 @@ def decode_change(data: bytes) -> SchemaChange:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 @cached_by_identity(_SERIES_SETS_MAX)

@@ -17,8 +17,8 @@ so they are not shown, read or counted, and only deleting their database removes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from types import MappingProxyType
 
@@ -94,6 +94,22 @@ class _Node:
     @property
     def empty(self) -> bool:
         return not (self.children or self.database or self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of new devices below a node."""
+
+    database: str | None
+    #: Paths of the node and of those above it, without root.
+    paths: frozenset[str]
+    #: The node's children and series: names that a new device cannot have.
+    children: Container[str]
+    series: Container[str]
+
+    def is_free(self, name: str) -> bool:
+        """Return whether nothing of this name is below the node."""
+        return name not in self.children and name not in self.series
 
 
 class SchemaTree:
@@ -228,13 +244,18 @@ class SchemaTree:
     def dry_run(self, changes: Iterable[SchemaChange], devices: Iterable[str] = ()) -> SchemaTree:
         """Return the tree after the changes, reduced to their devices and `devices`. Raises like `check`.
 
-        The tree itself does not change, and the cost does not grow with its size.
+        The result is for looking up databases and devices, not for patterns. The tree itself does not change, and the
+        cost does not grow with its size.
         """
+        changes, devices = list(changes), list(devices)
         trial = SchemaTree()
-        trial._databases = dict(self._databases)
-        trial.ttl = self.ttl
-        trial.catalogue = self.catalogue
-        changes = list(changes)
+        trial._begin_trial(self)
+        if trial._create_new_devices(self, changes):
+            known = [(path, found) for path in devices if (found := self.device(path)) is not None]
+            trial._devices = {**dict(known), **trial._devices}
+            return trial
+        trial = SchemaTree()
+        trial._begin_trial(self)
         changed = [change.device for change in changes if isinstance(change, OF_ONE_DEVICE)]
         for device in dict.fromkeys([*devices, *changed]):
             trial._copy_around(self, device)
@@ -242,6 +263,54 @@ class SchemaTree:
             trial.check(change)
             trial.apply(change)
         return trial
+
+    def _begin_trial(self, source: SchemaTree) -> None:
+        """Copy the databases and settings of another tree to this empty one."""
+        self._databases = dict(source._databases)
+        self.ttl = source.ttl
+        self.catalogue = source.catalogue
+
+    def _create_new_devices(self, source: SchemaTree, changes: Sequence[SchemaChange]) -> bool:
+        """Check and apply changes that create databases and new devices with plain series, with little cost per device.
+
+        Returns False, with some of them applied, if there are other changes, if a device is not new in `source`, if
+        another device is above or below it, or if its series need more checks.
+        """
+        places: dict[tuple[str, ...], _Place] = {}
+        inner: set[str] = set()
+        for change in changes:
+            if isinstance(change, CreateDatabase):
+                self._check_database(change.path)
+                self._databases[change.path] = None
+                places.clear()
+                continue
+            if not isinstance(change, CreateSeries):
+                return False
+            device, nodes = change.device, split_path(change.device)
+            place = places.get(nodes[:-1])
+            if place is None:
+                place = places[nodes[:-1]] = self._place_below(source, nodes[:-1])
+                inner.update(place.paths)
+                if not place.paths.isdisjoint(self._devices):
+                    return False
+            longest = _longest_name(change.series)
+            if place.database is None or not place.is_free(nodes[-1]) or device in self._devices or device in inner:
+                return False
+            if longest is None or len(device) + 1 + longest > PATH_CHARACTERS_MAX:
+                return False
+            self._devices[device] = DeviceSchema(device, place.database, change.aligned, _by_measurement(change.series))
+        return True
+
+    def _place_below(self, source: SchemaTree, nodes: tuple[str, ...]) -> _Place:
+        """Return the place below a node of `source`. Raises UserMistake 506 if it is below a series."""
+        path = join_nodes(nodes)
+        database = self.database_of(path)
+        if database is not None:
+            source._check_not_below_a_series(path)
+        node, device = source._find(path), source.device(path)
+        paths = frozenset(join_nodes(nodes[:count]) for count in range(2, len(nodes) + 1))
+        children = _NO_CHILDREN if node is None else node.children
+        return _Place(database, paths, children, {} if device is None else device.series)
 
     def _copy_around(self, source: SchemaTree, path: str) -> None:
         """Copy a device, the devices above it, and the names of the nodes directly below it."""
