@@ -26,9 +26,9 @@ from saros_wire.device_rows import DeviceRows
 _SHAPES_KEPT = 4_096
 #: Number of cached encoded schemas, and the largest number of columns of one.
 _ENCODED_KEPT, _NARROW = 1_024, 64
-#: Types with the same memory layout in NumPy and Arrow. The second one is the type of times.
-_PLAIN_TYPES = tuple(map(np.dtype, ("<i4", "<i8", "<f4", "<f8")))
-_TIME_TYPE = _PLAIN_TYPES[1]
+#: Types with the same memory layout in NumPy and Arrow, and the type of times among them.
+_PLAIN_TYPES = frozenset(map(np.dtype, ("<i4", "<i8", "<f4", "<f8")))
+_TIME_TYPE = np.dtype("<i8")
 
 Buffer = bytes | memoryview
 PlainArray = np.ndarray[Any, Any]

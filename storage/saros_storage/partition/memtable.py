@@ -21,6 +21,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -43,6 +44,8 @@ from saros_storage.scan.type_conversion import is_newer, read_as, reads_as, valu
 
 #: Approximate cost of a chunk in addition to its frame: objects, and arrays once it is read.
 _CHUNK_OVERHEAD_BYTES = 400
+#: Cached sets of measurements with types.
+_SHAPES_MAX = 4_096
 
 
 class Chunk:
@@ -229,22 +232,30 @@ class _Run:
         return made.values
 
 
+@lru_cache(_SHAPES_MAX)
+def _types_of(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> Mapping[str, DataType]:
+    """Return types by measurement; devices with the same series share the result."""
+    return dict(zip(measurements, types, strict=True))
+
+
 class _Device:
     """The runs of a device, and the types of its series."""
 
-    __slots__ = ("_last", "_runs_of", "_shapes", "aligned", "end", "runs", "start", "types")
+    __slots__ = ("_last", "_last_run", "_runs_of", "_shapes", "aligned", "end", "runs", "start", "types")
 
     def __init__(self, *, aligned: bool) -> None:
         self.aligned = aligned
         #: By set of measurements; an aligned device has one run, under ().
         self.runs: dict[tuple[str, ...], _Run] = {}
-        #: Runs of each measurement of a non-aligned device, oldest first.
-        self._runs_of: dict[str, tuple[_Run, ...]] = {}
-        self.types: dict[str, DataType] = {}
+        #: The number of runs, and those of each measurement of a non-aligned device, oldest first; see `_runs_with`.
+        self._runs_of: tuple[int, Mapping[str, Sequence[_Run]]] = (0, {})
+        #: Replaced, never changed: devices may share it.
+        self.types: Mapping[str, DataType] = {}
         #: Sets of measurements whose types are in `types`, with these types.
         self._shapes: dict[tuple[str, ...], tuple[DataType, ...]] = {}
         #: The last set of measurements and types: usually the next tablet has the same.
         self._last: tuple[tuple[str, ...], tuple[DataType, ...]] = ((), ())
+        self._last_run: _Run | None = None
         self.start = TIME_MAX
         self.end = TIME_MIN
 
@@ -258,26 +269,47 @@ class _Device:
         return all(self.types.get(name, type_) is type_ for name, type_ in zip(measurements, types, strict=True))
 
     def add(self, measurements: tuple[str, ...], types: tuple[DataType, ...], chunk: Chunk) -> None:
+        run = self._last_run
+        if run is None or measurements is not self._last[0] or types is not self._last[1]:
+            run = self._run_for(measurements, types)
+        run.add(chunk)
+        self.start = min(self.start, chunk.start)
+        self.end = max(self.end, chunk.end)
+
+    def _run_for(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> _Run:
+        """Return the run of tablets with these measurements; note their types."""
         key = () if self.aligned else measurements
         run = self.runs.get(key)
         if run is None:
             run = self.runs[key] = _Run()
-            for name in key:
-                self._runs_of[name] = (*self._runs_of.get(name, ()), run)
-        if measurements is not self._last[0] and measurements not in self._shapes:
+        if measurements not in self._shapes:
             self._shapes[measurements] = types
-            self.types = {**self.types, **dict(zip(measurements, types, strict=True))}
-        self._last = measurements, types
-        run.add(chunk)
-        self.start = min(self.start, chunk.start)
-        self.end = max(self.end, chunk.end)
+            added = _types_of(measurements, types)
+            self.types = {**self.types, **added} if self.types else added
+        self._last, self._last_run = (measurements, types), run
+        return run
+
+    def _runs_with(self, measurement: str) -> Sequence[_Run]:
+        """Return the runs of a measurement of a non-aligned device, oldest first; it has at least one."""
+        count = len(self.runs)
+        if count == 1:
+            return list(self.runs.values())[:1]
+        known = self._runs_of
+        if known[0] != count:
+            runs = list(self.runs.items())  # another thread may add a run
+            made: dict[str, list[_Run]] = {}
+            for names, run in runs:
+                for name in names:
+                    made.setdefault(name, []).append(run)
+            known = self._runs_of = len(runs), made
+        return known[1][measurement]
 
     def series(self, measurement: str, index: int) -> tuple[Int64Array, Column] | None:
         """Return the points of one series of a non-aligned device, without nulls; None if there are no points."""
         type_ = self.types.get(measurement)
         if type_ is None:
             return None
-        parts = [part for run in self._runs_of.get(measurement, ()) if (part := run.sorted(index)) is not None]
+        parts = [part for run in self._runs_with(measurement) if (part := run.sorted(index)) is not None]
         if len(parts) > 1:
             chunks = sorted((c for part in parts for c in part.chunks), key=lambda c: c.index)
             parts = [_Sorted(chunks)]
