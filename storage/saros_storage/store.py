@@ -25,7 +25,7 @@ from typing import Self
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageError, UserMistake
 from saros_storage.base.paths import parse_pattern
-from saros_storage.base.tablet import Tablet
+from saros_storage.base.tablet import MultiTablet, Tablet
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
@@ -189,7 +189,7 @@ class Store:
 
     def write(
         self,
-        tablets: Sequence[Tablet],
+        tablets: Sequence[Tablet | MultiTablet],
         creates: Sequence[SchemaChange] = (),
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)

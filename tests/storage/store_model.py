@@ -21,7 +21,7 @@ from storage.store_opening import FOLDER, NOW_MS, Wrong, open_store
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import StorageError
 from saros_storage.base.paths import parse_pattern, split_path
-from saros_storage.base.tablet import Tablet
+from saros_storage.base.tablet import MultiTablet, Tablet
 from saros_storage.base.types import DEFAULT_ENCODING, TIME_MIN, Compressor, DataType, Scalar
 from saros_storage.checkpoint.fetch import pull_partitions
 from saros_storage.checkpoint.registry import CheckpointRegistry
@@ -175,6 +175,27 @@ def write_rows(
 
     name = f"write {device} {list(times)} {mark}{' stale' if stale else ''}"
     return Operation(name, run, [_writing(tablet)])
+
+
+def write_devices(devices: Sequence[str], times: Sequence[int], mark: int) -> Operation:
+    """Write rows of devices that are not aligned, of different databases, as one tablet, in one entry."""
+
+    def tablets(type_of: TypeOf) -> list[Tablet]:
+        return [_tablet(device, times, mark, ("x", "y"), type_of) for device in devices]
+
+    def run(store: Store) -> None:
+        own = tablets(_types_in(store))
+        columns = tuple(Column.concat(parts) for parts in zip(*(tablet.columns for tablet in own), strict=True))
+        rows = np.concatenate([tablet.times for tablet in own])
+        together = MultiTablet(devices, [len(times)] * len(devices), ("x", "y"), rows, columns)
+        store.write([together], [change for device in devices for change in _needed(store, device, ("x", "y"))])
+
+    def change(state: State) -> State:
+        for place in range(len(devices)):
+            state = _writing(lambda type_of, place=place: tablets(type_of)[place])(state)
+        return state
+
+    return Operation(f"write {list(devices)} {list(times)} {mark}", run, [change])
 
 
 def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:

@@ -49,7 +49,7 @@ from saros_cluster.users.commands import Command as UsersCommand
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError
 from saros_storage.base.paths import parse_pattern
-from saros_storage.base.tablet import Tablet
+from saros_storage.base.tablet import MultiTablet, Tablet
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.checkpoint.registry import CheckpointRegistry
@@ -185,7 +185,11 @@ class ClusterDatabase:
     # ------------------------------------------------------------------ writing
 
     def write(
-        self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest = UNNUMBERED
+        self,
+        tablets: Sequence[Tablet | MultiTablet],
+        creates: Sequence[SchemaChange] = (),
+        *,
+        request: WriteRequest = UNNUMBERED,
     ) -> None:
         """Implement `Database.write`. Raises PartialFailure."""
         request = self.numbered(request)

@@ -1,5 +1,7 @@
 """The write batch: one device, its measurements, times, and one column per measurement.
 
+A `MultiTablet` holds the rows of many devices with the same measurements in shared columns.
+
 Rows keep their order of arrival: times may repeat and be unsorted. For equal times of one series the later row wins,
 and a null never replaces a value. Once a tablet is written, its arrays belong to the store (they are views of its log
 record).
@@ -9,7 +11,9 @@ Pure: any thread.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from saros_storage.base.block import Column
 from saros_storage.base.types import Int64Array
@@ -36,3 +40,34 @@ class Tablet:
     def rows(self) -> int:
         """Number of rows."""
         return len(self.times)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MultiTablet:
+    """Rows of many devices with the same measurements, grouped by device.
+
+    The first `counts[0]` rows belong to `devices[0]`, and so on. It is written like `tablets`, at less cost per device.
+    """
+
+    devices: Sequence[str]
+    #: The number of rows of each device, at least 1.
+    counts: Sequence[int]
+    measurements: tuple[str, ...]
+    times: Int64Array
+    columns: tuple[Column, ...]
+    aligned: bool = False
+
+    def tablets(self) -> Iterator[Tablet]:
+        """Yield the tablet of each device; its arrays are views."""
+        for device, count, stop in zip(self.devices, self.counts, accumulate(self.counts), strict=True):
+            start = stop - count
+            columns = tuple([column.slice(start, stop) for column in self.columns])
+            yield Tablet(device, self.measurements, self.times[start:stop], columns, self.aligned)
+
+
+def tablets_of(tablet: Tablet | MultiTablet) -> Iterator[Tablet]:
+    """Yield the tablet, or the tablet of each device."""
+    if isinstance(tablet, Tablet):
+        yield tablet
+    else:
+        yield from tablet.tablets()

@@ -34,6 +34,8 @@ assert sys.byteorder == "little", "frames are views of memory: Saros runs on lit
 
 _SIZES = struct.Struct("<II")
 _HEAD = struct.Struct("<HBBHH")
+#: Offset of the device's path in a frame.
+DEVICE_AT = _SIZES.size + _HEAD.size
 _NAME = struct.Struct("<BH")
 _PADDING = tuple(bytes(n) for n in range(8))
 _INT64 = np.dtype(np.int64)
@@ -65,29 +67,43 @@ class TabletFrame:
 
     __slots__ = ("_parts", "head", "ordered", "rows", "size", "span")
 
-    def __init__(self, parts: list[bytes | memoryview], size: int, head: FrameHead, times: Int64Array) -> None:
+    def __init__(
+        self,
+        parts: list[bytes | memoryview],
+        size: int,
+        head: FrameHead,
+        rows: int,
+        span: DeviceSpan,
+        *,
+        ordered: bool,
+    ) -> None:
         """`size`: bytes of all parts together. A frame has at least one row."""
         self._parts = parts
         self.size = size
         self.head = head
-        self.rows = len(times)
-        #: True if times increase strictly.
-        self.ordered = self.rows < 2 or bool((times[1:] > times[:-1]).all())
-        first, last = (times[0], times[-1]) if self.ordered else (times.min(), times.max())
+        self.rows = rows
         #: First and last time.
-        self.span = DeviceSpan(int(first), int(last))
+        self.span = span
+        #: True if times increase strictly.
+        self.ordered = ordered
 
     @staticmethod
     def of_bytes(frame: bytes | memoryview) -> TabletFrame:
         """Parse a joined frame of at least one row. Raises CorruptFile."""
-        return TabletFrame([frame], len(frame), frame_head(frame), frame_times(frame))
+        return TabletFrame._timed([frame], len(frame), frame_head(frame), frame_times(frame))
+
+    @staticmethod
+    def _timed(parts: list[bytes | memoryview], size: int, head: FrameHead, times: Int64Array) -> TabletFrame:
+        ordered = len(times) < 2 or bool((times[1:] > times[:-1]).all())
+        first, last = (times[0], times[-1]) if ordered else (times.min(), times.max())
+        return TabletFrame(parts, size, head, len(times), DeviceSpan(int(first), int(last)), ordered=ordered)
 
     @staticmethod
     def of_tablet(tablet: Tablet) -> TabletFrame:
         """Build the frame of a non-empty tablet, in parts that share its arrays. Raises like `encode_tablet`."""
         head = _head_of(tablet)
         parts, size = _encode_parts(tablet, head)
-        return TabletFrame(parts, size, _decode_head(head), tablet.times)
+        return TabletFrame._timed(parts, size, decode_head(head), tablet.times)
 
     @property
     def parts(self) -> Sequence[bytes | memoryview]:
@@ -110,7 +126,7 @@ def encode_tablet(tablet: Tablet) -> bytes:
 
 def _head_of(tablet: Tablet) -> bytes:
     types = tuple([column.type for column in tablet.columns])
-    return _encode_head(tablet.device, tablet.measurements, types, tablet.aligned)
+    return encode_head(tablet.device, tablet.measurements, types, tablet.aligned)
 
 
 def _encode_parts(tablet: Tablet, head: bytes) -> tuple[list[bytes | memoryview], int]:
@@ -141,8 +157,12 @@ def _encode_parts(tablet: Tablet, head: bytes) -> tuple[list[bytes | memoryview]
             size += rows + 7 & -8
         shapes.append(shape)
     check_payload(size)
-    sizes = struct.pack(f"<{len(shapes)}Q", *shapes)
-    return [_SIZES.pack(len(head), rows), head, sizes, *buffers], size
+    return [frame_start(head, rows, shapes), *buffers], size
+
+
+def frame_start(head: bytes, rows: int, shapes: Sequence[int]) -> bytes:
+    """Return the part of a frame before the times; `shapes` has an item for each column."""
+    return _SIZES.pack(len(head), rows) + head + struct.pack(f"<{len(shapes)}Q", *shapes)
 
 
 def _contiguous(array: NumericArray, dtype: np.dtype[np.generic]) -> memoryview:
@@ -162,7 +182,8 @@ def _add_text(buffers: list[bytes | memoryview], text: TextArray) -> int:
     return last - first
 
 
-def _encode_head(device: str, measurements: tuple[str, ...], types: tuple[DataType, ...], aligned: bool) -> bytes:
+def encode_head(device: str, measurements: tuple[str, ...], types: tuple[DataType, ...], aligned: bool) -> bytes:
+    """Encode a head. Raises UserMistake like `encode_tablet`."""
     if len(measurements) > COLUMNS_MAX:
         written = f"a write to {device} has {len(measurements):,} columns"
         raise UserMistake(f"{written}: at most {COLUMNS_MAX:,} are allowed; split it", code=2006)
@@ -182,7 +203,8 @@ def _encode_series(measurements: tuple[str, ...], types: tuple[DataType, ...]) -
     return b"".join(parts)
 
 
-def _decode_head(head: bytes) -> FrameHead:
+def decode_head(head: bytes) -> FrameHead:
+    """Decode a head; the inverse of `encode_head`. Raises CorruptFile."""
     try:
         count, aligned, _, size, _ = _HEAD.unpack_from(head)
         series_at = _HEAD.size + size
@@ -211,7 +233,7 @@ def _decode_series(series: bytes, count: int) -> tuple[tuple[str, ...], tuple[Da
 def frame_head(frame: bytes | memoryview) -> FrameHead:
     """Return device, measurements and types of a frame. Raises CorruptFile."""
     size, _ = _sizes(frame)
-    return _decode_head(bytes(frame[_SIZES.size : _SIZES.size + size]))
+    return decode_head(bytes(frame[_SIZES.size : _SIZES.size + size]))
 
 
 def _sizes(frame: bytes | memoryview) -> tuple[int, int]:

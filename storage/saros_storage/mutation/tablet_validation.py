@@ -6,30 +6,32 @@ written then. Shapes that passed the check are cached, so that the next batch of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import split_path
-from saros_storage.base.tablet import Tablet
-from saros_storage.base.types import TIME_MAX, TIME_MIN
+from saros_storage.base.tablet import MultiTablet, Tablet
+from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
+from saros_storage.mutation.multi_tablet_codec import frames_of_devices
 from saros_storage.mutation.mutation import PlacedTablet
 from saros_storage.mutation.tablet_codec import FrameHead, TabletFrame, encode_tablet
-from saros_storage.schema import DeviceSchema, SchemaTree
+from saros_storage.schema import DeviceSchema, SchemaTree, SeriesSchema
 
 #: Cached shapes that passed the check.
 _FITTING_MAX = 50_000
 
 
-def frames_of(tablets: Sequence[Tablet], *, joined: bool) -> list[TabletFrame]:
+def frames_of(tablets: Sequence[Tablet | MultiTablet], *, joined: bool) -> list[TabletFrame]:
     """Return the frames of the non-empty tablets: joined, to be kept, or in parts, to be copied into an entry.
 
-    Raises UserMistake 2007 for a time out of range.
+    Frames of a `MultiTablet` are always joined. Raises UserMistake 2007 for a time out of range.
     """
-    filled = [tablet for tablet in tablets if tablet.rows]
-    if joined:
-        frames = [TabletFrame.of_bytes(encode_tablet(tablet)) for tablet in filled]
-    else:
-        frames = [TabletFrame.of_tablet(tablet) for tablet in filled]
+    frames: list[TabletFrame] = []
+    for tablet in tablets:
+        if isinstance(tablet, MultiTablet):
+            frames += frames_of_devices(tablet)
+        elif tablet.rows:
+            frames.append(TabletFrame.of_bytes(encode_tablet(tablet)) if joined else TabletFrame.of_tablet(tablet))
     for frame in frames:
         for time in (frame.span.start, frame.span.end):
             if not TIME_MIN < time < TIME_MAX:
@@ -41,8 +43,11 @@ class TabletValidator:
     """A cache of checked tablet shapes. Thread-safe: cache entries are immutable and replaced as a whole."""
 
     def __init__(self) -> None:
-        #: By id of a tablet's shape: the device that it fits, the shape, the depth of the database.
-        self._known: dict[int, tuple[DeviceSchema, FrameHead, int]] = {}
+        #: By ids of a set of series and of measurements: the set, and the measurements and types that fit it. Devices
+        #: created with the same series share the set.
+        self._known: dict[
+            tuple[int, int], tuple[Mapping[str, SeriesSchema], tuple[str, ...], tuple[DataType, ...]]
+        ] = {}
 
     def place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[PlacedTablet]:
         """Return the frames with their depths. Raises UserMistake like `depth`."""
@@ -51,13 +56,16 @@ class TabletValidator:
     def depth(self, head: FrameHead, schema: SchemaTree) -> int:
         """Return the number of leading nodes that form the device's database. Raises UserMistake (507, 508, 511)."""
         device = schema.device(head.device)
-        fits = self._known.get(id(head))
-        if fits is None or fits[0] is not device or fits[1] is not head:
+        if device is None or device.aligned != head.aligned or not self._is_known(device.series, head):
             device = _check(device, head)
             if len(self._known) >= _FITTING_MAX:
                 self._known.clear()
-            fits = self._known[id(head)] = (device, head, len(split_path(device.database)))
-        return fits[2]
+            self._known[id(device.series), id(head.measurements)] = device.series, head.measurements, head.types
+        return len(split_path(device.database))
+
+    def _is_known(self, series: Mapping[str, SeriesSchema], head: FrameHead) -> bool:
+        fits = self._known.get((id(series), id(head.measurements)))
+        return fits is not None and fits[0] is series and fits[1] is head.measurements and fits[2] is head.types
 
 
 def _check(device: DeviceSchema | None, head: FrameHead) -> DeviceSchema:
