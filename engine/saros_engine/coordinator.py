@@ -57,7 +57,7 @@ from saros_engine.security.authorization import (
 from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.show.cluster_requests import ClusterRequests
 from saros_engine.show.show_executor import ShowExecutor
-from saros_engine.statements.batches import ColumnBatch, outcomes_of
+from saros_engine.statements.batches import ColumnBatch, MultiBatch, outcomes_of
 from saros_engine.statements.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.statements.ddl import patterns_to_delete
 from saros_engine.statements.load_statement import load_files
@@ -261,6 +261,21 @@ class QueryEngine:
             self.mode.require_running()
             began_ns = self._clock.monotonic_ns()
             outcomes = self._writer.insert_batches(found, request)
+            self._written(began_ns, sum(map(_points_of, outcomes)))
+            return outcomes
+
+    def insert_rows(self, rows: MultiBatch, *, session: SessionContext, request: WriteRequest) -> list[int | Exception]:
+        """Write rows of many devices; see `writing.Writer.insert_rows`."""
+
+        def allow(device: str) -> None:
+            self._authorize_columns(device, rows.columns, session, request)
+
+        with self._counted(statements=0), reduced_gc(len(rows.devices)):
+            found = enumerate(outcomes_of(rows.devices, allow))
+            refused = {number: error for number, error in found if error is not None}
+            self.mode.require_running()
+            began_ns = self._clock.monotonic_ns()
+            outcomes = self._writer.insert_rows(rows, refused, request)
             self._written(began_ns, sum(map(_points_of, outcomes)))
             return outcomes
 

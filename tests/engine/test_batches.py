@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader
 from saros_engine.statements import writing
-from saros_engine.statements.batches import ColumnBatch, outcomes_of
+from saros_engine.statements.batches import ColumnBatch, MultiBatch, outcomes_of
 from saros_engine.statements.grouped_writes import GroupedWrites
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError, UserMistake
-from saros_storage.base.tablet import Tablet
+from saros_storage.base.tablet import MultiTablet, Tablet, tablets_of
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import UNNUMBERED
 from saros_storage.schema import SchemaChange
@@ -39,10 +39,13 @@ class FailingStore:
         patch.setattr(engine.store, "write", self.write)
         patch.setattr(GroupedWrites, "write", lambda *_: False)
 
-    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), **named: object) -> None:
-        self.writes.append([tablet.device for tablet in tablets])
-        error, done = self.failures.pop(0) if self.failures else (None, [tablet.device for tablet in tablets])
-        written = [tablet for tablet in tablets if tablet.device in done]
+    def write(
+        self, tablets: Sequence[Tablet | MultiTablet], creates: Sequence[SchemaChange] = (), **named: object
+    ) -> None:
+        each = [one for tablet in tablets for one in tablets_of(tablet)]
+        self.writes.append([tablet.device for tablet in each])
+        error, done = self.failures.pop(0) if self.failures else (None, [tablet.device for tablet in each])
+        written = [tablet for tablet in each if tablet.device in done]
         if written:
             self._write(written, creates, **named)
         if error is not None:
@@ -72,21 +75,37 @@ def write(engine: Engine, batches: Sequence[ColumnBatch | Exception]) -> list[in
     return engine.engine.insert_batches(batches, session=engine.session, request=UNNUMBERED)
 
 
+def write_rows(engine: Engine, batches: Sequence[ColumnBatch]) -> list[int | Exception]:
+    """Write batches with the same columns as rows of many devices."""
+    times = np.concatenate([one.times for one in batches])
+    columns = {name: Column.concat([one.columns[name] for one in batches]) for name in batches[0].columns}
+    devices, counts = [one.device for one in batches], [len(one.times) for one in batches]
+    rows = MultiBatch(devices, counts, times, columns, batches[0].aligned)
+    return engine.engine.insert_rows(rows, session=engine.session, request=UNNUMBERED)
+
+
+#: The tests that take it hold for batches and for rows of many devices.
+both_ways = pytest.mark.parametrize("write", [write, write_rows])
+Write = Callable[[Engine, Sequence[ColumnBatch]], list[int | Exception]]
+
+
 def written(engine: Engine) -> list[object]:
     """The devices that have the row of time 2."""
     return [row[1] for row in engine.ask("select x from root.a.** where time = 2 align by device")[1]]
 
 
+@both_ways
 @pytest.mark.parametrize("error", [NO_LEADER, StorageError("the disk is full"), UserMistake("moving", code=MOVED)])
 def test_a_failure_that_is_no_refusal_is_that_of_all_batches(
-    engine: Engine, store: FailingStore, error: StorageError
+    engine: Engine, write: Write, store: FailingStore, error: StorageError
 ) -> None:
     store.failures = [(error, ())]
     assert write(engine, [*map(batch, DEVICES)]) == [error] * 3
     assert store.writes == [DEVICES]
 
 
-def test_after_a_refusal_each_batch_is_written_by_itself(engine: Engine, store: FailingStore) -> None:
+@both_ways
+def test_after_a_refusal_each_batch_is_written_by_itself(engine: Engine, write: Write, store: FailingStore) -> None:
     refusal = UserMistake("a year that is too late", code=2007)
     store.failures = [(refusal, ()), (refusal, ())]
     assert write(engine, [*map(batch, DEVICES)]) == [refusal, 2, 2]
@@ -94,8 +113,9 @@ def test_after_a_refusal_each_batch_is_written_by_itself(engine: Engine, store: 
     assert written(engine) == DEVICES[1:]
 
 
+@both_ways
 def test_the_outcomes_of_a_write_that_was_done_in_part_are_those_of_its_rows(
-    engine: Engine, store: FailingStore
+    engine: Engine, write: Write, store: FailingStore
 ) -> None:
     rows = RowsLeft(
         [RowRange(DEVICES[0], 2, 3), RowRange(DEVICES[1], 2, 2)],
@@ -113,7 +133,10 @@ def test_the_outcomes_of_a_write_that_was_done_in_part_are_those_of_its_rows(
     )
 
 
-def test_after_a_refusal_in_part_the_other_batches_are_written(engine: Engine, store: FailingStore) -> None:
+@both_ways
+def test_after_a_refusal_in_part_the_other_batches_are_written(
+    engine: Engine, write: Write, store: FailingStore
+) -> None:
     refusal = UserMistake("another type", code=507)
     rows = RowsLeft([RowRange(DEVICES[0], 2, 3)], [RowRange(device, 2, 3) for device in DEVICES[1:]])
     store.failures = [(final_refusal({}, refusal, rows), DEVICES[:1]), (refusal, ())]
@@ -122,7 +145,10 @@ def test_after_a_refusal_in_part_the_other_batches_are_written(engine: Engine, s
     assert written(engine) == [DEVICES[0], DEVICES[2]]
 
 
-def test_new_devices_are_not_tried_after_one_had_to_wait_in_vain(engine: Engine, store: FailingStore) -> None:
+@both_ways
+def test_new_devices_are_not_tried_after_one_had_to_wait_in_vain(
+    engine: Engine, write: Write, store: FailingStore
+) -> None:
     batches = [batch("root.a.new1"), batch("root.a.d1"), batch("root.a.new2"), batch("root.a.new3")]
     new = ["root.a.new1", "root.a.new2", "root.a.new3"]
     rows = RowsLeft([], [RowRange(device, 2, 3) for device in new])

@@ -12,9 +12,11 @@ from engine.installed_package import install, install_example
 
 from saros_engine.extensions import trigger_dispatcher as after_module
 from saros_engine.extensions.trigger_dispatcher import TriggerDispatcher
+from saros_engine.statements.batches import MultiBatch
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import UNNUMBERED
 
 SEEN = """
 import threading
@@ -77,6 +79,15 @@ def test_a_before_trigger_refuses_whole_batches_and_only_of_its_paths(engine: En
     assert [[1, 500.0], [4, 500.0]] == engine.ask("select y from root.a.d")[1]
     engine.ask("drop trigger t")
     engine.ask("insert into root.a.d(time, x) values (20, 500)")
+
+
+def test_a_trigger_sees_each_device_of_a_write_of_many(engine: Engine) -> None:
+    engine.ask("create trigger t before insert on root.a.*.x as 'limits' with ('high'='10')")
+    values = Column(DataType.DOUBLE, np.array([1.0, 2.0, 11.0, 3.0]))
+    rows = MultiBatch(["root.a.d1", "root.a.d2", "root.a.d3"], [1, 2, 1], np.arange(4), {"x": values}, None)
+    outcomes = engine.engine.insert_rows(rows, session=engine.session, request=UNNUMBERED)
+    assert [1, 1302, 1] == [getattr(outcome, "code", outcome) for outcome in outcomes]
+    assert [[0, 1.0, None], [3, None, 3.0]] == engine.ask("select x from root.a.d1, root.a.d3")[1]
 
 
 def test_a_refused_batch_creates_no_series(engine: Engine) -> None:

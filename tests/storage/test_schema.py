@@ -252,7 +252,7 @@ def outcome(tree: SchemaTree, changes: Sequence[SchemaChange]) -> object:
     st.lists(st.builds(CreateDatabase, NODES) | CREATIONS, max_size=3),
     st.lists(CREATIONS | st.builds(CreateDatabase, NODES), max_size=4),
 )
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_a_dry_run_ends_as_the_changes_do(before: list[SchemaChange], changes: list[SchemaChange]) -> None:
     tree = change(SchemaTree(), CreateDatabase("root.a"))
     for one in before:

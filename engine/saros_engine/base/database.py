@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from saros_storage.base.tablet import Tablet
+from saros_storage.base.tablet import MultiTablet, Tablet
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.checkpoint.registry import CheckpointRegistry
@@ -85,7 +85,13 @@ class Database(Protocol):
         """Return a snapshot for many statements, taken on all nodes now; the caller closes it."""
         ...
 
-    def write(self, tablets: Sequence[Tablet], creates: Sequence[SchemaChange] = (), *, request: WriteRequest) -> None:
+    def write(
+        self,
+        tablets: Sequence[Tablet | MultiTablet],
+        creates: Sequence[SchemaChange] = (),
+        *,
+        request: WriteRequest,
+    ) -> None:
         """Write batches, after the schema changes that they need."""
         ...
 

@@ -122,15 +122,21 @@ def places(schema: SchemaReader, name: str) -> list[str]:
 
 def template_for(schema: SchemaReader, device: str) -> Template | None:
     """Return the template that is set at or above a device's path, if there is one."""
+    name = template_name_for(schema, device)
+    text = None if name is None else schema.catalogue.get(_TEMPLATE, name)
+    return None if name is None or text is None else _parsed(name, text)
+
+
+def template_name_for(schema: SchemaReader, device: str) -> str | None:
+    """Return the name of the template that is set at or above a device's path, if there is one."""
     catalogue = schema.catalogue
     if not catalogue.by_key:
         return None
     nodes = split_path(device)
     for count in range(len(nodes), 1, -1):
         name = catalogue.get(_PLACE, join_nodes(nodes[:count]))
-        text = None if name is None else catalogue.get(_TEMPLATE, name)
-        if name is not None and text is not None:
-            return _parsed(name, text)
+        if name is not None and catalogue.get(_TEMPLATE, name) is not None:
+            return name
     return None
 
 

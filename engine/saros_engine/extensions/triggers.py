@@ -156,6 +156,11 @@ class Triggers:
         self._known: tuple[Catalogue | None, list[_Armed]] = (None, [])
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[RegisteredTrigger, tuple[int, ...]]]] = {}
 
+    @property
+    def exist(self) -> bool:
+        """True if there are triggers, whatever their paths."""
+        return bool(self._armed())
+
     def firing(self, tablet: Tablet) -> Firing | None:
         """Return the triggers to fire for a batch, or None."""
         armed = self._armed()

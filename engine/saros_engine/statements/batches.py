@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import numpy as np
+
 from saros_cluster.database.partial_failure import cause_of, is_refusal
 from saros_engine.base.errors import EngineError
 from saros_storage.base.block import Column
@@ -36,6 +38,58 @@ class ColumnBatch:
     partial: bool = False
     #: Tags of the series that the batch creates.
     tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MultiBatch:
+    """Rows of many devices with the same columns, grouped by device, as in a `MultiTablet`.
+
+    Each device is a batch of its own, with its own outcome, that has the columns in which it has a value.
+    """
+
+    devices: Sequence[str]
+    #: The number of rows of each device, at least 1.
+    counts: Sequence[int]
+    times: Int64Array
+    columns: Mapping[str, Column]
+    #: See `ColumnBatch.aligned`.
+    aligned: bool | None
+
+    @property
+    def starts(self) -> Int64Array:
+        """The position of each device's first row."""
+        counts = np.array(self.counts, np.int64)
+        found: Int64Array = np.cumsum(counts) - counts
+        return found
+
+    def batches(self, numbers: Sequence[int]) -> list[ColumnBatch]:
+        """Return the batches of the devices with these numbers; their arrays are views."""
+        starts = self.starts.tolist()
+        return [self._batch(self.devices[n], starts[n], starts[n] + self.counts[n]) for n in numbers]
+
+    def _batch(self, device: str, start: int, stop: int) -> ColumnBatch:
+        columns = {name: column.slice(start, stop) for name, column in self.columns.items()}
+        return ColumnBatch(device, self.times[start:stop], columns, self.aligned)
+
+    def chosen(self, numbers: Sequence[int]) -> MultiBatch:
+        """Return the rows of the devices with these numbers, which ascend."""
+        if len(numbers) == len(self.devices):
+            return self
+        is_chosen = np.zeros(len(self.devices), np.bool_)
+        is_chosen[list(numbers)] = True
+        places = np.flatnonzero(np.repeat(is_chosen, self.counts))
+        columns = {name: column.take(places) for name, column in self.columns.items()}
+        devices, counts = [self.devices[n] for n in numbers], [self.counts[n] for n in numbers]
+        return MultiBatch(devices, counts, self.times[places], columns, self.aligned)
+
+    def points(self) -> list[int]:
+        """Return the number of points of each device."""
+        counts, starts = np.array(self.counts, np.int64), self.starts
+        points = np.zeros(len(counts), np.int64)
+        for column in self.columns.values():
+            points += counts if column.valid is None else np.add.reduceat(column.valid, starts, dtype=np.int64)
+        found: list[int] = points.tolist()
+        return found
 
 
 def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Result]) -> list[_Result | Exception]:

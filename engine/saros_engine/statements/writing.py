@@ -22,7 +22,7 @@ Thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -38,7 +38,8 @@ from saros_engine.expressions.conversion import check_conversion, convert, exact
 from saros_engine.expressions.literal_values import column_of_literals, inferred_type
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.statements.batches import ColumnBatch, failure_of_others, outcomes_of
+from saros_engine.statements.batches import ColumnBatch, MultiBatch, failure_of_others, outcomes_of
+from saros_engine.statements.device_kinds import DeviceKind, kinds_of
 from saros_engine.statements.grouped_writes import GroupedWrites
 from saros_engine.statements.view_writes import parts_of_batch, parts_of_insert, write_each
 from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
@@ -46,7 +47,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.paths import join_nodes, split_path
-from saros_storage.base.tablet import Tablet
+from saros_storage.base.tablet import MultiTablet, Tablet
 from saros_storage.base.types import (
     DEFAULT_COMPRESSOR,
     DEFAULT_ENCODING,
@@ -57,7 +58,7 @@ from saros_storage.base.types import (
     Int64Array,
 )
 from saros_storage.base.write_request import WriteRequest
-from saros_storage.schema import CreateDatabase, DeviceSchema, Expiry, SchemaChange, SeriesSchema
+from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, Expiry, SchemaChange, SeriesSchema
 
 _TYPE_MISMATCH = 507
 _OUT_OF_TTL = 607
@@ -153,18 +154,50 @@ class _Fitted:
     misfits: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Devices of one kind, whose rows are written as one tablet."""
+
+    #: The devices' numbers in the request.
+    numbers: Sequence[int]
+    rows: MultiBatch
+    tablet: MultiTablet
+    creates: Sequence[SchemaChange]
+    #: The devices' own batches, once the write of the tablet has failed; otherwise empty.
+    batches: list[_Batch] = field(default_factory=list)
+
+    def outcomes(self, failed: Mapping[_Batch, int | Exception]) -> list[int | Exception]:
+        """Return the outcome of each device; `failed`: those of the batches that the tablet did not write."""
+        points = self.rows.points()
+        return [failed.get(b, n) for b, n in zip(self.batches, points, strict=True)] if self.batches else [*points]
+
+
 @dataclass(frozen=True, slots=True)
 class _JointWrite:
     """Batches of different devices that are written together, and the schema changes that they need."""
 
     tablets: dict[_Batch, Tablet] = field(default_factory=dict)
+    groups: list[_Group] = field(default_factory=list)
     creates: list[SchemaChange] = field(default_factory=list)
     #: The databases in `creates`; several devices may need the same one.
     databases: set[CreateDatabase] = field(default_factory=set)
 
+    @property
+    def content(self) -> list[Tablet | MultiTablet]:
+        """The tablets to write."""
+        return [*self.tablets.values(), *(group.tablet for group in self.groups)]
+
     def add(self, batch: _Batch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
         """Add a batch."""
         self.tablets[batch] = tablet
+        self._create(creates)
+
+    def add_group(self, group: _Group) -> None:
+        """Add a group."""
+        self.groups.append(group)
+        self._create(group.creates)
+
+    def _create(self, creates: Sequence[SchemaChange]) -> None:
         for change in creates:
             if isinstance(change, CreateDatabase):
                 if change in self.databases:
@@ -183,9 +216,21 @@ class _JointWrites:
     plain: _JointWrite = field(default_factory=_JointWrite)
     creating: _JointWrite = field(default_factory=_JointWrite)
 
+    @staticmethod
+    def of(request: WriteRequest) -> _JointWrites:
+        """Return empty joint writes: a single one if the request is numbered."""
+        if not request.is_numbered:
+            return _JointWrites()
+        only = _JointWrite()
+        return _JointWrites(only, only)
+
     def add(self, batch: _Batch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
         """Add a batch."""
         (self.creating if creates else self.plain).add(batch, tablet, creates)
+
+    def add_group(self, group: _Group) -> None:
+        """Add a group."""
+        (self.creating if group.creates else self.plain).add_group(group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,38 +319,129 @@ class Writer:
         refused, all batches of its write are written one by one. Any other failure is the outcome of all batches that
         were not written before it.
         """
+        return self._insert_jointly(batches, _JointWrites.of(request), request)[0]
+
+    def insert_rows(
+        self, rows: MultiBatch, refused: Mapping[int, Exception], request: WriteRequest
+    ) -> list[int | Exception]:
+        """Write rows of many devices as `insert_batches` does; return the outcome of each device.
+
+        `refused`: the errors of devices that are not to be written, by number. Devices of one kind are resolved
+        together and written as one tablet, unless there are triggers.
+        """
+        groups = [] if self._triggers.exist else self._groups(rows, refused)
+        joint = _JointWrites.of(request)
+        for group in groups:
+            joint.add_group(group)
+        together = {number for group in groups for number in group.numbers}
+        alone = [number for number in range(len(rows.devices)) if number not in together]
+        left = iter(rows.batches([number for number in alone if number not in refused]))
+        batches = [refused[number] if number in refused else next(left) for number in alone]
+        outcomes, failed = self._insert_jointly(batches, joint, request)
+        found = dict(zip(alone, outcomes, strict=True))
+        for group in groups:
+            found.update(zip(group.numbers, group.outcomes(failed), strict=True))
+        return [found[number] for number in range(len(rows.devices))]
+
+    def _groups(self, rows: MultiBatch, refused: Collection[int]) -> list[_Group]:
+        """Return the devices that can be written in groups."""
+        schema = self._store.schema
+        expiry = Expiry(schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
+        kinds = [kind for kind in kinds_of(rows, refused, schema, expiry) if len(kind.numbers) > 1]
+        return [group for kind in kinds if (group := self._group(rows, kind)) is not None]
+
+    def _group(self, rows: MultiBatch, kind: DeviceKind) -> _Group | None:
+        """Return a kind of devices as a group, or None if its columns have to be converted or refused."""
+        try:
+            first = self._checked(rows.batches(kind.numbers[:1])[0])
+            fitted = self._fitted(first)
+        except UserMistake:
+            return None
+        given = first.columns.values()
+        if not given or not _is_same(fitted.tablet.columns, given):
+            return None
+        members = [*zip(kind.numbers, kind.paths, strict=True)]
+        creates: list[SchemaChange] = []
+        if fitted.creates:
+            found = self._creates_like(fitted, kind)
+            members = [member for member in members if member[1] in found]
+            creates = [change for changes in found.values() for change in changes]
+        own = rows.chosen([number for number, _ in members])
+        tablet = MultiTablet(
+            [path for _, path in members],
+            own.counts,
+            fitted.tablet.measurements,
+            own.times,
+            tuple(own.columns.values()),
+            fitted.tablet.aligned,
+        )
+        return _Group([number for number, _ in members], own, tablet, creates) if members else None
+
+    def _creates_like(self, fitted: _Fitted, kind: DeviceKind) -> dict[str, list[SchemaChange]]:
+        """Return the changes that the devices of a kind need, without devices that must be checked individually."""
+        like = fitted.creates[-1]
+        assert isinstance(like, CreateSeries)
+        names = [series.measurement for series in like.series]
+        catalogue = self._store.schema.catalogue
+        found: dict[str, list[SchemaChange]] = {}
+        for path in kind.paths:
+            try:
+                require_not_internal(path)
+                require_no_views(catalogue, path, names)
+                databases = self.database_for(path) if kind.known is None else []
+            except UserMistake:
+                continue
+            found[path] = [*databases, CreateSeries(path, like.aligned, like.series, if_missing=True)]
+        return found
+
+    def _insert_jointly(
+        self, batches: Sequence[ColumnBatch | Exception], joint: _JointWrites, request: WriteRequest
+    ) -> tuple[list[int | Exception], dict[_Batch, int | Exception]]:
+        """Add batches to joint writes, and carry these out.
+
+        Returns the outcomes of the batches, and those of all batches that the joint writes did not write.
+        """
         checked = outcomes_of(batches, self._checked)
-        joint = _JointWrites()
-        if request.is_numbered:
-            joint = _JointWrites(creating=joint.plain, plain=joint.plain)
         alone = request.unnumbered
         outcomes = outcomes_of(checked, lambda batch: self._insert(batch, alone, joint))
         failed = self._write_together(joint.creating, request)
         if joint.plain is joint.creating:
             joint = _JointWrites()
         errors = [found for found in map(_failure_of_others, failed.values()) if found is not None]
-        plain = dict.fromkeys(joint.plain.tablets, errors[0]) if errors else self._write_together(joint.plain, request)
-        failed |= plain
+        if errors:
+            failed |= dict.fromkeys((batch for batch, _ in self._members(joint.plain)), errors[0])
+        else:
+            failed |= self._write_together(joint.plain, request)
         return [
             outcome if isinstance(batch, Exception) else failed.get(batch, outcome)
             for batch, outcome in zip(checked, outcomes, strict=True)
-        ]
+        ], failed
 
     def _write_together(self, joint: _JointWrite, request: WriteRequest) -> dict[_Batch, int | Exception]:
         """Write batches together; return the outcomes of those that this write did not write."""
-        if not joint.tablets:
+        content = joint.content
+        if not content:
             return {}
         try:
-            self._store.write(list(joint.tablets.values()), joint.creates, request=request)
+            self._store.write(content, joint.creates, request=request)
         except PartialFailure as error:
+            members = self._members(joint)
             left: dict[_Batch, int | Exception] = {
-                batch: found for batch, tablet in joint.tablets.items() if (found := of_device(error, tablet.device))
+                batch: found for batch, device in members if (found := of_device(error, device)) is not None
             }
             return self._one_by_one(list(left), request.unnumbered) if is_refusal(error) else left
         except StorageError as error:
-            batches = list(joint.tablets)
+            batches = [batch for batch, _ in self._members(joint)]
             return self._one_by_one(batches, request.unnumbered) if is_refusal(error) else dict.fromkeys(batches, error)
         return {}
+
+    def _members(self, joint: _JointWrite) -> list[tuple[_Batch, str]]:
+        """Return the batches of a joint write that has failed, those of groups included, with their devices."""
+        members = [(batch, tablet.device) for batch, tablet in joint.tablets.items()]
+        for group in joint.groups:
+            group.batches[:] = map(self._checked, group.rows.batches(range(len(group.rows.devices))))
+            members += zip(group.batches, group.tablet.devices, strict=True)
+        return members
 
     def _one_by_one(self, batches: Sequence[_Batch], request: WriteRequest) -> dict[_Batch, int | Exception]:
         return dict(zip(batches, outcomes_of(batches, lambda batch: self._insert(batch, request)), strict=True))
@@ -366,7 +502,7 @@ class Writer:
     def _remember_shape(self, batch: _Batch, tablet: Tablet) -> None:
         """Cache the tablet's shape if its columns are those of the batch. All its series must exist."""
         columns = batch.columns.values()
-        if tablet.measurements == batch.key[1] and all(f is c for f, c in zip(tablet.columns, columns, strict=True)):
+        if tablet.measurements == batch.key[1] and _is_same(tablet.columns, columns):
             if len(self._shapes) >= _SHAPES_MAX:
                 self._shapes.clear()
             self._shapes[batch.key] = _Shape(self._store.schema.version, tablet.device, tablet.aligned)
@@ -501,6 +637,11 @@ def _outcome(batch: _Batch, fitted: _Fitted | None) -> int:
         code = _TYPE_MISMATCH if misfits else _OUT_OF_TTL
         raise PartlyWritten(batch.key[0], points, batch.given or batch.points, left_out, code=code)
     return points
+
+
+def _is_same(fitted: Sequence[Column], given: Collection[Column]) -> bool:
+    """Return whether the columns of a tablet are those of its batch, neither converted nor left out."""
+    return len(fitted) == len(given) and all(f is c for f, c in zip(fitted, given, strict=True))
 
 
 def _failure_of_others(outcome: int | Exception) -> Exception | None:

@@ -34,7 +34,7 @@ from saros_engine.security.authorization import (
     may_send,
     sees_statements_of,
 )
-from saros_engine.statements.batches import ColumnBatch, outcomes_of
+from saros_engine.statements.batches import ColumnBatch, MultiBatch, outcomes_of
 from saros_server.api.arrow import Message, ResultSchema, encode, result_schema, to_arrow, to_column, to_times
 from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest
@@ -277,12 +277,12 @@ class EmbeddedSession:
     def insert_rows(self, rows: DeviceRows, *, request: WriteRequest = UNNUMBERED) -> RowsWritten:
         """See the driver's `Session.insert_rows`. A `request` that was executed before is not executed again."""
         self._check_open()
-        batches = self._batches_of(rows)
+        batch = self._multi_batch_of(rows)
         outcomes: list[int | Exception] = []
 
         def write() -> int:
-            """Return the number of points; -1, which is not remembered, if a batch was refused."""
-            outcomes.extend(self._node.engine.insert_batches(batches, session=self._context, request=request))
+            """Return the number of points; -1, which is not remembered, if a device was refused."""
+            outcomes.extend(self._node.engine.insert_rows(batch, session=self._context, request=request))
             points = [found for found in outcomes if isinstance(found, int)]
             return sum(points) if len(points) == len(outcomes) else -1
 
@@ -291,8 +291,8 @@ class EmbeddedSession:
         refused = {number: refusal_of(found) for number, found in enumerate(outcomes) if isinstance(found, Exception)}
         return RowsWritten(sum([n for n in outcomes if isinstance(n, int)]) if refused else points, refused)
 
-    def _batches_of(self, rows: DeviceRows) -> list[ColumnBatch]:
-        """Return the rows as batches for the engine, which are views. Raises UserMistake."""
+    def _multi_batch_of(self, rows: DeviceRows) -> MultiBatch:
+        """Return the rows as the engine takes them. Raises UserMistake."""
         times, columns = self._as_columns(rows.times, rows.columns)
         if min(rows.counts, default=1) < 1 or sum(rows.counts) != len(times):
             counted = f"{sum(rows.counts)} rows of {len(rows.counts)} devices"
@@ -300,13 +300,7 @@ class EmbeddedSession:
         for name, column in columns.items():
             if len(column) != len(times):
                 raise UserMistake(f"column {name} has {len(column)} values for {len(times)} times", code=2003)
-        batches, start = [], 0
-        for device, size in zip(rows.devices, rows.counts, strict=True):
-            stop = start + size
-            own = {name: column.slice(start, stop) for name, column in columns.items()}
-            batches.append(ColumnBatch(device, times[start:stop], own, rows.aligned))
-            start = stop
-        return batches
+        return MultiBatch(tuple(rows.devices), tuple(rows.counts), times, columns, rows.aligned)
 
     def _as_batch(self, insert: InsertRequest) -> ColumnBatch:
         """Return an insert as a batch for the engine. Raises UserMistake, UnreadableValues, TooManyBytes."""

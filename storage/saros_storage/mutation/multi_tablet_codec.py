@@ -84,10 +84,9 @@ def _frames_of_one_size(tablet: MultiTablet, paths: Sequence[bytes], rows: _Rows
     devices = [tablet.devices[number] for number in rows.devices]
     types = tuple([column.type for column in tablet.columns])
     head = encode_head(max(devices, key=len), tablet.measurements, types, tablet.aligned)
-    start = np.frombuffer(
-        frame_start(head, rows.count, [column.valid is not None for column in tablet.columns]), np.uint8
-    )
-    fields = [tablet.times]
+    shapes = [column.valid is not None for column in tablet.columns]
+    start = np.frombuffer(frame_start(head, rows.count, shapes), np.uint8)
+    fields: list[NumericArray] = [tablet.times]
     for column in tablet.columns:
         fields.append(column.numbers.astype(NUMPY_DTYPE[column.type], copy=False))
         if column.valid is not None:

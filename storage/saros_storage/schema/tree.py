@@ -310,7 +310,7 @@ class SchemaTree:
         node, device = source._find(path), source.device(path)
         paths = frozenset(join_nodes(nodes[:count]) for count in range(2, len(nodes) + 1))
         children = _NO_CHILDREN if node is None else node.children
-        return _Place(database, paths, children, {} if device is None else device.series)
+        return _Place(database, paths, children, () if device is None else device.series)
 
     def _copy_around(self, source: SchemaTree, path: str) -> None:
         """Copy a device, the devices above it, and the names of the nodes directly below it."""

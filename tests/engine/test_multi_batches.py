@@ -1,0 +1,211 @@
+"""Rows of many devices in one call end as if each device were written by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from engine.embedded_engine import Engine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saros_engine.statements import writing
+from saros_engine.statements.batches import MultiBatch
+from saros_storage.base.block import Column
+from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.tablet import MultiTablet
+from saros_storage.base.types import DataType
+from saros_storage.base.write_request import UNNUMBERED, WriteRequest
+
+#: Paths below the database; a statement of each prepares some of them.
+DEVICES = [
+    *("`d1`", "d1", "d2", "d3", "wide", "aligned", "texts", "rounded", "renamed", "n1", "n2", "n3", "`4`", "n1.a"),
+    *("t.e1", "t.e2", "t.used", "v.d1", "v.d2", "old.d1", "old.d2", "old.d3", "_saros.d", "x y", ""),
+]
+PREPARED = [
+    *(f"create timeseries {{db}}.d{number}.{name} double" for number in (1, 2, 3) for name in "ab"),
+    *(f"create timeseries {{db}}.wide.{name} double" for name in "abcd"),
+    "create aligned timeseries {db}.aligned(a double, b double)",
+    "create timeseries {db}.texts.a text",
+    "create timeseries {db}.rounded.a with datatype=double, max_point_number=1",
+    "create timeseries {db}.renamed.r(a) double",
+    "set device template kind to {db}.t",
+    "create timeseries using device template on {db}.t.used",
+    "create view {db}.v.d2.a as select a from {db}.d1",
+    "set ttl to {db}.old.** 1000",
+]
+TYPES = [DataType.DOUBLE, DataType.DOUBLE, DataType.INT64, DataType.BOOLEAN, DataType.TEXT]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    made = Engine(tmp_path_factory.mktemp("rows"))
+    made.ask("create device template kind aligned (a double, b int64)")
+    yield made
+    made.close()
+
+
+def databases() -> Iterator[tuple[str, str]]:
+    number = 0
+    while True:
+        number += 1
+        yield f"root.each{number:04}", f"root.both{number:04}"
+
+
+DATABASES = databases()
+
+
+@st.composite
+def columns_of(draw: st.DrawFn, type_: DataType, rows: int) -> Column:
+    one = {DataType.TEXT: st.sampled_from(["x", "y"]), DataType.BOOLEAN: st.booleans()}.get(type_, st.integers(-9, 9))
+    missing = st.none() if draw(st.booleans()) else one
+    return Column.of(type_, draw(st.lists(one | missing, min_size=rows, max_size=rows)))
+
+
+@st.composite
+def rows_of_many(draw: st.DrawFn) -> MultiBatch:
+    devices = draw(st.lists(st.sampled_from(DEVICES), min_size=1, max_size=12, unique=True))
+    counts = draw(st.lists(st.integers(1, 3), min_size=len(devices), max_size=len(devices)))
+    rows = sum(counts)
+    late = draw(st.sampled_from([0, 2**41]))
+    times = np.array(draw(st.lists(st.sampled_from([1, 2, 3, late]), min_size=rows, max_size=rows)), np.int64)
+    names = draw(st.lists(st.sampled_from("abc"), max_size=3, unique=True))
+    columns = {name: draw(columns_of(draw(st.sampled_from(TYPES)), rows)) for name in names}
+    return MultiBatch(devices, counts, times, columns, draw(st.sampled_from([None, False, True])))
+
+
+def below(rows: MultiBatch, database: str) -> MultiBatch:
+    devices = [f"{database}.{device}" for device in rows.devices]
+    return MultiBatch(devices, rows.counts, rows.times, rows.columns, rows.aligned)
+
+
+def one_by_one(engine: Engine, rows: MultiBatch) -> list[object]:
+    outcomes: list[object] = []
+    for batch in rows.batches(range(len(rows.devices))):
+        try:
+            outcomes.append(
+                engine.engine.insert_columns(batch.device, batch.times, batch.columns, aligned=rows.aligned)
+            )
+        except StorageError as error:
+            outcomes.append(error)
+    return outcomes
+
+
+def together(engine: Engine, rows: MultiBatch, request: WriteRequest = UNNUMBERED) -> list[int | Exception]:
+    return engine.engine.insert_rows(rows, session=engine.session, request=request)
+
+
+def shown(outcomes: list[object], database: str) -> list[object]:
+    """The outcomes, with texts in place of errors, and without the name of the database."""
+    return [
+        (getattr(one, "code", None), str(one).replace(database, "root.db")) if isinstance(one, Exception) else one
+        for one in outcomes
+    ]
+
+
+def content(engine: Engine, database: str) -> list[object]:
+    """The series and points of a database, without its name."""
+    found: list[object] = []
+    for statement in (f"show devices {database}.**", f"show timeseries {database}.**", f"select ** from {database}"):
+        header, rows = engine.ask(statement)
+        found += [[str(value).replace(database, "root.db") for value in row] for row in (header, *rows)]
+    return found
+
+
+@pytest.mark.slow
+@given(st.lists(rows_of_many(), min_size=1, max_size=3))
+@settings(max_examples=30, deadline=None)
+def test_outcomes_series_and_points_are_those_of_writing_each_device(engine: Engine, writes: list[MultiBatch]) -> None:
+    each, both = next(DATABASES)
+    for database in (each, both):
+        engine.ask(f"create database {database}")
+        for statement in PREPARED:
+            engine.ask(statement.format(db=database))
+    for number, rows in enumerate(writes):
+        expected = shown(one_by_one(engine, below(rows, each)), each)
+        request = UNNUMBERED if number % 2 else WriteRequest(1, number + 1)
+        assert expected == shown([*together(engine, below(rows, both), request)], both)
+    assert content(engine, each) == content(engine, both)
+
+
+def numbers(devices: list[str], **columns: Column) -> MultiBatch:
+    """Two rows for each device."""
+    rows = 2 * len(devices)
+    given = columns or {"a": Column(DataType.DOUBLE, np.arange(rows) / 2), "b": Column(DataType.INT64, np.arange(rows))}
+    return MultiBatch(devices, [2] * len(devices), np.arange(rows) % 2, given, None)
+
+
+@pytest.fixture
+def written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
+    """The writes that reach the store; a list of devices stands for the tablet of many."""
+    writes: list[list[object]] = []
+    write = engine.store.write
+
+    def noting(tablets: list[object], creates: object = (), **named: object) -> None:
+        writes.append([list(one.devices) if isinstance(one, MultiTablet) else one.device for one in tablets])
+        write(tablets, creates, **named)
+
+    monkeypatch.setattr(engine.store, "write", noting)
+    return writes
+
+
+def test_devices_of_one_kind_are_one_tablet_and_resolved_once(
+    engine: Engine, written: list[list[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved = []
+    fit = writing.Writer._fitted
+
+    def counting(writer: writing.Writer, batch: writing._Batch) -> object:
+        resolved.append(batch.key[0])
+        return fit(writer, batch)
+
+    monkeypatch.setattr(writing.Writer, "_fitted", counting)
+    devices = [f"root.kinds.d{number}" for number in range(4)]
+    assert [4] * 4 == together(engine, numbers(devices))
+    assert [4] * 4 == together(engine, numbers(devices))
+    assert written == [[devices], [devices]]
+    assert resolved == devices[:1] * 2
+
+
+def test_devices_of_a_template_are_one_tablet(engine: Engine, written: list[list[object]]) -> None:
+    engine.ask("create database root.used")
+    engine.ask("set device template kind to root.used")
+    devices = [f"root.used.d{number}" for number in range(3)]
+    assert [4] * 3 == together(engine, numbers(devices))
+    assert written == [[devices]]
+    using = [row[0] for row in engine.ask("show paths using device template kind")[1]]
+    assert devices == [path for path in using if path.startswith("root.used.")]
+    assert {"true"} == {row[1] for row in engine.ask("show devices root.used.**")[1]}
+
+
+def test_a_device_that_differs_is_written_in_the_same_entry(engine: Engine, written: list[list[object]]) -> None:
+    engine.ask("insert into root.differ.d1(time, a, b) values (9, 1, 1)")
+    del written[:]
+    devices = [f"root.differ.d{number}" for number in range(4)]
+    assert [4] * 4 == together(engine, numbers(devices), WriteRequest(1, 99))
+    assert written == [["root.differ.d1", ["root.differ.d0", "root.differ.d2", "root.differ.d3"]]]
+
+
+def test_after_a_refusal_each_device_has_its_own_outcome(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = [f"root.refused.d{number}" for number in range(3)]
+    rows = numbers(devices)
+    rows.times[3] = 2**63 - 1
+    first, second, third = together(engine, rows)
+    assert (first, third) == (4, 4)
+    assert isinstance(second, UserMistake)
+    assert "time 9223372036854775807 of root.refused.d1 is out of range" in str(second)
+    assert ["root.refused.d0", "root.refused.d2"] == [row[0] for row in engine.ask("show devices root.refused.**")[1]]
+
+
+def test_devices_that_a_user_may_not_write_are_refused_and_the_others_are_written(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def authorize(device: str, *_: object) -> None:
+        if device.endswith("d1"):
+            raise UserMistake("no permission", code=803)
+
+    monkeypatch.setattr(engine.engine, "_authorize_columns", authorize)
+    outcomes = together(engine, numbers([f"root.allowed.d{number}" for number in range(3)]))
+    assert [4, 803, 4] == [getattr(one, "code", one) for one in outcomes]
+    assert 2 == len(engine.ask("show devices root.allowed.**")[1])
