@@ -144,6 +144,9 @@ def test_arguments_of_commands(completer: SarosCompleter, tmp_path: Path, monkey
     assert "temperature" in completions(completer, "\\plot select temp")
     for text in ("\\i ex", "\\o ex", "\\e ex", "\\copy (select * from root.a) to ex", "\\copy (select x) to 'ex"):
         assert ["port.sql"] == completions(completer, text)
+    (tmp_path / "my export.csv").touch()
+    for text in ("\\copy (select x) to 'my ex", '\\copy(select x) to "my ex', "\\i my ex"):
+        assert ["port.csv"] == completions(completer, text)
     assert ["ros"] == completions(completer, "\\c sa")
     assert [] == completions(completer, "\\l a")
 

@@ -86,8 +86,8 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
         yield made
 
 
-def banner(folder: Path) -> str:
-    made = Terminal(str(folder))
+def banner(folder: Path, *options: str) -> str:
+    made = Terminal(str(folder), *options)
     try:
         return made.until("Statements end with")
     finally:
@@ -122,6 +122,7 @@ def test_a_database_that_is_new_is_called_so(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert f"on {tmp_path / 'dta'}, a new database." in banner(tmp_path / "dta")
     assert f"on {tmp_path / 'dta'}." in banner(tmp_path / "dta")
+    assert f"on {tmp_path / 'dta'}, read-only." in banner(tmp_path / "dta", "--read-only")
 
 
 @pytest.mark.skipif(shutil.which("less") is None, reason="there is no less")

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import saros
 from saros_shell.commands.shell import main
+from saros_shell.repl.runner import StatementRunner
+from saros_shell.repl.session import Session
 
 INSERT = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5);"
 
@@ -120,6 +123,21 @@ def test_help_is_found(piped, word: str) -> None:
     assert (0, True) == (code, any("list databases" in line for line in out))
 
 
+@pytest.mark.parametrize("command", ["\\?", "\\h"])
+def test_help_is_broken_between_words_if_the_terminal_is_narrow(tmp_path: Path, command: str) -> None:
+    def printed(screen: tuple[int, int] | None) -> list[str]:
+        lines: list[str] = []
+        runner = StatementRunner(connection, lines.extend, lines.extend, screen=(lambda: screen) if screen else None)
+        assert Session(runner).run(command)
+        return lines
+
+    with saros.connect(tmp_path) as connection:
+        whole, broken = printed(None), printed((60, 20))
+    assert max(map(len, whole)) > 60
+    assert max(map(len, broken)) <= 60
+    assert " ".join(whole).split() == " ".join(broken).split()
+
+
 def test_what_fails_in_a_script_is_named_with_file_and_line(piped) -> None:
     script = f"{INSERT}\n\n-- why\nselect x\nfrom root.a.d whre x > 1;\nselect nothing from root.b;\n\\nix\n"
     Path("a.sql").write_text(script, encoding="utf-8")
@@ -193,6 +211,28 @@ def test_a_result_goes_to_a_file_whose_name_is_in_quotes(piped) -> None:
         Path("my out.csv").unlink()
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("'it''s.csv'", "it's.csv"), ('"my ""best"" run.csv"', 'my "best" run.csv'), ("it's.csv", "it's.csv")],
+)
+def test_the_name_of_a_file_may_contain_quotes(piped, written: str, name: str) -> None:
+    code, out, err = piped(f"{INSERT}\n\\copy (select x from root.a.d) to {written}\n\\o {written}\n\\o")
+    assert (0, [], f"2 rows -> {name}", f"rows go to {name}") == (code, err, out[1], out[2])
+    assert [Path(name)] == [file for file in Path().iterdir() if file.name != "data"]
+
+
+def test_an_unquoted_name_with_spaces_is_refused_with_the_remedy(piped) -> None:
+    code, _, err = piped(f"{INSERT}\n\\copy (select x from root.a.d) to my out.csv")
+    assert (1, True) == (code, "in quotes if it contains spaces" in err[0])
+    assert ["data"] == [file.name for file in Path().iterdir()]
+
+
+def test_arguments_of_commands_begin_after_blanks_or_a_bracket(piped) -> None:
+    code, out, err = piped(f"{INSERT}\n\\copy(select x from root.a.d) to x.csv\n\\dn\troot.a")
+    assert (0, [], "2 rows -> x.csv") == (code, err, out[1])
+    assert ["ChildNodes", "----------", "d"] == [line.strip() for line in out[2:5]]
+
+
 def test_another_database_is_connected_to(piped) -> None:
     other = "insert into root.b.d(time, y) values (1, 7);\nselect y from root.b.d;"
     code, out, err = piped(f"{INSERT}\n\\c other\n{other}\n\\conninfo\n\\c data\nselect count(x) from root.a.d;")
@@ -201,6 +241,15 @@ def test_another_database_is_connected_to(piped) -> None:
     assert f"folder    {Path('other').absolute()}, in this process" in out
     assert "time zone UTC" in out
     assert "2" == out[-2].strip()
+
+
+def test_a_connection_to_a_temporary_or_read_only_folder_says_so(piped) -> None:
+    assert (0, []) == piped(INSERT)[::2]
+    code, out, err = piped("\\conninfo\n\\c :memory:\n\\conninfo")
+    data = Path("data").absolute()
+    assert (0, []) == (code, err)
+    assert [f"folder    {data}, in this process", "folder    temporary, in this process"] == out[0::3][:2]
+    assert f"folder    {data}, in this process, read-only" == piped("\\conninfo", "--read-only")[1][0]
 
 
 def test_a_connection_that_fails_leaves_the_one_before(piped) -> None:

@@ -22,6 +22,7 @@ from saros_storage.folder.layout import NODE_FILE
 
 #: A note for a folder that did not exist, since its name may be mistyped.
 NEW = ", a new database"
+READ_ONLY = ", read-only"
 Connect = Callable[[str], saros.Connection]
 
 
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str]) -> int:
         return 1 if isinstance(error, saros.OperationalError) else 2
     if not interactive:
         return run_script(connection, connect, options)
-    return _run_terminal(connection, connect, options, config, NEW if new else "")
+    note = READ_ONLY if options.read_only else NEW if new else ""
+    return _run_terminal(connection, connect, options, config, note)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -79,6 +81,7 @@ def _run_terminal(
     settings = Settings(options.format or config.format, config.timing, not options.quiet, config.null_text)
     confirm = config.confirm and not options.yes
     shell = Shell(connection, options.target, config=config, settings=settings, connect=connect, confirm=confirm)
+    shell.session.read_only = options.read_only
     try:
         return shell.run(note)
     finally:
@@ -93,7 +96,7 @@ def run_script(connection: saros.Connection, connect: Connect, options: argparse
 
     settings = Settings(options.format or "table", chatty=options.format in (None, "table") and not options.quiet)
     runner = StatementRunner(connection, _printer(sys.stdout), _printer(sys.stderr), settings)
-    session = Session(runner, options.target, connect)
+    session = Session(runner, options.target, connect, read_only=options.read_only)
     good = True
     try:
         for script, text in _texts(options):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import saros
+from saros.api.embedded import MEMORY
 from saros.base.target import SCHEME, parse_target, without_password
 from saros_grammar.syntax_help import syntax_of, topics
 from saros_server.config.did_you_mean import did_you_mean
@@ -27,6 +28,7 @@ from saros_shell.output.plot import NotPlottableError, plot
 from saros_shell.output.render import RENDERERS
 from saros_shell.repl import named_queries
 from saros_shell.repl.copy import copy_command
+from saros_shell.repl.statements import command_parts, unquoted
 
 if TYPE_CHECKING:
     from saros_shell.repl.session import Session
@@ -80,24 +82,25 @@ def command(usage: str, what: str) -> Callable[[Action], Action]:
 
 def run_meta(session: Session, line: str) -> bool:
     """Run a line that begins with a backslash; False if it failed, after printing the reason. Raises MetaError."""
-    name, _, rest = line.strip().rstrip(";").partition(" ")
+    name, rest = command_parts(line.strip().rstrip(";"))
     known = COMMANDS.get(_ALSO.get(name, name))
     if known is None:
         raise MetaError(rf"there is no command {name}{did_you_mean(name, COMMANDS)}; \? lists them")
-    return known.action(session, rest.strip())
+    return known.action(session, rest)
 
 
 @command(r"\?", r"list these commands (also: \help, help)")
 def _help(session: Session, _: str) -> bool:
     width = max(len(c.usage) for c in COMMANDS.values())
-    session.runner.out([f"{c.usage:<{width}}  {c.what}" for c in COMMANDS.values()])
+    session.runner.out_wrapped([f"{c.usage:<{width}}  {c.what}" for c in COMMANDS.values()], indent=width + 2)
     return True
 
 
 @command(r"\h [TOPIC]", "show the syntax of statements, such as select or create timeseries (also: help TOPIC)")
 def _syntax(session: Session, topic: str) -> bool:
     if not topic:
-        session.runner.out([rf"\h shows the syntax of: {', '.join(map(str.lower, topics()))}; \? lists commands"])
+        words = ", ".join(map(str.lower, topics()))
+        session.runner.out_wrapped([rf"\h shows the syntax of: {words}; \? lists commands"], indent=2)
         return True
     lines = syntax_of(topic)
     if not lines:
@@ -200,7 +203,7 @@ def _zone(session: Session, name: str) -> bool:
 def _include(session: Session, name: str) -> bool:
     if not name:
         raise MetaError(r"\i needs a file: \i statements.sql")
-    name = _unquoted(name)
+    name = unquoted(name)
     try:
         text = script_text(name)
     except ScriptError as error:
@@ -236,8 +239,8 @@ def _copy(session: Session, rest: str) -> bool:
 
 @command(r"\o [FILE]", "write rows to a file instead of the screen; without a file, to the screen again")
 def _output(session: Session, name: str) -> bool:
-    session.runner.redirect(_unquoted(name))
-    session.runner.say(f"rows go to {_unquoted(name) or 'the screen'}")
+    session.runner.redirect(unquoted(name))
+    session.runner.say(f"rows go to {unquoted(name) or 'the screen'}")
     return True
 
 
@@ -262,7 +265,7 @@ def _edit(session: Session, name: str) -> bool:
     if session.ask is None:
         raise MetaError(r"\e needs a terminal")
     if name:
-        file = Path(_unquoted(name)).expanduser()
+        file = Path(unquoted(name)).expanduser()
         _run_editor(file)
         session.draft = script_text(str(file)).rstrip() if file.exists() else ""
         return True
@@ -289,9 +292,9 @@ def _run_editor(file: Path) -> None:
 def _connect(session: Session, target: str) -> bool:
     if not target:
         return _connection_info(session, "")
-    connection = session.connect(_unquoted(target))
+    connection = session.connect(unquoted(target))
     session.runner.connection.close()
-    session.runner.connection, session.target = connection, _unquoted(target)
+    session.runner.connection, session.target = connection, unquoted(target)
     session.runner.say(f"connected to {without_password(session.target)}")
     return True
 
@@ -300,16 +303,21 @@ def _connect(session: Session, target: str) -> bool:
 def _connection_info(session: Session, _: str) -> bool:
     zone = session.runner.connection.execute("show time zone").fetchone()
     assert zone is not None
-    where = [f"folder    {os.path.abspath(session.target)}, in this process"]
+    session.runner.out([*_target_lines(session), f"time zone {zone[0]}"])
+    return True
+
+
+def _target_lines(session: Session) -> list[str]:
     if session.target.startswith(SCHEME):
         target = parse_target(session.target)
-        where = [
+        return [
             f"server    {', '.join(target.addresses)}",
             f"user      {target.user or 'none'}",
             f"TLS       {target.tls_ca or 'no'}",
         ]
-    session.runner.out([*where, f"time zone {zone[0]}"])
-    return True
+    if session.target == MEMORY:
+        return ["folder    temporary, in this process"]
+    return [f"folder    {os.path.abspath(session.target)}, in this process{', read-only' * session.read_only}"]
 
 
 @command(r"\n [QUERY [PARAMETER ...]]", "run a named query, with words for $1, $2 ...; without a name, list all")
@@ -345,11 +353,6 @@ def _delete_query(session: Session, name: str) -> bool:
         raise MetaError(str(error)) from error
     session.runner.say(f"deleted {name}")
     return True
-
-
-def _unquoted(name: str) -> str:
-    """Return a file name without its quotes, if it has any."""
-    return name[1:-1] if len(name) > 1 and name[0] == name[-1] and name[0] in "'\"" else name
 
 
 def _switch(word: str, *, current: bool) -> bool:

@@ -44,7 +44,7 @@ _VALUES = {
 _KEYS = ("compressor=", "datatype=", "encoding=")
 _PROPERTY = re.compile(r"(\w+)\s*=\s*$")
 _WHERE = re.compile(r"\bwhere\b(?!.*\b(?:group|having|order)\b)", re.IGNORECASE | re.DOTALL)
-_COPY_TARGET = re.compile(r".*\)\s*to\s+(\S*)", re.IGNORECASE | re.DOTALL)
+_COPY_TARGET = re.compile(r""".*\)\s*to\s+('[^']*|"[^"]*|\S*)""", re.IGNORECASE | re.DOTALL)
 Words = Iterable[tuple[str, str]]
 
 

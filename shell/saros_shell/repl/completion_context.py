@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from saros_shell.repl.statements import is_quote_open, unfinished_statement
+from saros_shell.repl.statements import command_parts, is_quote_open, unfinished_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def cursor_context(before: str) -> Place:
     """Return the kind of word before the cursor; None inside a string or a number."""
     line = before.rpartition("\n")[2].lstrip()
     if line.startswith("\\") and not is_quote_open(before.removesuffix(line)):
-        name, blank, argument = line.partition(" ")
-        return ArgumentAt(name, argument.lstrip()) if blank else CommandAt(name)
+        name, argument = command_parts(line)
+        return CommandAt(name) if name == line else ArgumentAt(name, argument)
     return statement_context(unfinished_statement(before))
 
 

@@ -15,20 +15,23 @@ import saros
 from saros_server.sources.parquet_files import StatedDevice, with_metadata
 from saros_server.sources.plurals import counted
 from saros_shell.output.render import RENDERERS
+from saros_shell.repl.statements import unquoted
 from saros_storage.base.paths import quote_node
 from saros_storage.io.disk import FULL_ERRNOS
 
 _FORM = re.compile(
-    r"\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'[^']+'|\"[^\"]+\"|\S+)\s*;?", re.DOTALL | re.IGNORECASE
+    r"""\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'(?:[^']|'')+'|"(?:[^"]|"")+"|[^\s'"]\S*)\s*;?""",
+    re.DOTALL | re.IGNORECASE,
 )
+_USAGE = r"use \copy (SELECT ...) TO FILE, with the suffix .csv, .json or .parquet, and in quotes if it contains spaces"
 
 
 def copy_command(connection: saros.Connection, text: str) -> str:
     """Run the command; return a message with the number of rows, the file, and missing data. Raises saros.Error."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
-        raise saros.InterfaceError(r"use \copy (SELECT ...) TO FILE, with the suffix .csv, .json or .parquet")
-    target = Path(match["file"].strip("'\"")).expanduser()
+        raise saros.InterfaceError(_USAGE)
+    target = Path(unquoted(match["file"])).expanduser()
     with connection.execute(match["statement"]) as cursor:
         if cursor.description is None:
             raise saros.InterfaceError(r"\copy needs a query that returns rows")

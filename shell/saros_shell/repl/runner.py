@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import TextIO
 
 import pyarrow as pa
@@ -101,6 +102,14 @@ class StatementRunner:
         """Print a message other than rows and errors, if the settings allow it."""
         if self.settings.chatty:
             self.out([line])
+
+    def out_wrapped(self, lines: Iterable[str], *, indent: int) -> None:
+        """Print lines, broken between words if they are longer than the lines of the terminal."""
+        if self.screen is None:
+            self.out(lines)
+            return
+        shape = TextWrapper(self.screen()[0], subsequent_indent=" " * indent, break_on_hyphens=False)
+        self.out([part for line in lines for part in shape.wrap(line)])
 
     def redirect(self, name: str) -> None:
         """Write rows to the file `name` from now on, or print them if it is "". Raises saros.Error."""

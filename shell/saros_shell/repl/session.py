@@ -29,6 +29,8 @@ class Session:
     connect: Callable[[str], saros.Connection] = saros.connect
     #: Asks a question on the terminal; None if there is no terminal: then statements need no confirmation.
     ask: Callable[[str], bool] | None = None
+    #: `connect` opens folders read-only.
+    read_only: bool = False
     #: Show long results a screen at a time.
     paging: bool = True
     #: The user wants to leave.

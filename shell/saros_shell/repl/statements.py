@@ -15,8 +15,22 @@ _PIECES = re.compile(
 
 
 _COMMAND = re.compile(r"\s*(\\[^\n]*)")
+_NAME = re.compile(r"\\[^\s(]*")
 #: Words that users try in a shell that they do not know yet.
 _WORDS = {"help": r"\?", "exit": r"\q", "quit": r"\q"}
+
+
+def command_parts(line: str) -> tuple[str, str]:
+    r"""Return the name of a backslash command and the text after it, which begins after blanks or with `(`."""
+    found = _NAME.match(line)
+    assert found is not None
+    return found[0], line[found.end() :].lstrip()
+
+
+def unquoted(name: str) -> str:
+    """Return a file name without its quotes, if it has any; a quote inside them is doubled."""
+    quote = name[:1]
+    return name[1:-1].replace(quote * 2, quote) if len(name) > 1 and quote in "'\"" and name[-1] == quote else name
 
 
 def command_of(piece: str) -> str | None:
