@@ -74,6 +74,8 @@ def test_tsfile_holds_all_devices_as_they_are(folder: str, tmp_path: Path, capsy
     target = tmp_path / "all.tsfile"
     assert 0 == export("root.**", "-d", folder, "-o", str(target))
     assert f"7 points -> {target}\n" == capsys.readouterr().out
+    (tmp_path / "mine").touch()
+    assert (tmp_path / "mine").stat().st_mode == target.stat().st_mode
     reader = TsFileReader(str(target), LocalDisk().map(str(target)))
     assert ["root.a.`d 1`", "root.a.w"] == list(reader.devices())
     plain, aligned = reader.device("root.a.`d 1`"), reader.device("root.a.w")

@@ -27,7 +27,9 @@ def test_a_frame_goes_into_files_and_comes_back(spark: Any, tmp_path: Path, alig
     target = tmp_path / "files"
     frame.write.format("tsfile").option("aligned", aligned).mode("append").save(str(target))
     assert (target / "_SUCCESS").exists()
-    assert 2 == len(list(target.glob("*.tsfile"))) == len(list(target.iterdir())) - 1
+    files = list(target.glob("*.tsfile"))
+    assert 2 == len(files) == len(list(target.iterdir())) - 1
+    assert {(target / "_SUCCESS").stat().st_mode} == {file.stat().st_mode for file in files}
     back = spark.read.format("tsfile").load(str(target)).select(*frame.columns)
     assert 0 == frame.exceptAll(back).count()
     assert 1000 == back.count()

@@ -180,6 +180,7 @@ class Sealer:
 
     def _write_file(self, pieces: list[_Piece]) -> str:
         path = str(self._folder / f"{self._name}-{len(self._files)}.tsfile")
+        Path(path).touch()  # readable as the user's other files are, not only by its owner like those of a database
         file = LocalDisk().create(path)
         try:
             writer = TsFileWriter(file)
