@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import pickle
 import subprocess
 import sys
 import zoneinfo
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import saros
+import saros.aio
 
 
 def test_a_path_is_a_folder(tmp_path: Path) -> None:
@@ -182,6 +185,20 @@ def test_an_insert_that_cannot_be_names_the_column(
 ) -> None:
     with saros.connect(tmp_path / "data") as connection, pytest.raises(saros.Error, match=said):
         connection.insert(device, times, columns)  # type: ignore[arg-type]
+
+
+def test_a_connection_is_not_sent_to_another_process(tmp_path: Path) -> None:
+    """As `multiprocessing` would do with the arguments of a process that it does not fork."""
+
+    async def opened_in_asyncio() -> list[object]:
+        async with await saros.aio.connect(tmp_path / "data") as connection:
+            return [connection, connection.cursor()]
+
+    with saros.connect(tmp_path / "data") as connection, connection.bulk_writer() as writer:
+        for thing in (connection, connection.execute("show databases"), writer, *asyncio.run(opened_in_asyncio())):
+            with pytest.raises(saros.InterfaceError, match="open another one in that process"):
+                pickle.dumps(thing)
+        assert [] == connection.execute("show databases").fetchall()
 
 
 def test_an_insert_names_a_series_once_be_it_by_its_alias(tmp_path: Path) -> None:

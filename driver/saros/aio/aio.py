@@ -27,7 +27,7 @@ from saros.api.connection import Options, target_of
 from saros.api.cursor_state import CursorState, Row, failed_row
 from saros.api.embedded import open_embedded
 from saros.api.session import AsyncOutcome, AsyncSession
-from saros.base.fork_guard import ForkGuard
+from saros.base.fork_guard import ForkGuard, refuse_pickling
 from saros.base.frames import pandas_frame, polars_frame, times_and_columns
 from saros.base.line_writes import line_write, points_of
 from saros.base.short_names import shortened
@@ -93,6 +93,8 @@ class AsyncConnection:
 
     Made by `saros.aio.connect`; use it with `async with`. Tasks may share it, in one event loop at a time.
     """
+
+    __reduce__ = refuse_pickling
 
     def __init__(self, session: AsyncSession, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
         self._session = session

@@ -25,7 +25,7 @@ import pyarrow as pa
 from saros.api.bulk_queue import POINTS_MAX, Batch, BulkQueue, Part
 from saros.api.session import Session
 from saros.base.device_rows import DEVICES_MAX, parts_of, rows_by_device, rows_of
-from saros.base.fork_guard import ForkGuard
+from saros.base.fork_guard import ForkGuard, refuse_pickling
 from saros.base.frames import times_and_columns
 from saros.errors import BulkError, InterfaceError, database_error, translated_errors
 from saros.transport.insert_message import PlainArray, batch_of, plain_arrays
@@ -182,6 +182,8 @@ class BulkWriter:
 
     Made by `Connection.bulk_writer`; use it as a context manager. Threads may share it.
     """
+
+    __reduce__ = refuse_pickling
 
     def __init__(
         self,

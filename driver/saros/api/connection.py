@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 
 from saros.api.cursor import Cursor
 from saros.api.embedded import MEMORY, open_embedded
-from saros.base.fork_guard import ForkGuard
+from saros.base.fork_guard import ForkGuard, refuse_pickling
 from saros.base.frames import times_and_columns
 from saros.base.line_writes import line_write, points_of
 from saros.base.target import Target, parse_target, suggested_target, without_password
@@ -167,6 +167,8 @@ class Connection:
 
     Made by `connect`. Use it as a context manager, or call `close`. Threads may share it.
     """
+
+    __reduce__ = refuse_pickling
 
     def __init__(self, session: Session, *, timestamps: Timestamps, timeout: float | None) -> None:
         self._session = session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from saros.base.fork_guard import ForkGuard
+from saros.base.fork_guard import ForkGuard, refuse_pickling
 from saros.base.frames import check_installed, check_time_index
 from saros.errors import InterfaceError, ProgrammingError
 
@@ -29,6 +29,8 @@ def failed_row(number: int) -> str:
 
 class CursorState(Generic[_O]):
     """The part of a cursor that does not wait: the state of its result, and the checks of arguments."""
+
+    __reduce__ = refuse_pickling
 
     def __init__(self, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
         #: The default number of rows of `fetchmany`; 1 as in PEP 249.

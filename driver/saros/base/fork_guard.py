@@ -1,12 +1,14 @@
 """A guard against the use of a connection in a forked process, which inherits a copy of its parent's connections.
 
 The copy would number its writes as the parent does, and a node acknowledges a number that it has seen without writing
-again. Moreover, threads and sockets stay with the parent.
+again. Moreover, threads and sockets stay with the parent. For the same reason, connections are not pickled, as
+`multiprocessing` does with the arguments of a process that it does not fork.
 """
 
 from __future__ import annotations
 
 import os
+from typing import NoReturn
 
 from saros.errors import InterfaceError
 
@@ -31,3 +33,8 @@ class ForkGuard:
                 f"the connection belongs to process {self._process}, which forked: open another one in this process",
                 2014,
             )
+
+
+def refuse_pickling(_: object) -> NoReturn:
+    """Raise InterfaceError: the `__reduce__` of objects that work only in the process that opened their connection."""
+    raise InterfaceError("a connection cannot be sent to another process: open another one in that process", 2014)
