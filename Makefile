@@ -1,4 +1,4 @@
-# The list of targets. `make run` and `make test` need only Python 3.11 to 3.13
+# The list of targets. `make run` and `make test` need only Python 3.11 or newer
 # (with Java, the tests also regenerate the parser).
 PYTHON ?= python3
 BIN := .venv/bin
