@@ -131,7 +131,7 @@ def test_results_that_nobody_reads_leave_the_node_to_others(server: Server, monk
     monkeypatch.setattr(executions, "RESULTS_MAX", 3, raising=False)
     with saros.connect(f"saros://{server.address}") as connection:
         unread = [connection.execute(LARGE) for _ in range(3)]
-        with pytest.raises(saros.OperationalError, match=r"3 results on this node have not been read .* fetch or close") as refused:
+        with pytest.raises(saros.OperationalError, match=r"3 results on this node .* fetch or close") as refused:
             connection.execute(LARGE)
         assert 2031 == refused.value.code
         assert 1 == connection.insert("root.a.d", [ROWS], {"y": [1]})

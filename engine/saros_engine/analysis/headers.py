@@ -48,7 +48,7 @@ def _spelled(expression: Expression, moment: TimeContext) -> Expression:
             return replace(expression, operand=_spelled(operand, moment), items=spelled)
         case _:
             children = children_of(expression)
-            spelled = [_spelled(child, moment) for child in children]
+            spelled = tuple(_spelled(child, moment) for child in children)
             same = all(one is other for one, other in zip(children, spelled, strict=True))
             return expression if same else rebuilt(expression, spelled)
 

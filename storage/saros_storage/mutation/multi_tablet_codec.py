@@ -41,7 +41,8 @@ def frames_of_devices(tablet: MultiTablet) -> list[TabletFrame]:
     by_size: dict[tuple[int, int], list[int]] = {}
     for number, size in enumerate(zip(map(len, paths), tablet.counts, strict=True)):
         by_size.setdefault(size, []).append(number)
-    starts = np.cumsum(np.array(tablet.counts)) - tablet.counts
+    counts = np.array(tablet.counts, np.int64)
+    starts: Int64Array = np.cumsum(counts) - counts
     frames: list[TabletFrame | None] = [None] * len(paths)
     for (_, rows), numbers in by_size.items():
         if len(numbers) >= _TOGETHER_MIN:
@@ -110,7 +111,7 @@ def _cut(frames: NumericArray, devices: Sequence[str], head: FrameHead, times: I
     frames.flags.writeable = False
     whole = frames.reshape(-1).data
     parts = [whole[stop - size : stop] for stop in range(size, (count + 1) * size, size)]
-    ordered = (times[:, 1:] > times[:, :-1]).all(axis=1).tolist()
+    ordered = np.all(times[:, 1:] > times[:, :-1], axis=1).tolist()
     spans = map(DeviceSpan, times.min(axis=1).tolist(), times.max(axis=1).tolist())
     names, types, aligned, rows = head.measurements, head.types, head.aligned, times.shape[1]
     return [

@@ -302,11 +302,9 @@ class SchemaTree:
         return True
 
     def _place_below(self, source: SchemaTree, nodes: tuple[str, ...]) -> _Place:
-        """Return the place below a node of `source`. Raises UserMistake 506 if it is below a series."""
+        """Return the place below a node of `source`; without a database if it is below a series, too."""
         path = join_nodes(nodes)
-        database = self.database_of(path)
-        if database is not None:
-            source._check_not_below_a_series(path)
+        database = self.database_of(path) if source._series_above(path) is None else None
         node, device = source._find(path), source.device(path)
         paths = frozenset(join_nodes(nodes[:count]) for count in range(2, len(nodes) + 1))
         children = _NO_CHILDREN if node is None else node.children
@@ -424,11 +422,18 @@ class SchemaTree:
             check_deadband(path, series, aligned=change.aligned)
 
     def _check_not_below_a_series(self, device: str, *, code: int) -> None:
+        path = self._series_above(device)
+        if path is not None:
+            raise UserMistake(f"Path [{path}] already exist", code=code)
+
+    def _series_above(self, device: str) -> str | None:
+        """Return the path of a series at or above a device's path, or None."""
         nodes = split_path(device)
         for count in range(3, len(nodes) + 1):
             above = self._devices.get(join_nodes(nodes[: count - 1]))
             if above is not None and nodes[count - 1] in above.series:
-                raise UserMistake(f"Path [{join_nodes(nodes[:count])}] already exist", code=code)
+                return join_nodes(nodes[:count])
+        return None
 
     def _check_type(self, change: AlterType) -> None:
         _, series, path = self._altered(change.device, change.measurement)
