@@ -143,6 +143,15 @@ def test_what_is_not_whole_is_refused_and_forgotten(member: Member, sender: Send
     assert LOADED == member.points("root.a.d")
 
 
+def test_a_file_that_its_sender_gives_up_is_removed(member: Member, sender: Sender) -> None:
+    member.append(sender.piece(0, 0))
+    assert [] != staged(member)
+    assert member.append(encode_shipping(Abandon(shipment_name(7, 0)))) is None
+    assert [] == staged(member)
+    assert sender.whole(member, 0, Request(7, 1)) is None
+    assert LOADED == member.points("root.a.d")
+
+
 def test_a_load_that_has_not_seen_a_drop_is_refused(member: Member, sender: Sender) -> None:
     member.add(NO_REQUEST, Mutation([DeleteDatabase("root.a")]), drop=50)
     for place in range(PIECES):
