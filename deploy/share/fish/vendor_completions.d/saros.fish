@@ -16,6 +16,7 @@ complete -c saros -n __fish_use_subcommand -f -a backup -d 'Back up a folder or 
 complete -c saros -n __fish_use_subcommand -f -a restore -d 'Create a data folder from a backup.'
 complete -c saros -n __fish_use_subcommand -f -a sync -d 'Send a folder\'s sealed data to other servers.'
 complete -c saros -n __fish_use_subcommand -f -a verify -d 'Check every checksum and page of a data folder.'
+complete -c saros -n __fish_use_subcommand -f -a support -d 'Collect a bundle for a support request.'
 complete -c saros -n __fish_use_subcommand -f -a user -d 'Create an administrator, or set its password.'
 complete -c saros -n __fish_use_subcommand -f -a audit -d 'Check that the audit trail is unchanged.'
 complete -c saros -n __fish_use_subcommand -f -a warm-up -d 'Compile all kernels into the cache of this user ($NUMBA_CACHE_DIR, by default ~/.cache/saros/kernels). Without it, another process does so in the background on the first use.'
@@ -283,6 +284,12 @@ complete -c saros -n '__fish_seen_subcommand_from sync; and __fish_seen_subcomma
 complete -c saros -n '__fish_seen_subcommand_from verify' -s h -l help -d 'show this help message and exit'
 complete -c saros -n '__fish_seen_subcommand_from verify' -l json -d 'one JSON object'
 complete -c saros -n '__fish_seen_subcommand_from verify' -l quiet -d 'do not print the files being read'
+complete -c saros -n '__fish_seen_subcommand_from support' -s h -l help -d 'show this help message and exit'
+complete -c saros -n '__fish_seen_subcommand_from support' -l server -r -d 'also ask this server (default: that of the folder)'
+complete -c saros -n '__fish_seen_subcommand_from support' -l out -r -d 'file to create (default saros-support-TIME.zip)'
+complete -c saros -n '__fish_seen_subcommand_from support' -l with-names -d 'keep the paths of series'
+complete -c saros -n '__fish_seen_subcommand_from support' -l with-hosts -d 'keep host names and addresses'
+complete -c saros -n '__fish_seen_subcommand_from support' -l log-lines -r -d 'last lines of server.log'
 complete -c saros -n '__fish_seen_subcommand_from user' -a init
 complete -c saros -n '__fish_seen_subcommand_from user' -a hash
 complete -c saros -n '__fish_seen_subcommand_from user' -s h -l help -d 'show this help message and exit'
