@@ -564,7 +564,7 @@ class QueryEngine:
             point, patterns_of(select), lambda: self._queries.plan(select, session), _sources_of
         )
         if not statement.analyze:
-            title, lines = "distribution plan", explain(plan)
+            title, lines = "distribution plan", explain(plan) if plan.fields else []
         else:
             started = self._clock.monotonic_ns()
             execution = self._queries.start(plan, question.text, session.asker, question.timeout_ms, point)

@@ -196,7 +196,11 @@ def test_dropped_and_made_anew_it_begins_anew(world: World) -> None:
         ("create cq c begin select count(x) into root.a.n(a, b) from root.a.d group by(10s) end", 701, "target paths"),
         ("create cq known begin select count(x) into root.a.n(c) from root.a.d group by(10s) end", 1402, "exists"),
         ("drop cq c", 1400, "doesn't exist"),
-        ("create cq c begin select count(?) into root.a.n(c) from root.a.d group by(10s) end", 700, "takes no ?"),
+        (
+            "create cq c begin select count(?) into root.a.n(c) from root.a.d group by(10s) end",
+            700,
+            "cannot have parameters",
+        ),
         ("create cq c resample every begin select x into root.a.n(c) from root.a.d end", 700, "duration"),
         ("create cq c select x into root.a.n(c) from root.a.d end", 700, "BEGIN"),
     ],

@@ -234,7 +234,10 @@ def test_partitions_and_files_show(tmp_path: Path) -> None:
     ("view", "problem"),
     [
         ("root.p.d.x", "root.p.d.x is a view"),
-        ("root.p.d", "root.p.d is a view: it cannot be written, and no series can be created there or below it"),
+        (
+            "root.p.d",
+            "root.p.d is a view: only views of one series are written, and no series is created there or below",
+        ),
     ],
 )
 def test_a_file_whose_series_would_be_where_a_view_is_is_refused(tmp_path: Path, view: str, problem: str) -> None:

@@ -98,7 +98,7 @@ def test_durations() -> None:
     for text in ("5 minutes", "", "m", "10us"):
         with pytest.raises(SourceError, match="interval"):
             duration(text, MS, "interval")
-    with pytest.raises(SourceError, match="startTime is a date"):
+    with pytest.raises(SourceError, match="startTime must be a date"):
         parse_ticks("yesterday", MS, "startTime")
 
 

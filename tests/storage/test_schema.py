@@ -88,7 +88,7 @@ def test_devices_databases_and_children() -> None:
     [
         (CreateDatabase("root.plant"), 501, "root.plant has already been created as database"),
         (CreateDatabase("root.plant.sub"), 501, "root.plant has already been created as database"),
-        (CreateDatabase("root.ln"), 501, "some children of root.ln"),
+        (CreateDatabase("root.ln"), 529, "some children of root.ln"),
         (CreateDatabase("root"), 509, "needs a node below root"),
         (DeleteDatabase("root.none"), 504, "does not exist"),
         (CreateSeries("root.other.d", False, (series("t"),)), 504, "no database holds root.other.d"),

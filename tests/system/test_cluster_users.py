@@ -337,7 +337,7 @@ def test_an_administrator_is_not_written_in_later_nor_taken_away(tmp_path: Path,
     (folder / "cluster.json").write_bytes(first)
     Server(str(folder), "", 0).stop()
     (folder / "cluster.json").write_bytes(second)
-    with pytest.raises(UserMistake, match="restore the file that it was made with") as caught:
+    with pytest.raises(UserMistake, match="restore the original file") as caught:
         Server(str(folder), "", 0)
     assert 2004 == caught.value.code
 

@@ -36,9 +36,7 @@ _SHOWN = 8
 
 
 def explain(plan: QueryPlan) -> list[str]:
-    """Return the lines of the logical plan, and of the fragments if there are several; none without columns."""
-    if not plan.fields:
-        return []
+    """Return the lines of the logical plan, and of the fragments if there are several."""
     lines = ["Logical plan", *_indent(_tree(plan.logical))]
     for instance in plan.instances if len(plan.instances) > 1 else ():
         lines.append(f"Fragment {instance.fragment.number}.{instance.instance}")

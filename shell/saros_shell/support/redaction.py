@@ -8,7 +8,7 @@
 Redaction keeps what is known to be harmless, and hashes every other word. A text therefore cannot leak a name because
 its form was not foreseen. The hashes depend on a random key, which is not stored: names cannot be guessed and tried.
 
-Pure, except that `words_of_messages` reads Saros's own source. Any thread.
+`words_of_messages` reads Saros's own source; everything else depends on its arguments alone. Any thread.
 """
 
 from __future__ import annotations

@@ -198,8 +198,8 @@ def test_a_file_that_is_not_complete_is_refused(node: HttpNode) -> None:
     ("change", "said"),
     [
         ({"format": "xlsx"}, "format is 'xlsx'"),
-        ({"zone": "Mars/Olympus"}, "no time zone 'Mars/Olympus'"),
-        ({"encoding": "hex"}, "no encoding 'hex'"),
+        ({"zone": "Mars/Olympus"}, "time zone 'Mars/Olympus' is unknown"),
+        ({"encoding": "hex"}, "encoding 'hex' is unknown"),
         ({"device": "a.b"}, "does not begin with root."),
         ({"device": "root.{device}"}, "--device-column"),
         ({"types": {"x": "NUMBER"}}, "'NUMBER' of 'x' is not one of"),
