@@ -82,7 +82,11 @@ def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
 
 
 def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
-    """Split the text at the tokens taken out: even parts are text, odd ones a token's kind, or itself at `ordinals`."""
+    """Split the text at the tokens that were replaced.
+
+    Parts at even places are text. Each part at an odd place stands for a token: the token itself if its ordinal is in
+    `ordinals`, otherwise the kind of the token.
+    """
     parts = scanned.stripped.split(_MARK)
     for ordinal in ordinals:
         start, stop = scanned.spans[ordinal]

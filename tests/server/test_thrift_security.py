@@ -139,7 +139,7 @@ def answer_of(client: ThriftClient, name: str) -> Any:
 
 
 def code_of(answer: Any) -> int:
-    """The code of an answer; of one for several parts: of all its parts."""
+    """Return the code of an answer. If the answer has several parts, all of them must have the same code."""
     status = answer if isinstance(answer, structs.Status) else answer.status
     (code,) = {part.code for part in status.parts or [status]}
     return code

@@ -65,7 +65,7 @@ def declared(
     overflows: bool = False,
     aliases: tuple[str, ...] = (),
 ) -> Function:
-    """Return a function whose signature covers all checks.
+    """Return a function whose arguments need no checks other than those of its signature.
 
     `arguments`: the types that each argument may have; the last `optional` may be missing. `attributes`: the required
     ones. `result`: None for the type of the first argument.

@@ -21,7 +21,7 @@ from antlr4.Token import Token
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.syntax.errors import ParseError, error_at
 
-#: The most expected words in a message, so that the list stays readable; a longer list ends in "...".
+#: The maximum number of expected words in a message, so that the list stays readable; a longer list ends in "...".
 EXPECTED_MAX = 6
 
 _WORDS = {

@@ -35,7 +35,7 @@ FILE_BYTES_MAX = 16 << 20
 #: Longer statements are truncated.
 _STATEMENT_CHARACTERS = 2_000
 _SYNC_NS = 1_000_000_000
-#: The most bytes that `AuditLog.tail` reads: a line is parsed in a few microseconds.
+#: The maximum number of bytes that `AuditLog.tail` reads: a line is parsed in a few microseconds.
 TAIL_BYTES_MAX = 16 << 20
 _FIRST = "0" * 64
 _NAME = re.compile(r"\d{8}\.jsonl")

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 #: Concurrent hashes: each takes a processor and 32 MiB.
 _THREADS = 2
-#: The most password logins in progress, including those that wait for a thread.
+#: The maximum number of password logins in progress, including those that wait for a thread.
 _WAITING_MAX = 16
 #: A name that a client sends is cut to this length, which no user's name exceeds.
 _NAME_CHARACTERS = 65

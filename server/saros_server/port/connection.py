@@ -39,7 +39,7 @@ PROGRESS_BYTES = 4 << 10
 SEND_SECONDS = 60.0
 #: The size of a connection's buffer; longer reads use a larger one temporarily.
 BUFFER_BYTES = 64 << 10
-#: The most small messages that wait for a client to read.
+#: The maximum number of small messages that wait for a client to read them.
 _POSTED_MAX = 1_000
 _EMPTY = memoryview(b"")
 #: Unused buffers; only a few are kept, since the allocator does not return many to the system.

@@ -29,7 +29,7 @@ from saros_storage.base.types import DataType, Int64Array
 
 #: Batches of devices that are sent at once: they share the log's fsync.
 _SENT_AT_ONCE = 8
-#: The most devices whose types are cached, and the age at which a value that does not fit causes a new look-up.
+#: The maximum number of devices with cached types, and the age at which a value that does not fit triggers a look-up.
 _DEVICES_KEPT, _LOOKUP_S = 100_000, 30.0
 #: The error code of a closed connection, which says nothing about the rows.
 _CLOSED = 2014

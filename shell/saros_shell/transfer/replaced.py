@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from saros_storage.base.types import BoolArray, Int64Array
 
-#: The most bytes of runs that are kept; later batches are compared only with these.
+#: The maximum number of bytes of the runs that are kept; later batches are compared only with these.
 KEPT_BYTES_MAX = 128 << 20
 
 

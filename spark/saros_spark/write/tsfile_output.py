@@ -72,7 +72,7 @@ class StorageSchema(Protocol):
         ...
 
     def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
-        """Return by device: the existing series by measurement, and whether the device is (or becomes) aligned."""
+        """Return, for each device, its existing series by measurement, and whether it is or will become aligned."""
         ...
 
 

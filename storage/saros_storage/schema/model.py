@@ -43,7 +43,7 @@ class SeriesSchema:
     #: Decimals to which values are rounded when they are written; None: values are not rounded.
     decimals: int | None = None
     deadband: Deadband | None = None
-    #: Previous types, without duplicates: points written while they applied are stored with them.
+    #: The types that the series had before, each once. Points that were written under such a type are stored with it.
     earlier: tuple[DataType, ...] = ()
 
 
