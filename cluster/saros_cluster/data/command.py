@@ -4,7 +4,7 @@
     u64 -1     | u64 bytes    | 0        | 0         | 0           | a transfer of slots (JSON) | a mutation
     u64 -2     | u64 bytes    | 0        | 0         | 0           | a piece of a file (JSON) | its bytes
 
-Client 0 asks for no protection against repetition. `drop` is the number of the drop that the mutation carries out, or
+Repeated requests of client 0 are not detected. `drop` is the number of the drop that the mutation carries out, or
 the newest one that its coordinator has seen (`drops`). `epoch` and `inbound` are the version of the partition table
 that its coordinator used (`ownership`, `applied_requests`). A mutation that loads a file, which was sent in pieces
 (`log_shipped_files`), does nothing else. Frames stay aligned to 8 bytes. Pure: any thread.

@@ -98,7 +98,7 @@ class EntryValidator:
         return [self._replica.ownership.slot(database, number) for number in numbers]
 
     def _unapplied_part(self, request: Request, index: int, mutation: Mutation) -> tuple[list[int], list[SchemaChange]]:
-        """Return what a repeated request brings for slots it was not applied to: positions of tablets, creations."""
+        """Return the positions of tablets, and the creations, for slots to which a repeated request was not applied."""
         covers, since = self._replica.requests.covers, self._replica.ownership.since
 
         def is_unapplied(slots: Sequence[int]) -> bool:
@@ -129,7 +129,7 @@ class EntryValidator:
         """Return the owned, non-empty slots to which a repeated request was applied; and whether other slots are owned.
 
         The second value does not depend on which slots are empty: when the log is replayed, files may already hold
-        more partitions than there were at this entry on other members.
+        more partitions than other members had at this entry.
         """
         ownership, covered = self._replica.ownership, self._replica.requests.covered
         owned = ownership.owned()
@@ -152,7 +152,7 @@ class EntryValidator:
         slots.update(ownership.slot(staged.database, staged.slice) for staged in mutation.loads)
         ownership.check(sorted(slots), known.inbound)
         concerns_all = mutation.deletions or any(isinstance(c, OF_ALL_GROUPS) for c in mutation.changes)
-        if concerns_all and drop_of(mutation.changes) is None:  # drops wait for moves, and moves for drops
+        if concerns_all and drop_of(mutation.changes) is None:  # drops and moves exclude each other
             ownership.check_epoch(known.epoch, known.inbound)
 
     # ------------------------------------------------------------------ the schema

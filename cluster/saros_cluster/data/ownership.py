@@ -1,4 +1,4 @@
-"""The slots that a group owns as of an entry of its log: since which of the cluster's moves, and until which.
+"""The slots that a group owns as of an entry of its log, and for each slot the moves that brought it and took it away.
 
     slot     since   until
       17         0   never     owned from the start
@@ -58,7 +58,7 @@ class Arrival:
     change: int
     move: int
     source: GroupId
-    #: After this entry of the source's log, nothing of the slots changes there.
+    #: After this entry of the source's log, the slots' data and schema no longer change there.
     fence: int
     holders: tuple[NodeId, ...]
     slots: tuple[int, ...] = field(repr=False)
@@ -90,7 +90,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The group stops owning `slots`: nothing of them changes here after this entry."""
+    """The group stops owning `slots`: their data and schema do not change here after this entry."""
 
     epoch: int
     slots: tuple[int, ...] = field(repr=False)
@@ -105,7 +105,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The group starts to own slots. `requests` and `drops` are those that the source carried out; they count here."""
+    """The group starts to own slots. It treats the source's `requests` and `drops` as carried out here."""
 
     arrival: Arrival
     requests: tuple[AppliedRange, ...] = field(repr=False)
@@ -170,7 +170,7 @@ class Ownership:
         """`owned`: bool[slots], the slots that the group owns at its start."""
         self._since = np.where(owned, 0, NEVER).astype(np.int64)
         self._until = np.full(len(owned), NEVER, np.int64)
-        #: The last move that took slots away; that brought slots; and whose slots were removed here.
+        #: The last move that took slots away, the last that brought slots, and the last whose slots were removed here.
         self.fenced = self.opened = self.released = 0
         #: By epoch of a move whose slots were taken away but not removed yet: the entry that fenced them.
         self.fences: dict[int, int] = {}

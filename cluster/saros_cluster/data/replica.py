@@ -59,7 +59,7 @@ class Replica:
         self._generation = state.generation
         #: The log position of the last snapshot that was installed here.
         self.installed = state.installed
-        #: Entries up to here were validated; a restart replays those of them after `released`.
+        #: Entries up to here were validated; after a restart, those after `released` are replayed.
         self.validated_index = state.index
         #: Entries up to here are in files.
         self.released = state.released
@@ -130,7 +130,7 @@ class Replica:
         return [decode_change(line) for line in self.region.schema.dump().splitlines()]
 
     def state(self, first: int | None) -> GroupState:
-        """Return the current state, as if the log began at entry `first`; by default, where the replica needs it.
+        """Return the current state, as if the log began at entry `first`; by default, the first one that is needed.
 
         Entries that are not replayed yet are always kept: no partition can say that it needs them.
         """
@@ -211,7 +211,7 @@ class Replica:
             return known.inbound == LEFT or is_told
 
     def describe(self, epoch: int) -> tuple[int, Open, list[SchemaChange]]:
-        """Return what the new group of slots that a move took away needs: the fencing entry, an `Open`, the schema.
+        """Return the parts of a move for the group that receives the slots: the fencing entry, an `Open`, the schema.
 
         Of the arrival, only the epoch and the partitions are filled in. Raises UserMistake (MOVED) if the slots are
         released, or the fencing entry is not replayed here yet.
@@ -264,7 +264,7 @@ class Replica:
 
     @property
     def moves(self) -> tuple[int, int, int]:
-        """The last move that took slots away; that brought slots; and whose slots were removed here."""
+        """The last move that took slots away, the last that brought some, and the last whose slots are removed here."""
         with self.region.lock:
             return self.ownership.fenced, self.ownership.opened, self.ownership.released
 

@@ -64,7 +64,7 @@ def _open(replica: Replica, index: int, opened: Open, changes: Sequence[SchemaCh
 
 
 def _prepare(replica: Replica, index: int, changes: Sequence[SchemaChange], databases: Sequence[str]) -> None:
-    """Add the schema of slots that come, or the parts of it that are missing: it may have been sent before."""
+    """Add the schema of arriving slots; some or all of it may have been added before."""
     wanted = [replace(c, if_missing=True) if isinstance(c, CreateSeries) else c for c in changes]
     replica.region.take_effect(index, Mutation(needed(replica.region.schema, wanted, databases)))
 

@@ -273,7 +273,7 @@ class ClusterDatabase:
         rows, partitions, seen = self._routed(frames, drops, tree, routing)
         if creates:
             self._schema_coordinator.create(request, creates, rows, tree, drops, routing, written, partitions)
-            # The new series may have been dropped since, with the rows of the same entry: refuse the other rows.
+            # A drop may have removed the new series, and the rows of the entry that created them: refuse the others.
             heads = [part.tablet.head for parts in rows.values() for part in parts]
             for head in heads:
                 self._fitting.depth(head, self.schema)
@@ -430,7 +430,7 @@ class ClusterDatabase:
         return self._read_barrier.confirmations
 
     def refresh_schema(self) -> None:
-        """Fetch schema changes of some remote groups: the next ones at each call.
+        """Fetch schema changes of some remote groups; each call continues with the groups after those of the last.
 
         Raises SchemaUnknown.
         """

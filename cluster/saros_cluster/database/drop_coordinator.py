@@ -31,9 +31,9 @@ from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.mutation.mutation import PlacedTablet
 
-#: How often a request is prepared again because drops or moves of slots overtake it.
+#: The number of times that a request is prepared again because drops or moves of slots overtake it.
 RENEWALS_MAX = 100
-#: How often a reader that waits for another coordinator's drop checks it, before it completes the drop itself.
+#: The number of times that a reader checks another coordinator's drop before it completes the drop itself.
 _OTHERS_TURNS = 5
 #: Pause before such a check: ending a drop, or learning of a move, takes a few network round trips.
 TRIPS_SECONDS = 0.02
@@ -117,7 +117,7 @@ class DropCoordinator:
             self.finish(None, deadline_ns)
 
     def wait_drops_applied(self, patterns: Collection[str], seconds: float, deadline_ns: int | None = None) -> None:
-        """Wait until all groups have carried out the drops at or below path patterns that are visible here.
+        """Wait until all groups have carried out those drops visible here that overlap the path patterns.
 
         The group that keeps the schema drops a series before other groups drop its points. In between, those still
         accept points from coordinators that have not seen the drop. A client that has seen that the series is gone

@@ -45,7 +45,7 @@ from saros_storage.schema import SchemaChange, SchemaTree
 
 #: Size limit of a staged file: until it is loaded, each replica keeps it in its log, and the log in memory.
 FILE_BYTES = 64 << 20
-#: How often a file is sent before the LOAD fails.
+#: The number of times that a file is sent before the LOAD fails.
 _ATTEMPTS_MAX = 100
 #: Timeout for telling a group to abandon a file.
 _ABANDON_SECONDS = 2.0

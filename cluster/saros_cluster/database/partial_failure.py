@@ -20,7 +20,7 @@ from saros_storage.schema import OF_ONE_DEVICE, CreateDatabase
 if TYPE_CHECKING:  # an embedded database imports these errors, but not Raft
     from saros_cluster.raft.messages import GroupId
 
-#: Items that a message lists.
+#: The maximum number of items that a message lists.
 _LISTED_MAX = 5
 #: The mutation of each group.
 Parts = Mapping["GroupId", Mutation]
@@ -58,7 +58,7 @@ class PartialFailure(StorageError):
         refused: UserMistake | None = None,
         rows: RowsLeft | None = None,
     ) -> None:
-        """`failed`: the parts that failed; empty if these are all but `done`. `rows`: set for a write of rows.
+        """`failed`: the parts that failed; empty if all parts other than `done` did. `rows`: set for a write of rows.
 
         `refused`: set if the request was refused for good, so that a repeat would be refused again.
         """

@@ -49,7 +49,7 @@ from saros_storage.schema import SchemaTree
 CATCH_UP, SCHEMA = "catch up", "schema"
 #: Timeout of one member, before the next is asked.
 _ATTEMPT_SECONDS = 3.0
-#: Likewise, for a member's schema, which it tells without asking its leader.
+#: Likewise, for a request for a member's schema, which the member answers without asking its leader.
 _TOLD_SECONDS = 1.0
 #: Pause before a group without a leader is asked again; an election takes longer.
 _PAUSE_SECONDS = 0.02
@@ -217,7 +217,7 @@ class ReadBarrier:
         found, failures = self._catch_up(groups, deadline_ns)
         errors = {group: error.named(self._concerned(group, extent)) for group, error in failures.items()}
         if errors and not (point.partial and point.strong and META not in errors):
-            decisive = META if point.partial and META in errors else max(errors)  # otherwise a data group, if any
+            decisive = META if point.partial and META in errors else max(errors)  # prefer a data group
             raise errors[decisive] from failures[decisive]
         point.applied = {**point.applied, **dict.fromkeys(errors, 0), **found}
         point.leave_out(errors.items())
@@ -233,10 +233,10 @@ class ReadBarrier:
         return [p for p in extent.databases if p in kept or group in routing.groups_for(p, always, partitions.get(p))]
 
     def learn_for(self, point: ReadPoint, extent: Extent) -> bool:
-        """Fetch the schema of remote groups for a read that need not be current, where none of it is known here.
+        """Fetch the schema of remote groups whose schema is unknown here, for a read that need not be current.
 
         Return whether the read needs groups that were not in `point` yet. The point becomes stale unless this node
-        shows as much of them as the session has seen before. Raises SchemaUnknown.
+        shows at least the entries of these groups that the session has seen before. Raises SchemaUnknown.
         """
         routing = self._routes.now
         new = [group for group in self._groups_of(extent, routing) if group not in point.applied]
@@ -350,7 +350,7 @@ class ReadBarrier:
             failures[group] = failure
 
     def read_error(self, group: GroupId, error: Exception, extent: Extent) -> NoReplica | DataMoving:
-        """Return the error of a read for which no holder of a group is left that could answer."""
+        """Return the error of a read that no remaining holder of a group can answer."""
         databases = self._concerned(group, extent)
         if getattr(error, "code", None) == MOVED:
             return DataMoving(databases)
@@ -445,17 +445,17 @@ class ReadBarrier:
     # ------------------------------------------------------------------ schema of remote groups, for weak reads
 
     def _unknown(self, groups: Iterable[GroupId]) -> dict[GroupId, int]:
-        """Return the remote groups whose schema is unknown, each with the least entry to learn: 0, any state."""
+        """Return the remote groups whose schema is unknown, each with 0: any state of the schema is sufficient."""
         return {group: 0 for group in groups if not self.is_local(group) and not self._schema.applied_index(group)}
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
-        """Fetch schema changes of the remote ones of some groups. Raises SchemaUnknown, after all were asked."""
+        """Fetch schema changes of the remote groups among `groups`. Raises SchemaUnknown, after all were asked."""
         elsewhere = [group for group in groups if not self.is_local(group)]
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         _raise_first(self._learn_all(dict.fromkeys(elsewhere, 0), deadline_ns))
 
     def schema_shown(self, groups: Iterable[GroupId]) -> dict[int, int]:
-        """Return, by `schema_of` a group, the last entry that has changed its schema in this node's tree."""
+        """Return, for each group, the last entry that has changed its schema in this node's tree; keys: `schema_of`."""
         found = {schema_of(META): self._schema.version}
         for group in groups:
             machine = self._replicas.machines.get(group) if self.is_local(group) else None
@@ -524,7 +524,7 @@ def _raise_first(errors: Mapping[GroupId, SchemaUnknown]) -> None:
 
 
 def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> set[tuple[str, TimeRange]]:
-    """Return the databases of the sources' devices, each with the ranges of time.
+    """Return the databases of the sources' devices, each with the ranges of time that are read.
 
     A known device names its database; for others, the database is found by the path.
     """

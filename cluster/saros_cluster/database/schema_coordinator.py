@@ -93,7 +93,7 @@ class SchemaCoordinator:
         self._propose_until_open(mutation, requests, lambda routing: routing.groups, request)
 
     def delete(self, mutation: Mutation, request: WriteRequest) -> None:
-        """Propose a deletion in each group that may have matching points; if a move of slots overtakes it, again.
+        """Propose a deletion in each group that may have matching points; repeat it if a move of slots overtakes it.
 
         The repeat has no second effect in a group: rows written there since the first attempt stay.
         """

@@ -20,7 +20,7 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.types import BoolArray, Int64Array
 from saros_storage.mutation.tablet_codec import TabletFrame, frame_times
 
-#: Most ranges of missing rows of a device. If there are more, the shortest runs of written rows count as missing.
+#: Limit of a device's ranges of missing rows. If there are more, the shortest runs of written rows count as missing.
 _RANGES_MAX = 32
 
 

@@ -169,7 +169,7 @@ def encode_meta_file(
 
 
 def begin_with_users(path: str, disk: Disk, users: Users) -> None:
-    """Put the first users into a node's state file. The cluster must have none, and the node must not run.
+    """Put the first users into a node's state file. The cluster must have no users yet, and the node must not run.
 
     Does nothing if there is no file. Raises CorruptFile.
     """

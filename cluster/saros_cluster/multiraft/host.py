@@ -533,7 +533,7 @@ class GroupHost:
             found = self._groups.get(write.group)
             if found is not None:
                 found.node.persisted(write.persist.index)
-                if write.persist.snapshot is not None:  # no later entry may come that would fail them
+                if write.persist.snapshot is not None:  # a later entry, which would fail them, may never come
                     overtaken = write.persist.snapshot.position.index
                     _give_up(found, [index for index in found.proposals if index <= overtaken], ReplacedBySnapshot)
 

@@ -31,11 +31,11 @@ from dataclasses import dataclass
 _SECOND = 1_000_000_000
 #: Latency below the first is unnoticeable. Above the second, healthy followers answer sooner on any network.
 LIMIT_MIN_NS, LIMIT_MAX_NS = 3 * _SECOND // 10, _SECOND
-#: The factor of the usual excess: more than a busy disk, or other work on the same disk, causes.
+#: The factor of the usual excess. A busy disk, or other work on the same disk, causes less.
 _RATIO = 8
 #: A single write that takes longer is slow: users notice this many seconds without a commit.
 STUCK_NS = 2 * _SECOND
-#: The share of one write in the smoothed score, and the most that it counts for: three slow writes are needed.
+#: The share of one write in the smoothed score, and the limit of its own score: three slow writes are needed.
 _SHARE, _WEIGHT_MAX = 1 / 4, 2.0
 #: The share of one write in the usual excess.
 _USUAL_SHARE = 1 / 64
@@ -43,7 +43,7 @@ _SLOW_SCORE, _HEALTHY_SCORE = 1.0, 0.5
 #: A healthy log with a lower score is not tested.
 _SUSPICIOUS_SCORE = 0.25
 RECOVERY_NS = 30 * _SECOND
-#: The intervals between two tests of a log that may be slow, and of one that is.
+#: The intervals between two tests of a log that may be slow, and of one that is slow.
 _SUSPICION_PROBE_NS, _SLOW_PROBE_NS = _SECOND, 5 * _SECOND
 #: Checks come 20 times a second; after a longer gap, the process was paused.
 _PAUSE_NS = _SECOND
@@ -82,7 +82,7 @@ class LogLatency:
 
     @property
     def limit_ns(self) -> float:
-        """The excess from which on a write is slow."""
+        """The excess at which a write counts as slow."""
         return min(max(_RATIO * self._usual_ns, LIMIT_MIN_NS), LIMIT_MAX_NS)
 
     def record(self, now_ns: int, took_ns: int, size_bytes: int) -> None:

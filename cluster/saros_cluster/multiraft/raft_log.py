@@ -140,7 +140,7 @@ class RaftLog:
             return ticket
 
     def probe(self) -> Ticket:
-        """Queue a record without news, a group's current hard state: waiting for it shows how long a write takes.
+        """Queue a record that repeats a group's current hard state: waiting for it shows how long a write takes.
 
         While no group has a hard state, the ticket is always durable.
         """

@@ -36,7 +36,7 @@ _SLOTS_MAX = 1_000_000
 _ADMINISTRATOR, _JOINED, _META_VOTERS = "administrator", "joined", "meta_voters"
 _KEYS = ("format", "cluster", "node", "replicas", "slots", "nodes")
 _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
-#: A password hash in PHC format: method, parameters, hash. The methods are not known here.
+#: A password hash in PHC format: method, parameters, hash. Any method is accepted here.
 _PHC = re.compile(r"\$[a-z0-9-]{1,32}(\$[A-Za-z0-9+/=,.-]+){1,4}")
 _ID = re.compile(r"0|[1-9][0-9]{0,8}")
 _PORT_MAX = 65_535
@@ -54,7 +54,7 @@ class NodeAddress:
 
 @dataclass(frozen=True, slots=True)
 class Administrator:
-    """The user that a cluster begins with; `must_change`: the password only allows to set a new one."""
+    """The user that a cluster begins with; `must_change`: the password only allows setting a new one."""
 
     name: str
     hash: str = field(repr=False)
@@ -78,7 +78,7 @@ class ClusterFile:
     administrator: Administrator | None = None
     #: The addresses of this node, if it joined later.
     joined: NodeAddress | None = None
-    #: Most voters of the meta group; None, in files of older versions: all of the first nodes are voters.
+    #: Limit of voters of the meta group; None, in files of older versions: all of the first nodes are voters.
     meta_voters: int | None = None
 
     def __post_init__(self) -> None:
@@ -146,7 +146,7 @@ def load(folder: str, disk: Disk) -> ClusterFile | None:
 
 
 def save(folder: str, file: ClusterFile, disk: Disk) -> None:
-    """Write the folder's file, durably; the folder exists and has none."""
+    """Write the folder's file, durably; the folder exists and has no such file yet."""
     path = os.path.join(folder, CLUSTER_FILE)
     assert not disk.exists(path)
     write_durably(disk, path, encode(file))

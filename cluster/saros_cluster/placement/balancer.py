@@ -27,7 +27,7 @@ from saros_cluster.placement.ring import NodeId
 Owners: TypeAlias = npt.NDArray[np.int64]
 #: The load of each slot, in any unit.
 Loads: TypeAlias = npt.NDArray[np.float64]
-#: The excess over its share, as a fraction, that a group may have before slots are moved, and after enough have been.
+#: The excess over its share, as a fraction, at which a group starts to give slots, and at which it stops.
 _TOO_MUCH, _ENOUGH = 0.2, 0.05
 #: The fraction of a share below which neither a slot's load nor the gain of moving it counts. Sums are rounded, so that
 #: a slot could otherwise move back and forth forever.

@@ -4,10 +4,10 @@
     fill     an empty place goes to a rack that the group does not have yet, then to the node with the fewest places,
              then to the next node on the ring
     racks    of two members in one rack, one is replaced by a node in a rack that the group does not have
-    even     a node that has at least two places more than another gives it one: so joining nodes get their share, and
-             all nodes get theirs on request
+    even     a node that has at least two places more than another gives one of them to it: so joining nodes get their
+             share, and all nodes get theirs on request
 
-The voters of the meta group are chosen likewise (`chosen_voters`): of all nodes, a few.
+The voters of the meta group, a few of all nodes, are chosen likewise (`chosen_voters`).
 
 The first groups are those of the ring: each node, and those that follow it. Nodes of unknown racks ("") are each a rack
 of their own. A group's head is its first member while it lives. Pure: any thread.
@@ -55,7 +55,7 @@ def chosen_members(
 def chosen_voters(
     current: Sequence[NodeId], live: Collection[NodeId], count: int, racks: Mapping[NodeId, str]
 ) -> tuple[NodeId, ...]:
-    """Return `count` voters of the live nodes, or all of them, sorted.
+    """Choose `count` of the live nodes as voters, or all if there are fewer; return them sorted.
 
     Current voters stay while they live, unless there are more than `count`. Those that come first in `current` take
     precedence, and the first one is not replaced for the sake of racks.

@@ -166,7 +166,7 @@ class EntryLog:
     def compactable_index(self, index: int, needed: int, keep_bytes: int) -> int:
         """Return the index up to which entries may be compacted, at most `index`.
 
-        Entries before `needed` may go; of the others the oldest, while more than `keep_bytes` remain.
+        Entries before `needed` may be removed, then the oldest of the others while more than `keep_bytes` remain.
         """
         spare, size = self._base.index, self.size_bytes
         while spare < index and (spare + 1 < needed or size > keep_bytes):

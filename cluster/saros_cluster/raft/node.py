@@ -16,7 +16,7 @@ Invariants
 - a leader hears from a majority or steps down; a node that hears from a leader votes for no other node, except in a
   leadership transfer
 - a pre-vote comes before every election: a node that was partitioned does not raise the term
-- a membership takes effect when it is appended, and loses it when it is truncated; any other entry takes effect only
+- a membership takes effect when it is appended, and is revoked when it is truncated; any other entry takes effect only
   once it is committed
 - a snapshot never replaces entries that it agrees with
 
@@ -80,7 +80,7 @@ ENTRY_BYTES_MAX = 12 << 20
 UNAPPLIED_BYTES_MAX = 16 << 20
 #: The factor of the election timer after 0, 1, 2 ... terms without a leader; see `RaftNode._restart_timer`.
 _PATIENCE = (1, 1, 2, 4, 8)
-#: The additional election time-outs for which a node that defers elections waits: other nodes are elected in less.
+#: The additional election time-outs for which a node that defers elections waits: other nodes are elected sooner.
 _DEFERRED_ELECTIONS = 2
 _STORY_LENGTH = 16
 
@@ -122,7 +122,7 @@ class RaftNode:
         #: Reads are numbered from a random start in each life of the node, so that an answer to an earlier life matches
         #: none.
         self._last_read = randomness.getrandbits(40) << 20
-        #: The snapshot that the runner fetches, and whether it is still to be told so.
+        #: The snapshot that the runner fetches, and whether the runner must still be told to fetch it.
         self._fetching: Snapshot | None = None
         self._is_fetch_due = False
         self._rejected = 0

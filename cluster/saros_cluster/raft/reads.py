@@ -108,7 +108,7 @@ class LeaderReads:
 class LocalReads:
     """The reads of this node: those for which the leader is asked, and those that wait until their index is applied.
 
-    One question to the leader serves all reads up to it; it carries the number of the newest one.
+    A question to the leader carries the number of the newest read, and serves all reads up to that one.
     """
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from saros_cluster.topology.commands import BoundMetaVoters, ChangeMetaVoters, G
 from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_storage.base.clock import Clock
 
-#: Shortest time between two rounds of asking nodes if they know the commands.
+#: Shortest time between two rounds of asking nodes whether they know the commands.
 _ASK_AGAIN_NS = 10_000_000_000
 
 
@@ -107,7 +107,7 @@ def next_voters(topology: Topology, status: Status, silence_ticks: int) -> tuple
 
 
 def _with_dead(chosen: tuple[NodeId, ...], dead: set[NodeId], count: int) -> tuple[NodeId, ...]:
-    """Return the chosen voters, and silent ones that no others replace: with fewer voters, fewer failures are survived.
+    """Return the chosen voters, and as many silent ones as are missing: fewer voters would survive fewer failures.
 
     `count`: the number of voters to reach.
     """

@@ -113,7 +113,7 @@ class UnsafeRecovery:
     # ------------------------------------------------------------------ the meta group
 
     def recover_meta(self, lost: Collection[NodeId]) -> None:
-        """Let the meta group continue without the lost nodes, if these are most of it. It then soon elects a leader.
+        """Let the meta group continue without the lost nodes, which are its majority. It then soon elects a leader.
 
         Raises UserMistake if one of the other members does not answer.
         """
