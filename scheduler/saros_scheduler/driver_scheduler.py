@@ -65,8 +65,8 @@ class SchedulerOptions:
     quantum_ns: int = 5_000_000
     #: The maximum number of queries with a deadline that may run at once.
     queries_max: int = 1_000
-    #: The most submitting threads per worker that run a first quantum at once. With two, workers with long queries
-    #: keep at least a third of the processors, the share that the queue gives the second level.
+    #: The maximum number of submitting threads per worker that run a first quantum at once. With two, workers with
+    #: long queries keep at least a third of the processors, the share that the queue gives the second level.
     guests_per_worker: int = 2
     #: The quantum of a guest thread, which has other work to do; a worker continues queries that take longer.
     guest_quantum_ns: int = 10_000_000
@@ -109,7 +109,7 @@ class DriverScheduler:
         self._sentinel_wake = threading.Condition(self._lock)
         self._queries: dict[QueryId, _Query] = {}
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
-        #: The time at which the sentinel wakes, or will after its next check; None: it waits to be notified. Never
+        #: The time at which the sentinel wakes, now or after its next check; None: it waits to be notified. Never
         #: later than the earliest deadline, so only an earlier deadline has to wake it. It is not moved back when its
         #: query ends: most queries end long before their deadline, and the next one usually has a later deadline.
         self._wakes_ns: int | None = None

@@ -34,7 +34,7 @@ T = TypeVar("T")
 SECOND_NS = 1_000_000_000
 LEVEL_STARTS_NS = (0, 1 * SECOND_NS, 10 * SECOND_NS, 60 * SECOND_NS, 300 * SECOND_NS)
 LEVELS = len(LEVEL_STARTS_NS)
-#: The most that one quantum adds to its level's time.
+#: The maximum time that one quantum adds to its level's time.
 CHARGE_NS_MAX = 30 * SECOND_NS
 
 

@@ -1,6 +1,6 @@
 """A round: everything that a sender has sealed at one moment, identified by content.
 
-After the round the receiver shows exactly this of the sender's devices.
+After the round, the receiver shows exactly this data of the sender's devices.
 
     number 7     time unit, ticks of a slice
     schema       SHA-256 and size of the sender's whole schema, as `SchemaTree.dump` writes it
@@ -89,7 +89,7 @@ class Round:
 
 
 def content_of(data: bytes) -> Content:
-    """Return the content that these bytes are."""
+    """Return the content that consists of these bytes."""
     return Content(hashlib.sha256(data).hexdigest(), len(data))
 
 

@@ -31,7 +31,7 @@ _HEAD = struct.Struct("<QQQQQ")
 #: Values of the client field that mark the other two kinds of command; no client has these numbers.
 _TRANSFER = (1 << 64) - 1
 _SHIPPING = (1 << 64) - 2
-#: Fewest nodes in the path of a database.
+#: Minimum number of nodes in the path of a database.
 _DEPTH_MIN = 2
 
 

@@ -33,7 +33,7 @@ from saros_storage.mutation.staged import StagedFile
 
 #: Error code of a load whose file is not complete here: send the file again.
 LOST = 2027
-#: Largest piece. Far below the limit of an entry, so that other entries are not delayed by a long transfer.
+#: Size limit of a piece: far below that of an entry, so that a long transfer does not delay other entries.
 PIECE_BYTES = 1 << 20
 _NAME = re.compile(r"[0-9a-f]{1,16}-[0-9a-f]{1,16}")
 

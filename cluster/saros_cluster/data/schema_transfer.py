@@ -14,7 +14,7 @@ from saros_storage.schema import (
     SchemaTree,
 )
 
-#: Largest number of series of one device in a transferred change.
+#: Maximum number of series of one device in a transferred change.
 _PART_SERIES = 1_000
 
 

@@ -8,8 +8,8 @@ everything that was acknowledged before. If a member does not answer, the next o
 last is asked first the next time.
 
 Weak reads skip this, but still need the schema of remote groups: otherwise, unknown series would look empty. Any member
-can tell it, as far as it has applied its log ("schema"). It is refreshed in the background, so that new series become
-visible, and when a session has seen a newer schema on another node.
+can answer with the schema as of its last applied entry ("schema"). The schema is refreshed in the background, so that
+new series become visible, and when a session has seen a newer schema on another node.
 
 Thread-safe.
 """

@@ -11,7 +11,8 @@
     PutNotes(as of, texts)     notes of clients built on the cluster (`metadata_kv`)
 
 The index of the entry that begins a drop is its number (`data.drops` says how it is used). A command is checked when it
-is applied, so its outcome is the same on every node. No command creates the first user, so a node that lacks it stops.
+is applied, so its outcome is the same on every node. No command creates the first user: a node without users stops at
+the first change of users.
 Repeated commands have no effect: a drop of a database may be begun, and a drop may be ended, more than once.
 
 Drops and moves of slots exclude each other: no drop begins (2026) from the time a change is prepared until all its

@@ -9,8 +9,8 @@
 
 The voters of the meta group, a few of all nodes, are chosen likewise (`chosen_voters`).
 
-The first groups are those of the ring: each node, and those that follow it. Nodes of unknown racks ("") are each a rack
-of their own. A group's head is its first member while it lives. Pure: any thread.
+The first groups are those of the ring: each node, and those that follow it. A node whose rack is unknown ("") counts as
+a rack of its own. A group's head is its first member while it lives. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from saros_cluster.placement.ring import NodeId, Ring
 
-#: The possible numbers of voters of the meta group, and the default: it tolerates the loss of two of them, and each
-#: entry waits for the disks of three.
+#: The possible numbers of voters of the meta group, and the default number: five voters tolerate the loss of two, and
+#: each entry waits for the disks of three.
 META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 Members = Mapping[NodeId, tuple[NodeId, ...]]
 

@@ -12,7 +12,7 @@
 Everything is little-endian, and every array is padded to 8 bytes; the content of a `bytes` object is aligned to 8
 bytes, too. So decoded arrays are views that kernels use directly; only bits are unpacked.
 
-Reasons for an own format: for a block of 65,536 rows, raw arrays are written in half the time of Arrow's IPC (24 us
+Reasons for a special format: for a block of 65,536 rows, raw arrays are written in half the time of Arrow's IPC (24 us
 instead of 55) and read in a seventh (0.8 us instead of 6). A mask of bits costs 6 us to pack and unpack; a mask of
 bytes would be 57 kB larger, which costs 50 us on a loopback. Nothing is compressed: LZ4 needs 1.3 ms to compress and
 decompress a mebibyte, more than the loopback needs to transfer it.

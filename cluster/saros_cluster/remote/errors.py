@@ -34,7 +34,7 @@ class TooManyReads(Exception):
 
 
 def local_error(error: RemoteError) -> Exception:
-    """Return the error that a local reader would have raised, naming the node; `error` itself if there is no such."""
+    """Return the error that a local reader would have raised, naming the node; otherwise, `error` itself."""
     kind = _SIMPLE.get(error.code)
     if kind is None:
         return error

@@ -4,7 +4,7 @@
                    so that several holders work at the same time. Several readers return their first batches with the
                    call, if these are small, and start their streams when they need them
     next           returns the batch's items one by one, then waits for the next batch of the stream. If the holder has
-                   no free stream, as in a join of many series, each batch takes a call; a quarter slower
+                   no free stream, as in a join of many series, each batch takes a call, and a quarter more time
     close          cancels the stream, and the holder ends its reader. A reader without a stream is reported as
                    abandoned by the next call of `open_readers`
 
@@ -37,7 +37,7 @@ from saros_storage.scan.reading import ReadCounters, ScanRequest
 OPEN_TIMEOUT_S = 10.0
 #: Longest time between two answers. A holder sends empty batches while it skips data, so a silent one counts as dead.
 ANSWER_TIMEOUT_S = 30.0
-#: Error codes for: all streams of the holder, or of the transport, are in use.
+#: Error codes that mean that all streams of the holder, or of the transport, are in use.
 _NO_STREAM = (TooManyReads.code, 606)
 
 

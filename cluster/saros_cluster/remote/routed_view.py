@@ -68,8 +68,8 @@ logger = logging.getLogger(__name__)
 #: Timeout of telling a holder that a query is over; if the call fails, the query's lease ends there.
 CLOSE_TIMEOUT_S = 1.0
 
-#: Most readers that one call opens: enough to make the cost of a round trip negligible. Readers that are not needed
-#: after all cost the holder less than a few round trips.
+#: Limit of the readers that one call opens: enough to make the cost of a round trip negligible. Readers that turn out
+#: not to be needed cost the holder less than a few round trips.
 AHEAD_MAX = 256
 
 #: A request for no rows.

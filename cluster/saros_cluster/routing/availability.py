@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 1.0
 WAITING_MAX = 16
 #: A group that has been unavailable for less than this may just have been asked at the wrong member.
 _GRACE_SECONDS = 0.25
-#: A failure says nothing about the group after this: it may have got a leader, and have lost it again just now.
+#: A failure says nothing about the group after this time: the group may have had a leader since, and lost it again.
 _EVIDENCE_SECONDS = 60.0
 
 

@@ -28,11 +28,11 @@ MERGE = "merge"
 _WAIT_SECONDS = 0.5
 #: A merge stops if its coordinator has not polled for this long.
 _WANTED_NS = 15_000_000_000
-#: Most merges of one node at a time: each has a thread.
+#: The maximum number of merges of one node at a time: each has a thread.
 _MERGES_MAX = 8
 
 Stopped = Callable[[], bool]
-#: Merges files of this node: (databases; None: all, full, stopped).
+#: Merges files of this node, called with (databases, or None for all; full; stopped).
 MergeHere = Callable[[Sequence[str] | None, bool, Stopped], None]
 
 

@@ -24,7 +24,7 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.topology import META
 from saros_storage.base.errors import StorageError, UserMistake
 
-#: Databases that an error names.
+#: The maximum number of databases that an error names.
 _NAMED_MAX = 5
 #: A step that begins when the request's time is almost over has this long: enough to ask each member that answers.
 _LEFT_MIN_NS = 200_000_000

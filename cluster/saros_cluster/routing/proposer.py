@@ -4,10 +4,10 @@
     another node leads       peers.call "propose"      -> DONE | NOT_LEADER, the leader | BUSY | MISTAKE code, text
     leader not known         asks the members in turn
 
-A command carries its request, so that proposing it twice has one effect. Therefore it is retried until the deadline
-unless it got an outcome. After the deadline: NoLeader if it certainly had no effect, OutcomeUnknown if it may have. The
-request may set an earlier deadline (`WriteRequest.deadline_ns`). If a group lost its leader long ago, the wait is
-short; and if many requests wait for such groups, further ones fail at once (`availability`).
+A command carries its request, so that proposing it twice has one effect. Therefore it is retried until its outcome is
+known, or the deadline has passed: then NoLeader is raised if it certainly had no effect, OutcomeUnknown if it may have
+had one. The request may set an earlier deadline (`WriteRequest.deadline_ns`). If a group lost its leader long ago, the
+wait is short; and if many requests wait for such groups, further ones fail at once (`availability`).
 
 Thread-safe; runs on the caller's thread.
 """
@@ -39,7 +39,7 @@ DEADLINE_SECONDS = 20.0
 #: Timeout of one node, before another is asked: longer than a slow disk needs, shorter than the deadline.
 _ATTEMPT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
-#: No further attempt begins with less time left: cut off before its answer, it would make the outcome unknown.
+#: No attempt begins if less time than this is left: without time for its answer, it would make the outcome unknown.
 _ANSWER_SECONDS = 0.05
 #: The reason given by a request that finds no place among the waiting ones.
 CROWDED = f"{WAITING_MAX} other requests of this node wait for leaders"

@@ -43,14 +43,14 @@ class Routing:
         self.nodes = topology.in_state(NodeState.IN)
         #: All data groups, by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
-        #: The groups that own slots: one that is new, or about to end, does not.
+        #: The groups that own slots. A group that is new, or about to end, owns none.
         self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
         #: Cache, by database: a set of slices, and their groups.
         self._owners: dict[str, tuple[Mapping[int, int] | None, Mapping[int, GroupId]]] = {}
 
     @property
     def is_open(self) -> bool:
-        """True if every slot's group accepts entries: no slot has left its former group and not reached its new one."""
+        """True if every slot's group accepts entries: no slot is between its former group and its new one."""
         return self.topology.change is None or self.topology.change.is_quiescent
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:

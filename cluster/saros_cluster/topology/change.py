@@ -85,7 +85,7 @@ class Change:
     aborting: bool = False
     #: Joining nodes that are lost and no longer waited for.
     given_up: frozenset[NodeId] = frozenset()
-    #: New groups that were recreated because all their members were lost, with the entry that did so.
+    #: New groups that were recreated because all their members were lost, with the entry that recreated them.
     anew: Mapping[GroupId, int] = field(default_factory=dict)
 
     @property

@@ -66,7 +66,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Start to move slots, once everything is prepared: an abort is impossible from here, and a fence before it.
+    """Start to move slots, when all is prepared. No slot is fenced before this, and no abort is allowed after it.
 
     It has no effect while a drop is in progress (`meta.state`).
     """
@@ -163,7 +163,7 @@ class BoundMetaVoters:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMetaVoters:
-    """Give the meta group other voters; all other nodes learn. `version` is that of its wanted membership."""
+    """Give the meta group other voters; all other nodes are learners. `version` is that of its wanted membership."""
 
     voters: tuple[NodeId, ...]
     version: int

@@ -4,7 +4,7 @@
     voters    a few nodes vote in the meta group (`meta_voters`), and all others learn its log; in a cluster created
               before this bound existed, all nodes vote until it is set
     table     which group owns which slots, with a version
-    wanted    the target membership of each group: its leader compares it with its own log's, and changes that
+    wanted    the target membership of each group: its leader changes the membership in its log to match it
     change    see `change`; at most one at a time
 
 `transitions` defines the effect of each command. A value: any thread.

@@ -82,7 +82,7 @@ class PeerCredentials:
     key: bytes = field(repr=False)
 
     def now(self) -> PeerCredentials:
-        """Return these credentials: they are a source of themselves and do not change."""
+        """Return these credentials, which do not change: they are their own source."""
         return self
 
 

@@ -2,10 +2,10 @@
 
     Users --apply(command)--> Users         or UserMistake, and nothing changed
 
-Administrators are users with a flag; no name has a special meaning. Once there is an administrator, there is always
-one. A user's `version` is raised by every change that concerns the user, also through a role: sessions compare it and
-take the new rights. `password_version` is the version at which the password was set: sessions of an older one end. A
-token belongs to a user and is removed with the user; a new password does not revoke it.
+Administrators are users with a flag; no name has a special meaning. The last administrator cannot be dropped. A user's
+`version` is raised by every change that concerns the user, also through a role: sessions compare it and use the new
+rights. `password_version` is the version at which the password was set: sessions with an older one end. A token belongs
+to a user and is removed with the user; a new password does not revoke it.
 
 All checks of the state are made here, in the order in which changes are applied, so that all copies of the state agree.
 The caller checks the privileges of the user that requests a change. Pure: any thread.
@@ -41,7 +41,7 @@ from saros_cluster.users.privileges import Privilege, check_areas, covers, parse
 from saros_cluster.users.tokens import Token, tokens_of
 from saros_storage.base.errors import UserMistake
 
-#: The limit of users, and of roles: more would slow down every look-up, and are not people.
+#: The limit of users, and of roles: more would slow down every look-up.
 PRINCIPALS_MAX = 10_000
 #: The limit of grants to one user or role.
 GRANTS_MAX = 1_000

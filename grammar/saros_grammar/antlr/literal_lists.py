@@ -17,7 +17,7 @@ from antlr4 import CommonTokenStream, Token
 
 from saros_grammar.generated.Sql import Sql
 
-#: The least number of items for which a second stream is worth its cost.
+#: The minimum number of items for which a second stream is worth its cost.
 ITEMS_MIN = 16
 _NUMBERS = (Sql.INTEGER, Sql.DECIMAL)
 _QUOTED = (Sql.STRING, Sql.DATETIME, Sql.BLOB)

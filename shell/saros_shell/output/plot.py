@@ -33,7 +33,7 @@ Times = npt.NDArray[np.int64]
 #: The maximum number of charts on a screen; with more, each would be too low to read.
 SERIES_MAX = 8
 ROWS_MIN, ROWS_MAX = 4, 16
-#: The least number of characters from one tick's label to the next.
+#: The minimum number of characters from one tick's label to the next.
 _TICK_COLUMNS = 18
 _GAP = 1.9
 _USUAL = 0.9

@@ -155,7 +155,7 @@ class Contents:
         return 0 if pull is None else pull.file.size
 
     def fetch(self, target: MirrorFolder, name: str, pieces: Iterable[bytes]) -> None:
-        """Append pieces to a content that is complete nowhere; do nothing if too many are being fetched.
+        """Append pieces to a content that no node has completely; do nothing if too many are being fetched.
 
         Raises OSError, and what `pieces` raises.
         """

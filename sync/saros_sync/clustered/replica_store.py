@@ -61,7 +61,7 @@ _NAMES_MAX = 10_000
 #: Errors after which another node is asked, or this one later.
 _TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
 
-#: Answers to `HOLD`: the whole round is durable here; everything is that any node has; not yet.
+#: Answers to `HOLD`: the whole round is durable here; all of it that any node has is durable here; not yet.
 _WHOLE, _REST, _NOT_YET = b"y", b"r", b"n"
 
 #: Asks another node: (node, name, request, seconds).
@@ -80,11 +80,11 @@ class _Round:
     held_ns: int
     #: When another round replaced it; None: it is the last round, or not committed yet.
     old_ns: int | None = None
-    #: The whole round is durable here.
+    #: True if the whole round is durable here.
     whole: bool = False
-    #: It is arriving at some node, and was not held yet.
+    #: True while the round is arriving at some node, and was not held yet.
     is_ahead: bool = False
-    #: More of it has arrived there since the last fetch.
+    #: True if more of the round has arrived there since the last fetch.
     is_told: bool = False
     #: The node where it is arriving.
     told_by: NodeId | None = None
@@ -391,7 +391,7 @@ class ReplicaStore:
     def _fetch_all(self, sender: str, round_: _Round, folder: MirrorFolder) -> bool:
         """Fetch all missing contents; return whether no node has some of them.
 
-        Raises Unreachable if a node does not answer that may have them.
+        Raises Unreachable if a node that may have them does not answer.
         """
         lost: set[str] = set()
         while lacking := [name for name in self._contents.missing(sender, round_.document) if name not in lost]:
@@ -402,9 +402,9 @@ class ReplicaStore:
         return bool(lost)
 
     def _fetch(self, sender: str, names: Sequence[str], target: MirrorFolder) -> list[str] | None:
-        """Copy contents into a folder. Return those that no node has, or None if a node failed that may have them.
+        """Copy contents into a folder. Return those that no node has, or None if a node that may have them failed.
 
-        A node that is no replica removes a round once all replicas have it. During the search, a content may so move
+        A node that is no replica removes a round once all replicas have it. During the search, a content may thus move
         from such a node to a replica that was asked before; therefore the replicas are asked again at the end.
         """
         nodes, kept_by = self._query_order(sender), all_replicas(self._replica_sets(sender))

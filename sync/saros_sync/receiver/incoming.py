@@ -85,7 +85,7 @@ class _CompleteFile:
 
     @property
     def is_known(self) -> bool:
-        """Whether both the sync and the check are done."""
+        """True if both the sync and the check are done."""
         return self.found.done() and self.synced.done()
 
 

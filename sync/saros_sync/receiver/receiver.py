@@ -102,7 +102,7 @@ class Receiver:
         self.shown = VisibleSenders()
         #: The owners of the catalog, which may be ahead of `shown` for a moment.
         self.owners: Mapping[str, str] = {}
-        #: Senders whose commit has begun but is not complete: for long only after a disk error.
+        #: Senders whose commit has begun but is not complete; it stays so only after a disk error.
         self._unshown: set[str] = set()
 
     def open(self) -> None:

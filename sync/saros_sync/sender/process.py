@@ -26,7 +26,7 @@ from saros_sync.sender.status import CONFLICTS_MAX, HISTORY_MAX, encode_status
 from saros_sync.transport import Transport
 
 _logger = logging.getLogger(__name__)
-#: The least time between two writes of the status during a round.
+#: The minimum time between two writes of the status during a round.
 _TOLD_NS = 500_000_000
 #: The interval at which a sender polls for added and removed receivers.
 _LOOK_SECONDS = 1.0

@@ -231,7 +231,10 @@ class Sending:
         return self._ask(lambda: self._transport.begin(self._sender, self._options.name, round_.number, document))
 
     def _send(self, snapshot: Snapshot, begun: BeginReply) -> BeginReply:
-        """Send the contents that the receiver lacks, then commit; after the document, begin again to learn the rest."""
+        """Send the contents that the receiver lacks, then commit.
+
+        If the document was one of them, begin again instead: now the receiver knows which other contents it lacks.
+        """
         self.progress.files = self.progress.files_done + len(begun.wants)
         self.progress.size = self.progress.size_done + sum(want.content.size - want.have for want in begun.wants)
         document = content_of(self._document)
@@ -253,7 +256,7 @@ class Sending:
     def _content(self, snapshot: Snapshot, content: Content) -> memoryview:
         """Return a file's bytes.
 
-        Raises BeginAgain if the receiver has lost the file and it exists here no longer: the next round starts from a
+        Raises BeginAgain if the receiver has lost the file and it no longer exists here: the next round starts from a
         new snapshot.
         """
         if not self._snapshot.relink(self._live, snapshot, content):
@@ -343,7 +346,7 @@ class Sending:
 
 
 def retry_delay_s(failures: int) -> float:
-    """Return the delay before the next attempt, after as many failures in a row (1 or more)."""
+    """Return the delay before the next attempt, after this number of failures in a row (1 or more)."""
     return min(_FIRST_DELAY_S * 2.0 ** min(failures - 1, 32), _DELAY_MAX_S)
 
 

@@ -161,7 +161,7 @@ class SnapshotFolder:
         return Snapshot(round_, keys_of(words["files"]))
 
     def relink(self, live: LiveFolder, snapshot: Snapshot, content: Content) -> bool:
-        """Link a file that the receiver has lost; return False if it exists here no longer."""
+        """Link a file that the receiver has lost; return False if it no longer exists here."""
         if self._disk.exists(self.path(content.sha256)):
             return True
         wanted = {key for key, known in snapshot.keys.items() if known.sha256 == content.sha256}
