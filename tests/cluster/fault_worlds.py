@@ -41,7 +41,7 @@ class _ChangingWorld(DirectedWorld):
         self.tell(Begin(owners={head: slots}), self.ids[0])
 
     def has_changed(self) -> bool:
-        """Whether no change is in progress."""
+        """Return whether no change is in progress."""
         return self.topology().change is None
 
     def await_change(self) -> None:

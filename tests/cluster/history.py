@@ -83,7 +83,7 @@ class Operation:
 
     @property
     def must_be_linearizable(self) -> bool:
-        """Whether the operation belongs to the linearizable history."""
+        """True if the operation belongs to the linearizable history."""
         return (
             self.kind is not Kind.READ or self.consistency == "strong" or (self.consistency == "mid" and not self.stale)
         )
@@ -183,12 +183,12 @@ class _Zone:
 
     @property
     def is_forward(self) -> bool:
-        """Whether the register certainly had the value throughout (end, begin)."""
+        """True if the register certainly had the value throughout (end, begin)."""
         return self.end < self.begin
 
     @property
     def matters(self) -> bool:
-        """Whether it constrains others: an unconfirmed write that was never read need not have taken effect."""
+        """True if the zone constrains others: an unconfirmed write that was never read need not have taken effect."""
         return self.read is not None or (self.write is not None and self.write.outcome is Outcome.OK)
 
     def precedence_proof(self, other: _Zone) -> list[Operation]:

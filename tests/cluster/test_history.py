@@ -49,7 +49,7 @@ def operation(
 
 
 def has_an_order(operations: Iterable[Operation]) -> bool:
-    """Whether some order explains what was read: straight from the definition, without any pruning but of dead ends."""
+    """Return whether some order explains the values that were read; try all orders, and prune only dead ends."""
     left = [o for o in operations if o.outcome is OK or (o.outcome is UNKNOWN and o.kind is not READ)]
     return _continues(left, None)
 
@@ -208,7 +208,7 @@ def test_honest_records_pass(deletes: bool) -> None:
 
 
 def _is_settled(history: list[Operation], number: int) -> bool:
-    """Whether an operation is a confirmed write, overlaps no other of its register, and a read confirms it."""
+    """Return whether an operation is a confirmed write that overlaps no other of its register and precedes a read."""
     it = history[number]
     near = [o for o in history if o.register == it.register and o is not it]
     overlaps = any(o.invoked_ns <= it.ended_ns and it.invoked_ns <= o.ended_ns for o in near if o.outcome is OK)

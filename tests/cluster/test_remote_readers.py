@@ -138,7 +138,7 @@ def test_of_what_is_out_of_bounds_holders_give_less(plant: Plant, scan: ScanRequ
 
 
 def is_within(row: object) -> bool:
-    """Whether the first value of a row is."""
+    """Return whether the first value of a row is within the bounds."""
     assert isinstance(row, tuple)
     return row[1] is not None and 0.25 <= row[1] <= 3
 

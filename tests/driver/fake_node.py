@@ -144,7 +144,7 @@ class FakeNode:
 
     @property
     def is_connected(self) -> bool:
-        """Whether a client has a connection."""
+        """True if a client has a connection."""
         return any(link.is_open for link in self.links)
 
     def __enter__(self) -> Self:

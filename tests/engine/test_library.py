@@ -299,7 +299,7 @@ def test_what_would_take_too_long_is_refused(name: str, count: int, attributes: 
 
 
 def straight(times: Sequence[int], values: Sequence[float]) -> bool:
-    """Whether a line explains the points."""
+    """Return whether the points lie close to a straight line."""
     if len(set(values)) == 1:
         return True
     return bool(np.corrcoef(times, values)[0, 1] ** 2 >= 0.9999)

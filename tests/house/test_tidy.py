@@ -94,7 +94,7 @@ def test_nothing_is_left_over() -> None:
 
 
 def is_pure(path: Path) -> bool:
-    """Whether the module, or a package that it is in, claims to be pure."""
+    """Return whether the module, or a package that it is in, claims to be pure."""
     packages = (trees().get(folder / "__init__.py") for folder in path.parents)
     claims = (ast.get_docstring(tree) or "" for tree in (trees()[path], *packages) if tree is not None)
     return any(PURE.search(claim) for claim in claims)

@@ -132,7 +132,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def writes(cluster: Nodes, number: int) -> bool:
-    """Whether a node takes a write."""
+    """Return whether a node accepts a write."""
     try:
         cluster.run(number, "insert into root.a.d(time, x) values (2, 2)")
     except SystemReadOnly:

@@ -88,7 +88,7 @@ class ThriftClient:
         return receive(self.socket, *struct.unpack(">i", head))
 
     def is_closed(self) -> bool:
-        """Whether the server closes the connection."""
+        """Return whether the server closes the connection."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:

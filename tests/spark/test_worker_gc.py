@@ -57,7 +57,7 @@ def test_workers_that_have_read_are_settled(spark: Any, url: str) -> None:
         yield pa.RecordBatch.from_pydict({"rows": [rows], "frozen": [gc.get_freeze_count()]})
 
     def settled() -> bool:
-        """Whether one of the workers is. Spark gives them out in turn, and others may have read nothing."""
+        """Return whether some worker has frozen objects. Spark uses the workers in turn; some may have read nothing."""
         tasks = 8
         found = spark.range(tasks, numPartitions=tasks).mapInArrow(frozen, "rows long, frozen long").collect()
         assert [1] * tasks == [row.rows for row in found]

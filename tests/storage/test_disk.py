@@ -41,7 +41,7 @@ def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_was_removed_and_made_again_stays_also_on_a_disk_of_crash_tests() -> None:
-    """Whether or not its removal was durable."""
+    """The new folder stays, whether or not the removal of the old one was durable."""
     disk = CrashDisk()
     for data in (b"old", b"new"):
         disk.make_folder("folder")

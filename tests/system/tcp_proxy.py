@@ -30,7 +30,7 @@ from typing import TypeVar
 T = TypeVar("T")
 HOST = "127.0.0.1"
 _CHUNK_BYTES = 1 << 16
-#: The most queued chunks of a direction; then the sender has to wait.
+#: The maximum number of queued chunks of a direction; after that, the sender has to wait.
 _CHUNKS_MAX = 64
 _CALL_SECONDS = 10.0
 

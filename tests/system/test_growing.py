@@ -335,7 +335,7 @@ def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path, monkey
 
 
 def was_removed(cluster: Growing, number: int) -> bool:
-    """Whether a node knows that it was, and says so."""
+    """Return whether a node reports that it was removed from the cluster."""
     try:
         cluster.run(number, "show cluster change")
     except UserMistake as error:

@@ -63,7 +63,7 @@ class EntryValidator:
     def validate(self, index: int, command: Command, lost: UserMistake | None = None) -> ValidatedEntry | None:
         """Return the effect of entry `index`, or None if it took effect before.
 
-        `lost`: the reason why its file cannot be loaded, if so. Raises UserMistake (2026, 2021, or the schema's
+        `lost`: the reason why its file cannot be loaded, or None. Raises UserMistake (2026, 2021, or the schema's
         reason), or `lost`.
         """
         replica, request = self._replica, command.request

@@ -276,7 +276,7 @@ class RegionMachine:
             return self._apply_command(index, command._replace(mutation=mutation), lost)
 
     def _apply_command(self, index: int, command: Command, lost: UserMistake | None = None) -> Outcome:
-        """Apply an entry, under the region's lock. `lost`: the reason why its file cannot be loaded, if so."""
+        """Apply an entry, under the region's lock. `lost`: the reason why its file cannot be loaded, or None."""
         replica = self.replica
         if command.transfer is not None:
             move(replica, index, command.transfer, command.mutation.changes)

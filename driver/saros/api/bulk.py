@@ -69,7 +69,7 @@ class _Part(Part, Protocol):
 
     @property
     def aligned(self) -> bool | None:
-        """Whether a new device is aligned."""
+        """True if a new device is aligned."""
         ...
 
     @property

@@ -65,7 +65,7 @@ class MemoryPool:
 
     @property
     def bytes_for_one(self) -> int:
-        """The most that a single query can have."""
+        """The maximum number of bytes that a single query can have."""
         return self._ledger.border
 
     @property

@@ -244,7 +244,7 @@ class ExpressionBuilder:
 
     @property
     def has_all_runs(self) -> bool:
-        """Whether the items of all runs are in the tree."""
+        """True if the items of all runs are in the tree."""
         return self._placed.issuperset(self._runs)
 
     def _escape(self, link: Any) -> str | None:

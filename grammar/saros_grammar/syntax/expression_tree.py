@@ -23,12 +23,12 @@ class PathExpression:
 
     @property
     def absolute(self) -> bool:
-        """Whether the path begins with `root`."""
+        """True if the path begins with `root`."""
         return len(self.nodes) > 1 and self.nodes[0] == "root"
 
     @property
     def has_wildcard(self) -> bool:
-        """Whether a node is or contains an unquoted `*`."""
+        """True if a node is or contains an unquoted `*`."""
         return any("*" in n and not n.startswith("`") for n in self.nodes)
 
     def __hash__(self) -> int:  # plans hash paths by the hundred thousand, and the generated method is slower
@@ -61,7 +61,7 @@ class Duration:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the duration has a fixed length: neither months nor calendar days."""
+        """True if the duration has a fixed length: neither months nor calendar days."""
         return not self.months and not self.days
 
 

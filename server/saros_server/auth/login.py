@@ -53,7 +53,7 @@ class LoginGate:
 
     @property
     def is_open(self) -> bool:
-        """Whether every client is admitted, without a login."""
+        """True if every client is admitted, without a login."""
         return self._directory is None
 
     def enter(self, user: str, password: str, host: str) -> AuthenticatedClient:

@@ -285,7 +285,7 @@ class ClusterStatus:
 
     @property
     def changing(self) -> bool:
-        """Whether a change of the cluster is in progress."""
+        """True if a change of the cluster is in progress."""
         return self._routes.now.topology.change is not None
 
     def local_groups(self) -> Mapping[GroupId, LocalGroup]:
@@ -318,7 +318,7 @@ class ClusterStatus:
 
     @property
     def is_in(self) -> bool:
-        """Whether this node is a member of the cluster, as far as it knows; a joining node is not."""
+        """True if this node is a member of the cluster, as far as it knows; a joining node is not."""
         return self._node in self._routes.now.nodes
 
     @property

@@ -66,7 +66,7 @@ class BrowserSessions:
 
     @property
     def requires_login(self) -> bool:
-        """Whether a browser needs a session."""
+        """True if a browser needs a session."""
         return self.is_sealed or self._api.requires_login
 
     def issue_ticket(self) -> str:

@@ -43,7 +43,7 @@ from saros_wire.frames import (
 )
 from saros_wire.generated import client_pb2
 
-#: The most bytes of the head of a CANCEL, CREDIT or PING.
+#: The maximum number of bytes of the head of a CANCEL, CREDIT or PING.
 _CONTROL_BYTES_MAX = 64
 _BAD_MESSAGE, _WRONG_VERSION = 2003, 2015
 _NO_BODY = memoryview(b"")

@@ -33,8 +33,8 @@ _QUOTED_MAX = 60
 #: The random key of this process' hashes, so that clients cannot choose names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
 _NEWLINE, _EQUALS = b"\n="
-#: The most distinct series keys, and field names, of the first chunk; if a chunk has more, the next ones may have this
-#: many times as many. A small hash table stays in the processor's cache.
+#: The maximum number of distinct series keys, and of field names, of the first chunk; and the factor by which it grows
+#: for the next chunks if a chunk has more. A small hash table stays in the processor's cache.
 _DISTINCT_MAX, _MORE_DISTINCT = 4_096, 8
 _ASCII_MAX = 127
 _ESCAPED = re.compile(r"\\([,= ])")

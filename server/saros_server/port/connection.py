@@ -286,7 +286,7 @@ class Connection:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the connection has TLS."""
+        """True if the connection has TLS."""
         return isinstance(self._stream, TlsStream)
 
     def peek(self, count: int) -> bytes:

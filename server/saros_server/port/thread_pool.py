@@ -34,7 +34,7 @@ class CachedThreadPool(Generic[_Task]):
 
     @property
     def is_crowded(self) -> bool:
-        """Whether tasks wait for a thread."""
+        """True if tasks wait for a thread."""
         return len(self._tasks) > self._idle
 
     def submit(self, task: _Task) -> None:

@@ -56,7 +56,7 @@ class WorkerPool:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether clients wait for a worker."""
+        """True if clients wait for a worker."""
         return self._pool.is_crowded
 
     def serve(self, client: Client) -> None:

@@ -49,7 +49,7 @@ class WarmUp:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the warm-up is in progress."""
+        """True if the warm-up is in progress."""
         return self._thread.is_alive()
 
     def stop(self) -> None:

@@ -28,7 +28,7 @@ ROOT = ("root", "prometheus")
 MEASUREMENT = "value"
 #: The label with the name of the metric.
 NAME_LABEL = "__name__"
-#: The most cached series, and the most bytes of the labels of a cached series.
+#: The maximum number of cached series, and of bytes of the labels of a cached series.
 _CACHED_SERIES = 65_536
 _CACHED_KEY_BYTES = 1_024
 _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")

@@ -36,7 +36,7 @@ from thrift.Thrift import TApplicationException, TMessageType, TType
 UNKNOWN_METHOD, PROTOCOL_ERROR = TApplicationException.UNKNOWN_METHOD, TApplicationException.PROTOCOL_ERROR
 #: The first bytes of a message: of this protocol, and of the compact one.
 VERSION, COMPACT = b"\x80\x01", 0x82
-#: The most elements of a list or map in a request: the codec allocates memory for them before it reads them.
+#: The limit of elements of a list or map in a request: the codec allocates memory for them before it reads them.
 CONTAINER_MAX = 1 << 22
 #: Longer than any name of a method.
 _NAME_BYTES_MAX = 127

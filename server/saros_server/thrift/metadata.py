@@ -279,7 +279,7 @@ class _Reader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all bytes were read."""
+        """True if all bytes were read."""
         return self._at >= len(self._data)
 
     def byte(self) -> int:

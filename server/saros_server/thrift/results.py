@@ -25,7 +25,7 @@ from saros_storage.base.types import DataType
 PAGE_ROWS = 5_000
 #: A page ends after this many bytes; a batch has at most about a quarter of them.
 _PAGE_BYTES = 16 << 20
-#: The most open results of a connection.
+#: The maximum number of open results of a connection.
 RESULTS_MAX = 16
 #: Narrow results recur: the number of shapes that are cached, and the most columns of a cached shape.
 _SHAPES_CACHED, _SMALL_WIDTH = 256, 64

@@ -40,7 +40,7 @@ from saros_server.thrift.structs import (
 
 #: The version of the protocol since IoTDB 1.0: V_3.
 _PROTOCOL_VERSION = 2
-#: The most bytes of a frame after the login, and before it.
+#: The maximum number of bytes of a frame after the login, and before it.
 FRAME_BYTES_MAX, LOGIN_BYTES_MAX = 64 << 20, 64 << 10
 STATEMENTS_MAX = 1_000
 #: A UTC offset as Java writes it.
@@ -90,7 +90,7 @@ class ThriftSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the client has logged in."""
+        """True if the client has logged in."""
         return bool(self._token)
 
     def call(self, operation: Operation[_Request, _Answer], request: _Request) -> _Answer:

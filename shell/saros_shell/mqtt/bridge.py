@@ -26,7 +26,7 @@ _PAUSE_S, _PAUSE_MAX_S = 0.5, 30.0
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """The most messages and payload bytes of a batch, and the seconds for which messages are collected."""
+    """The limits of messages and payload bytes of a batch, and the seconds for which messages are collected."""
 
     messages: int
     payload_bytes: int

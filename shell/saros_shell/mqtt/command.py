@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FORMATS = ("number", "json", "iotdb-json", "line")
 UNITS = ("s", "ms", "us", "ns")
 PASSWORD_VARIABLE = "SAROS_MQTT_PASSWORD"  # noqa: S105 - a name
-#: The most payload bytes of a batch.
+#: The maximum number of payload bytes of a batch.
 _BATCH_BYTES = 8 << 20
 #: Seconds between two lines of counts.
 _COUNTS_S = 60.0

@@ -52,7 +52,7 @@ from saros_shell.transfer.replaced import ReplacedPoints
 from saros_storage.base.paths import quote_node
 from saros_storage.base.types import DataType
 
-#: The most bad rows shown on the terminal; all of them are in the side file.
+#: The maximum number of bad rows shown on the terminal; all of them are in the side file.
 BAD_SHOWN_MAX = 5
 #: The maximum number of notes shown on the terminal.
 NOTES_SHOWN_MAX = 10
@@ -419,7 +419,7 @@ class State:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last `save` was at least a second ago."""
+        """True if the last `save` was at least a second ago."""
         return time.monotonic() - self._saved_at >= 1.0
 
     def save(self) -> None:

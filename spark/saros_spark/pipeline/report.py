@@ -60,7 +60,7 @@ class Assessed:
 
     @property
     def has_chart(self) -> bool:
-        """Whether the page shows a chart of the series."""
+        """True if the page shows a chart of the series."""
         return self.number < _CHARTS_MAX
 
 

@@ -66,7 +66,7 @@ class SuiteDialect(EmbeddedDialect):
     supports_multivalues_insert = False
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **more: Any) -> bool:
-        """Whether the device has a series."""
+        """Return whether the device has a series."""
         return super().has_table(connection, table_name, schema or DATABASE, **more)
 
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **more: Any) -> Any:

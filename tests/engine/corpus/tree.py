@@ -41,7 +41,7 @@ def prepared(story: str, *, tags: bool = False) -> Corpus:
 
 
 def fits(pattern: str, path: str) -> bool:
-    """Whether a path is one of a pattern's: `*` is one node, `**` one or more."""
+    """Return whether a path matches a pattern: `*` is one node, `**` one or more."""
     parts = {"*": r"[^.]+", "**": r"[^.]+(\.[^.]+)*"}
     nodes = (parts.get(node) or re.escape(node).replace(r"\*", "[^.]*") for node in pattern.split("."))
     return re.fullmatch(r"\.".join(nodes), path) is not None

@@ -240,7 +240,7 @@ def single(value: Value) -> Value:
 
 
 def is_single(expression: Expression) -> bool:
-    """Whether its values are FLOATs."""
+    """Return whether the values of the expression are FLOATs."""
     match expression:
         case Series(type=type_):
             return type_ == "FLOAT"
@@ -251,7 +251,7 @@ def is_single(expression: Expression) -> bool:
 
 
 def is_computed(expression: Expression) -> bool:
-    """Whether its values are real numbers that are neither constant nor stored nor an aggregate's."""
+    """Return whether the expression's values are real, and neither constant, nor stored, nor those of an aggregate."""
     if isinstance(expression, (Series, Aggregate)) or kind_of(expression) != "real":
         return False
     return any(isinstance(part, (Series, Time)) for part in parts(expression))

@@ -140,7 +140,7 @@ def _without_empty(values: doors_out.Values, walk: Walk) -> doors_out.Values:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a column without a type may be called so in a file of another program."""
+    """Return whether a column without a type may have this name in a file of another program."""
     return quote_node(name) == name and name.lower() != "time"
 
 

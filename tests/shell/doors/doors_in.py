@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _in_a_frame(name: str) -> bool:
-    """Whether a column of a frame may have the name; others go in a mapping."""
+    """Return whether a column of a frame may have the name; other names are passed in a mapping."""
     return name.lower() != "time" and not name.startswith("root.")
 
 
@@ -55,7 +55,7 @@ def _nulls_for(frame: Frame, is_null: Callable[[str, object], bool]) -> Frame:
 
 
 def _is_not_a_time(type_: str, value: object) -> bool:
-    """Whether NumPy reads the value of a column as NaT."""
+    """Return whether NumPy reads the value of a column as NaT."""
     return type_ == "TIMESTAMP" and value == -(2**63)
 
 

@@ -168,7 +168,7 @@ def arrow_column(type_: str, values: Sequence[object], unit: str) -> pa.Array:
 
 
 def are_exact(values: Sequence[object]) -> bool:
-    """Whether a DOUBLE holds all of the whole numbers."""
+    """Return whether a DOUBLE can represent all of the integers exactly."""
     return all(abs(value) <= 2**53 for value in values if isinstance(value, int))
 
 
@@ -211,7 +211,7 @@ def frames(draw: st.DrawFn) -> Frame:
 
 
 def _is_no_template(name: str) -> bool:
-    """Whether `--device` takes the name for no field of it."""
+    """Return whether the name has no braces, which `--device` would take for a field of its template."""
     return "{" not in name
 
 
