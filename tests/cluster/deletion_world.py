@@ -24,18 +24,18 @@ from saros_cluster.topology.topology import META
 from saros_storage.scan.reading import TimeRange
 
 _NODES = 5
-#: How often clients write, read, delete, flush, drop series, and drop databases.
+#: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
 _DELETIONS, _DROPS = (20, 20, 60, 0, 0, 2), (20, 10, 0, 0, 70, 2)
 _ATTEMPT_SECONDS, _PAUSE_NS = 0.3, 40_000_000
-#: The partitions that a client writes to at a time, with one timestamp each: where points are deleted, and dropped.
+#: The number of partitions that a client writes one point to at a time, before it deletes points, or drops series.
 _DELETED, _DROPPED = 8, 1
 _SLICES = 1_000
 _LIFE_NS = 15 * SECOND
-#: All nodes have heard of a write after this.
+#: The time after which all nodes know of a write.
 _KNOWN_SECONDS = 1.2
-#: A drop has begun after this.
+#: The time after which a drop has begun.
 _BEGUN_SECONDS = 0.1
-#: Of requests to delete or drop, those that meet a fault; how long it takes to begin, and lasts.
+#: The fraction of deletions and drops with a fault; the longest delay of the fault, and the limits of its duration.
 _OFTEN, _SOON_NS, _LEAST_NS, _MOST_NS = 0.7, 10_000_000, 600_000_000, 2 * SECOND
 
 
@@ -124,11 +124,11 @@ class DeletionWorld(DirectedWorld):
         self._begun = False
         #: The node whose request meets a fault.
         self._hindered: set[NodeId] = set()
-        #: Where the points are that a client is about to drop.
+        #: The device and slice of the points that a client is about to drop.
         self._at = DEVICES[0], 0
 
     def next_window(self) -> TimeRange:
-        """Partitions that nobody has used."""
+        """Return the time range of partitions that no client has used."""
         first = self._slices
         self._slices += _DROPPED if self._drops else _DELETED
         return TimeRange(first * INTERVAL, self._slices * INTERVAL)
@@ -139,7 +139,7 @@ class DeletionWorld(DirectedWorld):
         self.pass_time(_LIFE_NS)
 
     def settle(self) -> None:
-        """See `World.settle`; all points are looked at before."""
+        """See `World.settle`; before that, read all points."""
         for device in DEVICES:
             _Client(self, len(self.clients) + 1).look_back(device)
         super().settle()
@@ -148,20 +148,20 @@ class DeletionWorld(DirectedWorld):
 
     @property
     def uninformed(self) -> list[NodeId]:
-        """The nodes that get no entries."""
+        """Return the nodes that get no entries."""
         return sorted(self.network.uninformed)
 
     @property
     def unhindered(self) -> list[NodeId]:
-        """The nodes without a fault."""
+        """Return the nodes without a fault."""
         return [id_ for id_ in self.ids if id_ not in self._hindered | self.network.uninformed]
 
     def expect_drop(self, device: str, slice_: int) -> None:
-        """A client is about to drop a series with points in a slice."""
+        """Note that a client is about to drop a series with points in a slice."""
         self._at = device, slice_
 
     def hinder(self, node: NodeId) -> None:
-        """A node is asked to delete something: a fault may befall it meanwhile."""
+        """Cause, at random, a fault of a node that receives a request to delete something."""
         if not self._begun or self.healed or self._hindered or self.random.random() > _OFTEN:
             return
         if self._drops:
@@ -172,7 +172,7 @@ class DeletionWorld(DirectedWorld):
             self.threads.after(self.random.randrange(_SOON_NS), lambda: act(node))
 
     def _hold_up(self, node: NodeId) -> None:
-        """Nothing goes on at a node."""
+        """Pause a node."""
         life = self.members[node].life
         assert life is not None
         ns = self._end_later()
@@ -180,13 +180,13 @@ class DeletionWorld(DirectedWorld):
         self.threads.pause(life, self.threads.now_ns + ns)
 
     def _hush(self, node: NodeId) -> None:
-        """A node hears others, which do not hear it."""
+        """Lose all messages from a node to other nodes, but not those to it."""
         self._end_later()
         self.suffer("one-way cut", f"node {node} is not heard")
         self.network.cuts |= {(node, other) for other in self.ids if other != node}
 
     def _separate(self, node: NodeId) -> None:
-        """A node is not heard by the leader of the group that has the points, and another one gets no entries."""
+        """Lose messages from a node to the leader of the points' group, and all entries for another node."""
         device, slice_ = self._at
         leaders, table = self.leaders(), self.topology().table
         at = device.rpartition(".")[0]
@@ -202,7 +202,7 @@ class DeletionWorld(DirectedWorld):
         self.network.uninformed.add(uninformed)
 
     def _end_later(self) -> int:
-        """Have a fault end after some time, which is returned."""
+        """Schedule the end of a fault after a random time, and return that time."""
 
         def end() -> None:
             self._hindered.clear()

@@ -1,4 +1,4 @@
-"""A simulated cluster that one chosen fault befalls: nothing else goes wrong but what `befall` does.
+"""A simulated cluster with one chosen fault: the events of `befall` are its only faults.
 
     nodes start; clients write and read all the time; befall; healing; what `World.settle` demands of every world
 
@@ -23,14 +23,14 @@ from saros_storage.base.write_request import UNNUMBERED
 
 DATABASE = "root.meter"
 DEVICE = f"{DATABASE}.d"
-#: Slices of time in which each group is expected to own one.
+#: Number of slices among which each group is expected to own at least one.
 _SLICES = 64
 START_NS, WRITE_SECONDS = 30 * SECOND, 30.0
 _PAUSE_NS = 100_000_000
 
 
 class DirectedWorld(World):
-    """See the module. `nodes`: how many there are, one of these numbers."""
+    """The base class of these worlds. `nodes`: the possible numbers of nodes."""
 
     def __init__(
         self, seed: int, *, replicas: int | None = None, nodes: Sequence[int] = (3,), places: Sequence[Place] = ()
@@ -59,7 +59,7 @@ class DirectedWorld(World):
         self.settle()
 
     def be_envied(self, member: Member) -> None:
-        """See `World.be_envied`: here it survives that."""
+        """Do nothing: unlike in `World.be_envied`, the member does not crash."""
 
     def _are_up(self) -> bool:
         return all(member.is_up for member in self.members.values())
@@ -75,7 +75,7 @@ class DirectedWorld(World):
         return {id_: member.life for id_, member in self.members.items() if member.is_up and member.life is not None}
 
     def leaders(self) -> dict[GroupId, NodeId]:
-        """By group: the node that leads it, of several the one in the last term."""
+        """Return the leader of each group; if there are several, the one of the latest term."""
         found: dict[GroupId, tuple[int, NodeId]] = {}
         for node, life in self.up().items():
             for group, status in life.host.statuses().items():
@@ -84,14 +84,14 @@ class DirectedWorld(World):
         return {group: node for group, (_, node) in found.items()}
 
     def topology(self) -> Topology:
-        """As the node has it that knows most."""
+        """Return the topology as known to the node with the newest state of the meta group."""
         databases = [life.node.database for life in self.up().values() if life.node is not None]
         return max(databases, key=lambda database: database._parts.schema.version).routing.topology
 
     # ------------------------------------------------------------------ asking
 
     def write_through(self, node: NodeId) -> int:
-        """How long a write to every group takes. Raises one of PASSING."""
+        """Write to every group through a node; return the duration. Raises one of PASSING."""
         began = self.threads.now_ns
         self._writes += 1
         number, times = self._writes, sorted(self.times().values())
@@ -99,7 +99,7 @@ class DirectedWorld(World):
         return self.threads.now_ns - began
 
     def times(self) -> dict[GroupId, int]:
-        """By group: the timestamp of a point that it keeps."""
+        """Return, by group, the timestamp of a point that the group keeps."""
         table = self.topology().table
         return {GroupId(table.route(DATABASE, slice_).head): slice_ * INTERVAL for slice_ in range(_SLICES)}
 
@@ -117,7 +117,7 @@ class DirectedWorld(World):
                 return
 
     def keep_writing(self, ns: int, nodes: Sequence[NodeId] | None = None) -> None:
-        """One write after the other for some time, through nodes in turn."""
+        """Write repeatedly for some time, through each node in turn."""
         until, turn = self.threads.now_ns + ns, 0
         while self.threads.now_ns < until:
             self.pass_time(_PAUSE_NS)

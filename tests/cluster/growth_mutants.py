@@ -69,7 +69,7 @@ def ranks_what_came_with_what_was_written_since(plant: Plant):
 
 @mutant
 def lets_go_of_slots_that_others_still_fetch(plant: Plant):
-    """M-I: whatever has left, by whichever move."""
+    """M-I: a release removes the slots of all moves that took slots away, not only its own."""
 
     def leave(self, epoch, leave=Ownership.leave):
         self._until[self._until < NEVER] = epoch
@@ -112,13 +112,13 @@ def schema_stays_where_it_was(plant: Plant):
 
 @mutant
 def shows_who_reads_by_an_old_table_what_is_left(plant: Plant):
-    """M-F, F-1: nothing, and does not say so."""
+    """M-F, F-1: a reader with an old table gets no data of slots that have left, and no error."""
     plant(Ownership, "check_view", lambda self, epoch, inbound: None)
 
 
 @mutant
 def shows_slots_to_whoever_asks(plant: Plant):
-    """F-1: the old holder and the new one both answer for them."""
+    """F-1: the old holder and the new one both return the data of the slots."""
     plant(Ownership, "shows", lambda self, slot, epoch, inbound: self.has(slot))
 
 
@@ -127,5 +127,5 @@ def shows_slots_to_whoever_asks(plant: Plant):
 
 @mutant
 def rests_while_others_wait(plant: Plant):
-    """A flush for other nodes rests although writers need memory, or an entry the folders."""
+    """A paced flush pauses although writers wait for memory, or an entry waits for the folders."""
     plant(Flusher, "_is_urgent", lambda self: self._stopping)

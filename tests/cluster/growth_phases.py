@@ -13,18 +13,18 @@ import numpy as np
 from system.local_cluster import processor_s_of
 
 _SAMPLE_SECONDS = 0.25
-#: The worst stretch of a phase is sought in windows of this length, a quarter of a second apart.
+#: The lowest rate of a phase is that of a window of this length; windows begin a quarter of a second apart.
 WINDOW_SECONDS, _STEP_SECONDS = 5.0, 0.25
 
 #: Rows of (seconds of the monotonic clock, points).
 Answers = np.ndarray[tuple[int, int], np.dtype[np.float64]]
-#: A moment, and the processor seconds that each process has used until then.
+#: A time, and the processor seconds that each process had used by then.
 Sample = tuple[float, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of an experiment; seconds of the monotonic clock."""
+    """A part of an experiment; times are seconds of the monotonic clock."""
 
     name: str
     begins: float

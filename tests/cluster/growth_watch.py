@@ -26,58 +26,58 @@ _STAGE_ONE = ("preparing", "moving")
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """A change that is over."""
+    """The result of a change that has ended."""
 
     statement: str
     began_ns: int
     ended_ns: int
     #: Seconds in each stage that was seen.
     stages: dict[str, float]
-    #: That moved.
+    #: The number of slots that moved.
     slots: int
-    #: From the beginning until all files had arrived where they belong; None: that was not seen.
+    #: The time from the beginning until all nodes had their files; None: that moment was not observed.
     arrived_s: float | None
 
     @property
     def seconds(self) -> float:
-        """In all."""
+        """The duration of the whole change."""
         return (self.ended_ns - self.began_ns) / 1e9
 
     @property
     def stage_one_s(self) -> float:
-        """Until the slots belong to their new groups."""
+        """The time from the beginning until the slots belong to their new groups."""
         return sum(self.stages.get(stage, 0.0) for stage in _STAGE_ONE)
 
     def text(self) -> str:
-        """One line."""
+        """The result as one line of text."""
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in self.stages.items())
         return f"{self.statement}: {self.seconds:.2f} s ({stages}), {self.slots} slots"
 
 
 @dataclass(slots=True)
 class Watch:
-    """A change that is to begin, or is under way."""
+    """A change that is about to begin, or in progress."""
 
     cluster: LocalCluster
     statement: str
     leaving: int | None = None
     began_ns: int = field(default_factory=time.monotonic_ns)
-    #: Moments at which stages were seen first, in order.
+    #: The moment at which each stage was first seen, in order.
     seen_ns: dict[str, int] = field(default_factory=dict)
     slots: int = 0
     arrived_ns: int | None = None
     connections: dict[int, saros.Connection] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Let a node that is up carry the statement out. Any thread. Raises saros.Error."""
+        """Send the statement to a node that is up. Any thread. Raises saros.Error."""
         target = "saros://" + ",".join(self.cluster.address(node) for node in self.cluster.up if node != self.leaving)
         with saros.connect(target) as connection:
             connection.execute(self.statement)
 
     def poll(self) -> str | None:
-        """The stage; None when no node that is up knows of a change any more.
+        """Return the stage; None when no node that is up has a change in progress.
 
-        One that leaves is not asked: nobody tells it of the end.
+        A leaving node is not asked, since it does not learn that the change has ended.
         """
         for node in [node for node in self.cluster.up if node != self.leaving]:
             try:
@@ -112,7 +112,7 @@ class Watch:
         return rows
 
     def wait(self, until: Callable[[str], bool] = lambda _: False, pause_s: float = _POLL_SECONDS) -> str | None:
-        """Until a stage that is asked for, which is returned, or until the end. Raises NodeFailed."""
+        """Wait for a stage that satisfies `until`, and return it, or for the end of the change. Raises NodeFailed."""
         limit = time.monotonic() + CHANGE_SECONDS_MAX
         while (stage := self.poll()) is not None and not until(stage):
             if time.monotonic() > limit:
@@ -121,7 +121,7 @@ class Watch:
         return stage
 
     def grown(self) -> Grown:
-        """When it is over."""
+        """Return the result, after the change has ended."""
         ended_ns = time.monotonic_ns()
         for connection in self.connections.values():
             connection.close()
@@ -139,7 +139,7 @@ def begin(cluster: LocalCluster, statement: str, leaving: int | None = None) -> 
 
 
 def add(cluster: LocalCluster, count: int = 1) -> Grown:
-    """So many nodes join. Raises saros.Error, NodeFailed."""
+    """Add this number of nodes. Raises saros.Error, NodeFailed."""
     nodes = [cluster.admit() for _ in range(count)]
     for node in nodes:  # one after the other, as `saros cluster add-node` does
         cluster.start([node])
@@ -148,7 +148,7 @@ def add(cluster: LocalCluster, count: int = 1) -> Grown:
 
 
 def remove(cluster: LocalCluster, node: int) -> Grown:
-    """A node leaves, and is forgotten. Raises saros.Error, NodeFailed."""
+    """Remove a node from the cluster. Raises saros.Error, NodeFailed."""
     grown = _change(cluster, f"remove node {node}", node)
     cluster.forget(node)
     return grown

@@ -14,7 +14,7 @@ _RECORD = struct.Struct(">3HIH4s")
 
 
 class NameServer:
-    """Answers each question for an IPv4 address with `address`, which is good for no time at all. Close it."""
+    """Answers each query for an IPv4 address with `address`, with a TTL of 0. The caller closes it."""
 
     def __init__(self, address: str) -> None:
         self.address = address

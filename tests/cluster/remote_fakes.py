@@ -61,14 +61,14 @@ OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows
 
 @dataclass
 class Network:
-    """Services by node. Faults are decided by `fault(node, name)`: raise there what the caller shall get."""
+    """The services of all nodes. A fault is an exception that `before` or `after` raises: the caller gets it."""
 
     services: dict[NodeId, ReaderService] = field(default_factory=dict)
-    #: Asked before a call or stream reaches its node.
+    #: Called before a call or stream reaches its node.
     before: Callable[[NodeId, str], None] = lambda _node, _name: None
-    #: Asked when a call had its effect, before the answer comes back.
+    #: Called after a call has had its effect, before its answer arrives.
     after: Callable[[NodeId, str], None] = lambda _node, _name: None
-    #: A stream of this node is cut before its answer of this number.
+    #: By node: the number of the answer before which a stream of the node is cut.
     cuts: dict[NodeId, int] = field(default_factory=dict)
     #: The events, in order.
     log: list[tuple[str, NodeId]] = field(default_factory=list)
@@ -245,7 +245,7 @@ class Plant:
         return RoutedView(query, local or self.stores[0].view(), self.routes, self.holders, self.peers, point)
 
     def slice_of(self, group: int) -> ScanRequest:
-        """A scan that only this group serves."""
+        """Return a scan whose data is only in this group."""
         number = next(n for n in SLICES if self.group(n) == group)
         return request(PLAIN, "i", start=number * SLICE, end=(number + 1) * SLICE)
 
@@ -266,7 +266,7 @@ class Plant:
 
 
 def drain(reader: SeriesReader) -> list[object]:
-    """All that a reader gives: rows, however they are cut into blocks, and statistics."""
+    """Return all items of a reader: statistics, and rows, which do not depend on how blocks are cut."""
     found: list[object] = []
     while (item := reader.next()) is not None:
         if isinstance(item, Block):
@@ -280,7 +280,7 @@ def drain(reader: SeriesReader) -> list[object]:
 
 
 def read(view: ReadView, wanted: ScanRequest) -> list[object]:
-    """A scan of a view that is then closed."""
+    """Return the result of a scan of a view, and close the view."""
     try:
         return drain(view.open(wanted))
     finally:

@@ -24,14 +24,14 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.raft.ready import RaftOptions
 from saros_cluster.topology.topology import META
 
-#: A write to the former groups of a slow node takes the usual time after this.
+#: The time after which a write to the former groups of a slow node takes the usual time again.
 SETTLE_NS = 10 * SECOND
-#: A few times the usual time; at least what a message may come late.
+#: The limit of the time of a write: a few times the usual time, and at least the maximum delay of a message.
 _TIMES, _LEAST_NS = 3, 600_000_000
 _USUAL_WRITES, _LATER_WRITES = 40, 30
-#: A group that needs a slow disk for its majority goes on within this.
+#: The time within which a group that needs a slow disk for its majority makes progress.
 _PROGRESS_NS = 90 * SECOND
-#: After it has recovered, a node leads its own group again within this.
+#: The time within which a recovered node leads its own group again.
 _RETURN_NS = 90 * SECOND
 
 
@@ -68,7 +68,7 @@ class SlowDiskWorld(DirectedWorld):
                 raise Violation(f"node {node} leads group {group}, although its disk is slow and others are not")
 
     def _time_writes(self, count: int) -> list[int]:
-        """How long several writes take, one after the other, through nodes in turn."""
+        """Make several writes one after the other, through each node in turn; return their durations."""
         found = []
         for number in range(count):
             self.pass_time(100_000_000)
@@ -82,7 +82,7 @@ class SlowDiskWorld(DirectedWorld):
             raise Violation(f"a write takes {max(took) / 1e9:.3f} s, more than {limit_ns / 1e9:.3f} s")
 
     def _turn_slow(self) -> list[Member]:
-        """At most as many nodes as a majority can do without."""
+        """Slow down the disks of some nodes, at most a minority; return these nodes."""
         count = self.random.randrange((len(self.ids) - 1) // 2) + 1
         slow = self.random.sample(list(self.members.values()), count)
         for member in slow:
@@ -90,9 +90,9 @@ class SlowDiskWorld(DirectedWorld):
         return slow
 
     def _crash_a_leader(self) -> bool:
-        """A node with a fast disk crashes, and comes back. Return whether a majority with fast disks was left.
+        """Crash and restart a leader with a fast disk; return whether a majority with fast disks remained.
 
-        If none was, groups go on all the same, and any node may lead: better slow than not at all.
+        Without such a majority, groups still make progress, and any node may lead: slow writes are better than none.
         """
         led = set(self.leaders().values())
         fast = [id_ for id_ in self.ids if id_ not in self._slow]

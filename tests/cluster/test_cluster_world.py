@@ -46,8 +46,8 @@ def test_a_cluster_keeps_its_word_whatever_befalls_it(first: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [35, 103, 113, 121, 205, 219])
 def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
-    """Weak reads of a replica that lags, a change aborted and begun once more, few replicas (twice), power lost after
-    leaving, writes that meet moves.
+    """The seeds: weak reads of a replica that lags; a change that is aborted and begun again; few replicas (twice);
+    power lost after leaving; writes during moves.
     """
     assert World(seed, growing=True).run().figures.operations
 
@@ -55,7 +55,7 @@ def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 5, 9, 45, 56])
 def test_a_cluster_keeps_its_word_with_few_voters(seed: int) -> None:
-    """An older cluster that gets its bound; replaced voters, lost racks, and nodes that leave with their votes."""
+    """The seeds: an older cluster whose voters become limited; replaced voters; lost racks; voters that leave."""
     assert World(seed, growing=seed % 2 == 1, few_voters=True).run().figures.operations
 
 
@@ -71,14 +71,14 @@ def test_a_seed_tells_the_same_story_twice() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
-    """A mistake that loses or invents data does not get past the tests."""
+    """The tests find a mistake that loses or invents data."""
     assert hunt(lambda seed, places: World(seed, seconds=SECONDS, places=places).run(), mutant, range(60)) is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", voter_mutants.MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
-    """Nor does one that lets the meta group go on with the wrong voters."""
+    """The tests find a mistake that lets the meta group continue with the wrong voters."""
 
     def run(seed: int, places: Sequence[Place]) -> World:
         return World(seed, places=places, growing=seed % 2 == 1, few_voters=True).run()
@@ -89,5 +89,5 @@ def test_a_planted_mistake_about_voters_is_found(mutant: Mutant) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", QUICK_GROWING, ids=lambda mutant: mutant.__name__)
 def test_a_planted_mistake_of_growing_is_found(mutant: Mutant) -> None:
-    """Nor does one that loses, doubles or hides what moves."""
+    """The tests find a mistake that loses, duplicates or hides moved data."""
     assert hunt(lambda seed, places: World(seed, places=places, growing=True).run(), mutant, range(60)) is not None

@@ -131,7 +131,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
 
 
 def go_on(log: Log, random: Random, count: int) -> None:
-    """So many steps, in any order; fewer if the change is over before."""
+    """Take `count` steps in random order, or fewer if the change ends before."""
     for _ in range(count):
         following = list(steps(log.now))
         if following:

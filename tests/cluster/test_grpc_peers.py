@@ -213,7 +213,7 @@ def test_what_a_full_queue_forgot_is_counted(town: Town, monkeypatch: pytest.Mon
 
 
 def repeat_until_heard(peers: GrpcPeers, inbox: Inbox, number: int) -> None:
-    """As Raft does."""
+    """Send a message again until it arrives, as Raft does."""
 
     def is_heard() -> bool:
         peers.send(B, [beat(number)])
@@ -447,7 +447,7 @@ def ask(channel: grpc.Channel, path: str, metadata: dict[str, str], request: byt
 def refusal(
     address: str, path: str, metadata: dict[str, str], request: bytes = b"", timeout: float | None = LONG
 ) -> int | grpc.StatusCode:
-    """How a call of these very bytes is refused: our code, else gRPC's."""
+    """Make a call with these bytes; return the code of its refusal: ours, or gRPC's if there is none of ours."""
     with grpc.insecure_channel(address, options=[("grpc.max_send_message_length", -1)]) as channel:
         with pytest.raises(grpc.RpcError) as failed:
             ask(channel, path, metadata, request, timeout)
