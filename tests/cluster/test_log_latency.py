@@ -10,14 +10,14 @@ TICK = 50 * MS
 
 
 class Log:
-    """A log of which each write takes a given time, and which is checked as often as a host does."""
+    """A log whose writes take given times, and which is checked as often as a host checks its log."""
 
     def __init__(self) -> None:
         self.latency = LogLatency()
         self.now = 100 * SECOND
 
     def wait(self, ns: int, *, pending: bool = False, size_bytes: int = 0) -> LogHealth:
-        """Time passes; with `pending`, a write of some bytes waits all that time."""
+        """Let time pass; with `pending`, a write of some bytes waits during all that time."""
         found, waited = self.latency.check(self.now), 0
         while waited < ns:
             step = min(TICK, ns - waited)
@@ -34,7 +34,7 @@ class Log:
         return self.latency.check(self.now).slow
 
     def idle(self, ns: int, write_ns: int) -> bool:
-        """Nobody writes, but for the probes, which take `write_ns`."""
+        """Let time pass without writes other than probes, which take `write_ns`."""
         until = self.now + ns
         while self.now < until:
             self.wait(TICK)

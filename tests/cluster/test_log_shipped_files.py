@@ -1,4 +1,4 @@
-"""Files that come through a group's log are loaded once, and to the same on every member, whatever comes in between."""
+"""Files that come through a group's log are loaded once, with the same result on all members, whatever comes between."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tsfile(path: Path, device: str, start: int) -> bytes:
 
 
 class Sender:
-    """Sends files, in whatever order it is told to."""
+    """Sends files in the order that a test chooses."""
 
     def __init__(self, files: tuple[bytes, ...]) -> None:
         self.files = files
@@ -174,7 +174,7 @@ def test_what_is_no_tsfile_is_refused_by_all_and_harms_nobody(member: Member) ->
 
 
 def test_a_full_disk_is_waited_for(member: Member, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It had room for some bytes of the piece."""
+    """Each time before the disk is full, it has room for some bytes of the piece."""
     monkeypatch.setattr("saros_cluster.data.region_apply._FULL_DISK_SECONDS", 0.001)
     left = 3
 
@@ -263,7 +263,7 @@ def commands_of(sender: Sender, step: Step, number: int, index: int) -> list[byt
 def test_members_come_to_the_same(
     tmp_path_factory: pytest.TempPathFactory, files: tuple[bytes, ...], steps: list[Step]
 ) -> None:
-    """One that flushes, saves, restarts and is replaced by a snapshot, and one that only applies."""
+    """One member flushes, saves, restarts and is replaced by a snapshot; the other only applies entries."""
     folder, sender = tmp_path_factory.mktemp("members"), Sender(files)
     steady, restless = Member(folder / "steady"), Member(folder / "restless")
     try:

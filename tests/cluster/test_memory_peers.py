@@ -33,7 +33,7 @@ class Log:
 
 
 def played(seed: int, **options: object) -> Log:
-    """Three nodes that each send a hundred messages to the others."""
+    """Return the log of a network in which each of three nodes sends a hundred messages to the others."""
     network = MemoryNetwork(seed, **options)
     log = Log(network)
     ends: dict[NodeId, Peers] = {node: network.join(node, log.at(node)) for node in (A, B, C)}

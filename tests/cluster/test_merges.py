@@ -1,4 +1,4 @@
-"""MERGE on all nodes: asked again until it is done, given up when nobody asks."""
+"""MERGE on all nodes: the coordinator polls until it is done, and a node stops it when it is not polled."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from saros_storage.base.errors import CorruptFile, NewerFormat, StorageError, Us
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.io.disk import LocalDisk
 
-#: How the cluster begins.
+#: The initial topology of the cluster.
 FIRST = Topology.first({NodeId(n): Node(f"host{n}:1", f"host{n}:2") for n in (1, 2, 3)}, 3, 12)
 
 
@@ -125,7 +125,7 @@ def test_a_name_is_taken_until_the_drop_is_done() -> None:
 
 
 def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
-    """A drop that met a half moved slot would miss it where it was, or where it goes."""
+    """A drop during the move of a slot would miss the slot's data at the old group, or at the new one."""
     state = MetaState(FIRST)
     steps = itertools.count(1)
 
@@ -178,7 +178,7 @@ def test_a_change_that_is_aborted_lets_drops_through() -> None:
 
 
 def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_more() -> None:
-    """It may be asked until it drops them, and does not know of series created since."""
+    """Nodes may ask it until it drops them, and it does not know of series created since."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
     create = changes.CreateDatabase("root.a")
@@ -335,7 +335,7 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
 
 
 def test_a_drop_that_the_meta_group_has_not_told_of_is_not_seen() -> None:
-    """The group that tells of it may have given the series away, before the drop, and not say that they are gone."""
+    """The group that announces it may have lost the series to a move before, and then does not announce their end."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 3)
     schema.apply_delta(GroupId(1), told([changes.CreateDatabase("root.a")], drop=5))
@@ -388,7 +388,7 @@ def measurements(schema: ClusterSchema) -> set[str]:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_who_had_a_database_before_a_move_speaks_no_more_of_it(whole: bool) -> None:
-    """The news of the two groups come in any order."""
+    """The announcements of the two groups arrive in any order."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
     schema.apply_delta(GroupId(4), news_of(3, 1, "x"))

@@ -20,12 +20,12 @@ from saros_cluster.topology.change import Stage
 from saros_cluster.topology.commands import Begin, BoundMetaVoters, ChangeMetaVoters, GiveUp
 from saros_cluster.topology.topology import META, Node, Topology
 
-#: Ticks after which a voter is replaced, and fewer.
+#: The number of ticks of silence after which a voter is replaced, and a smaller number.
 LONG, SHORT = 1_200, 40
 
 
 def cluster(nodes: int, bound: int | None, racks: str = "") -> Topology:
-    """A cluster with these nodes; `racks` has a letter for each."""
+    """Return a cluster with these nodes; `racks` has one letter for each node."""
     found = {
         NodeId(n): Node(f"host{n}:6668", f"host{n}:6667", rack=racks[n - 1] if racks else "")
         for n in range(1, nodes + 1)
@@ -34,7 +34,7 @@ def cluster(nodes: int, bound: int | None, racks: str = "") -> Topology:
 
 
 def at_leader(topology: Topology, silent: Mapping[int, int] = {}, known: Membership | None = None) -> Status:
-    """The status of a leader that has what the meta group is to have, and does not hear some nodes."""
+    """Return the status of a leader whose membership is the wanted one, and which does not hear some nodes."""
     members = known or topology.wanted[META]
     leader = next(node for node in members.voters if node not in silent)
     heard = {NodeId(node): ticks for node, ticks in silent.items()}
@@ -97,7 +97,7 @@ def test_a_voter_stays_if_nobody_can_replace_it() -> None:
 
 
 def test_nothing_is_changed_without_a_majority_that_answers() -> None:
-    """A group that is to shrink keeps its voters if most of those that would stay have just become silent."""
+    """A group that has too many voters keeps them if most of those that would remain have just become silent."""
     topology = replace(cluster(9, None), meta_voters=3)
     silent = dict.fromkeys((2, 3, 4, 5), SHORT)
     found = next_voters(topology, at_leader(topology, silent), LONG)
@@ -210,7 +210,7 @@ def test_a_membership_of_a_thousand_nodes_can_be_changed() -> None:
 
 
 def test_a_choice_of_voters_is_final_whatever_the_leader_prefers() -> None:
-    """At the end of a change, the leader may choose others than the change did; it does so once."""
+    """At the end of a change, the leader may choose other voters than the change did, but only once."""
     log = Log(cluster(6, 3, "aaabbb"))
     log.admit(7)
     log.send(Begin((NodeId(7),), (voters(log.now)[0],)))
@@ -230,7 +230,7 @@ def test_a_choice_of_voters_is_final_whatever_the_leader_prefers() -> None:
 
 
 def test_any_node_may_continue_a_group_that_has_lost_its_voters() -> None:
-    """A learner may have entries that only lost voters had besides."""
+    """A learner may have entries that no other remaining node has."""
     log = Log(cluster(7, 3))
     assert {*range(1, 8)} == log.now.members_of(META)
     lost = voters(log.now)

@@ -21,7 +21,7 @@ HERE = ("root.r.d.v", 5)
 
 @pytest.fixture(scope="module", autouse=True)
 def program() -> Path:
-    """Porcupine, built."""
+    """Build porcupine; return the path of the program."""
     try:
         return build()
     except PorcupineUnavailable as error:
@@ -64,7 +64,7 @@ def test_a_register_is_judged(history: list[Operation], is_right: bool, tmp_path
 
 
 def lived(seed: int, folder: Path, places: Sequence[Place] = ()) -> Path:
-    """A world's history, whether the world itself complains or not."""
+    """Return a world's history, even if the world reported a violation."""
     world = World(seed, seconds=SECONDS, places=places)
     try:
         world.run()

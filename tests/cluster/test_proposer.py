@@ -28,7 +28,7 @@ FOLLOWS = b"n" + (-1).to_bytes(8, "little", signed=True)
 
 
 class Cluster:
-    """Node 1 of three, in the place of its `GroupHost`, its `Peers` and its `Clock`; time passes as it waits."""
+    """Replaces the `GroupHost`, the `Peers` and the `Clock` of node 1 of three; time passes only while it waits."""
 
     def __init__(
         self, answer: Callable[[NodeId, float], bytes], members: tuple[NodeId, ...] = (THREE, ONE, TWO)

@@ -19,7 +19,7 @@ from saros_storage.io.disk import LocalDisk
 from saros_storage.log import Durability, LogOptions, SegmentedLog
 from saros_storage.log.record import PendingRecord
 
-#: So small that a few writes fill a segment.
+#: A segment size so small that a few writes fill a segment.
 SMALL = LogOptions(segment_bytes=260)
 
 
@@ -333,7 +333,7 @@ def test_a_failed_fsync_ends_the_log() -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "bad"])
 def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: int) -> None:
-    """Each operation of a story fails once; the story ends there, or goes on if only room was missing."""
+    """Each operation of a story fails once; then the story ends, or continues if only the disk was full."""
     fails_at = 0
     while True:
         model = ModelledLog(CrashDisk(), SMALL)
@@ -489,7 +489,7 @@ STEP = st.tuples(st.sampled_from(STEPS), st.integers(1, 3), st.integers(0, 7))
 
 
 class Walk:
-    """A model that takes any step, so far as it makes sense."""
+    """A model that takes any step that is possible in its current state."""
 
     def __init__(self, durability: Durability) -> None:
         self.options = LogOptions(durability, SMALL.segment_bytes)

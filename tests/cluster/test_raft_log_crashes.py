@@ -26,7 +26,7 @@ ONE_OF = 6
 
 
 def tell(model: ModelledLog) -> None:
-    """Three groups: one writes, one is slow to release, one only votes; a snapshot, a conflict, a group that leaves."""
+    """Write three groups: one is slow to release, one votes first; also a conflict, a snapshot, a group that leaves."""
     for group in (1, 2, 3):
         model.create(group, position(0, 0))
     model.append(3, vote(1, 2))
@@ -67,7 +67,7 @@ def tell(model: ModelledLog) -> None:
 
 
 def go_on(model: ModelledLog) -> None:
-    """Whatever the log holds: write in all groups, release all, cut, write again."""
+    """Continue with a log of any content: write in all groups, release all, cut, write again."""
     for group, state in model.now.items():
         index, term = state.last
         model.append(group, vote(state.hard_state.term + 1), entries=entries_of(index + 1, term + 1, 2, mark=1))

@@ -172,7 +172,7 @@ class Cluster:
         return json.dumps({"index": 7 if name == CATCH_UP else 0, "schema": delta.to_json()}).encode()
 
     def waited_s(self, *groups: int) -> float:
-        """How long a request waits that fails."""
+        """Return how long a request waits before it fails."""
         began_ns = self.elapsed_ns
         with pytest.raises(NoLeader, match=r"group 3 \(node 3\)"):
             self.barrier.catch_up(map(GroupId, groups), STRONG_SECONDS)
@@ -770,7 +770,7 @@ def test_a_pattern_concerns_the_databases_that_it_may_reach(pattern: str, expect
 
 
 class Counted(list[tuple[str, TimeRange]]):
-    """Sources that count how often they are gone through."""
+    """Sources that count how often they are iterated."""
 
     times = 0
 

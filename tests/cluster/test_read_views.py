@@ -1,4 +1,4 @@
-"""Views that are opened while slots move: how long that is tried, and the error at the end."""
+"""Views that are opened while slots move: how long the node tries to open them, and the final error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODE, GROUP = NodeId(1), GroupId(1)
 
 
 class Moving:
-    """A node whose replica refuses to be read until a moment of a clock that moves when the node waits."""
+    """A node whose replica refuses reads until a given time; the clock advances only while the node waits."""
 
     def __init__(self, until_s: float, *, is_here: bool = True, has_leader: bool = True) -> None:
         self.clock = ManualClock(0)

@@ -1,4 +1,4 @@
-"""Files that come from other nodes are counted, and come no faster than is allowed."""
+"""Files from other nodes are counted, and received at most at the allowed rate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FakeTime:
 
 
 def other(node: NodeId, name: str, request: bytes) -> bytes:
-    """Has one file of 3,000 bytes and its resource of 200."""
+    """Answer as a node that has one file of 3,000 bytes, and its resource of 200."""
     if name == PULL:
         return bytes(1_000)
     entry = FileEntry("17-1-0-0.tsfile", True, Rank(0, 1), 3_000, 1, 2)

@@ -55,7 +55,7 @@ Row = tuple[Scalar, ...]
 
 
 def calls_of(scan: ScanRequest) -> tuple[AggregateCall, ...]:
-    """All aggregates that statistics can answer, of all columns."""
+    """Return all aggregates, of all columns, that can be computed from statistics."""
     return tuple(
         AggregateCall(name, (InputColumn(index, type_),), aggregate.check([type_]))
         for index, type_ in enumerate(scan.types)
@@ -67,7 +67,7 @@ def calls_of(scan: ScanRequest) -> tuple[AggregateCall, ...]:
 def aggregated(
     readers: ReaderFactory, scan: ScanRequest, windows: TimeWindows | None
 ) -> tuple[list[Row], ReadCounters]:
-    """The rows of an aggregating scan, and what its reader did."""
+    """Return the rows of an aggregating scan, and the counters of its reader."""
     if windows is not None:
         scan = replace(scan, time=scan.time.intersect(TimeRange(windows.start, windows.end)))
     calls = calls_of(scan)
@@ -194,7 +194,7 @@ def test_random_data_on_one_to_four_holders_come_to_the_same(
 
 
 def check_together(plant: Plant, scans: Sequence[ScanRequest], windows: TimeWindows | None) -> None:
-    """Many scans made together give what each gives alone."""
+    """Check that scans that are made together return the same as each scan alone."""
     expected: list[tuple[Scalar, ...]] = []
     times: list[tuple[Scalar, ...]] = []
     for scan in scans:

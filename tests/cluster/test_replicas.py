@@ -50,7 +50,7 @@ def node_of(*members: Member) -> Replicas:
 
 
 def points(view: ReadView) -> list[tuple[int, object]]:
-    """Those of root.a.d; the view is closed."""
+    """Return the points of root.a.d in a view, and close the view."""
     reader = view.open(ScanRequest("root.a.d", ("x",), (DataType.INT64,), False))
     found: list[tuple[int, object]] = []
     while (block := reader.next()) is not None:
@@ -61,7 +61,7 @@ def points(view: ReadView) -> list[tuple[int, object]]:
 
 
 def moved_from(source: Member, target: Member) -> None:
-    """A slice with points is fenced here and opened there."""
+    """Fence a slice with points in one group, and open it in another."""
     source.add(NO_REQUEST, Mutation(creates("root.a.d")))
     source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
     source.transfer(Fence(1, (source.slot("root.a", 0),)))
@@ -70,7 +70,7 @@ def moved_from(source: Member, target: Member) -> None:
 
 @pytest.mark.parametrize("has_arrived", [True, False])
 def test_slots_that_came_show_once_before_the_log_says_again_that_they_came(tmp_path: Path, has_arrived: bool) -> None:
-    """A node that starts alone: its table is older than the move, the new group's files are newer."""
+    """The node starts without the others: its table is older than the move, the new group's files are newer."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     if has_arrived:
@@ -127,7 +127,7 @@ class Here:
 
 
 def restored(folder: Path, *members: Member) -> list[tuple[int, object]]:
-    """The points of root.a.d in a backup of a node with these groups."""
+    """Return the points of root.a.d in a backup of a node with these groups."""
     repository = Repository(str(folder / "backups"), LocalDisk())
     BackupRun(repository, Here(folder / "shelf", *members), SystemClock(), incremental=False).run()
     Restore(repository, str(folder / "restored"), LocalDisk()).run(None)
@@ -163,7 +163,7 @@ def test_a_backup_waits_for_slots_that_are_on_their_way_here(tmp_path: Path) -> 
 
 
 class Watched(LocalDisk):
-    """Something happens when the first file is captured."""
+    """A disk that calls a function when the first file is captured."""
 
     def __init__(self, happens: Callable[[], None]) -> None:
         self._happens = [happens]

@@ -77,7 +77,7 @@ def test_which_failure_counts(failures: list[StorageError | None], expected: int
 
 
 class Groups:
-    """Groups, of which some have no leader. Takes the place of a `Proposer`."""
+    """Groups, some of which have no leader. Replaces a `Proposer`."""
 
     def __init__(self, *lost: GroupId) -> None:
         self._lost = lost

@@ -30,13 +30,13 @@ def counts_learners_for_the_quorum(plant: Plant):
 
 @mutant
 def replaces_voters_without_a_joint_membership(plant: Plant):
-    """Two at once, maybe."""
+    """Several voters may be replaced at once."""
     plant(Membership, "entering", lambda self, target: target)
 
 
 @mutant
 def replaces_a_voter_by_one_that_is_behind(plant: Plant):
-    """The new one is not asked to catch up first, nor need it answer."""
+    """The new voter may lag, and need not answer."""
     decide = meta_voters.next_voters
 
     def next_voters(topology, status, silence_ticks):
@@ -54,7 +54,7 @@ def never_replaces_a_voter(plant: Plant):
 
 @mutant
 def forgets_the_bound_in_a_snapshot(plant: Plant):
-    """The bound that a node has heard of is part of its state."""
+    """A node that installs a snapshot no longer knows the limit of voters."""
 
     def to_json(self, to_json=Topology.to_json):
         return {**to_json(self), "meta_voters": None}

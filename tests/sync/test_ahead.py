@@ -25,7 +25,7 @@ TAKES, KEEPS = NodeId(1), NodeId(2)
 
 
 class Telling(Line):
-    """Tells when a chunk has come, and before the commit."""
+    """Calls functions after each chunk, and before the commit."""
 
     def __init__(self, places: Places) -> None:
         super().__init__(places, TAKES)
@@ -43,7 +43,7 @@ class Telling(Line):
 
 
 def edge_with_files(line: Line) -> Edge:
-    """Two files in two partitions."""
+    """Return an edge with two files in two partitions."""
     edge = Edge(line)
     edge.tell(write_rows("root.a.d1", range(30), 1), write_rows("root.b.c.d1", range(30), 1))
     edge.store.flush()
@@ -51,7 +51,7 @@ def edge_with_files(line: Line) -> Edge:
 
 
 def kept(places: Places, node: NodeId, sender: str) -> int:
-    """How many files of a sender a node keeps."""
+    """Return the number of a sender's files that a node keeps."""
     disk = places.running[node].disk
     return sum(name.endswith(".tsfile") for name in disk.list(Contents(FOLDER, disk).folder(sender).data))
 

@@ -71,7 +71,7 @@ def test_who_is_lost_for_good_is_not_waited_for() -> None:
 
 @pytest.fixture
 def places() -> Iterator[Places]:
-    """Three nodes, of which the first one keeps all."""
+    """Return three nodes, of which the first one keeps all data."""
     made = Places(3, copies=1)
     yield made
     made.close()
@@ -156,7 +156,7 @@ def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places:
 
 
 def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Places) -> None:
-    """The keepers of the sender hold the round; then other nodes are to keep it, and then the notes are written."""
+    """The sender's replicas hold the round; then a change to other replicas begins, and then the notes are written."""
     edge, entry = sent(places)
     edge.tell(write_rows("root.a.d2", [1], 1))
     begun: list[bool] = []
@@ -268,7 +268,7 @@ def test_what_cannot_be_given_to_the_schema_now_is_given_later(places: Places) -
 
 
 def test_two_threads_that_read_the_notes_both_read_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One reads them when they are new, and is slow; the other one reads newer ones meanwhile."""
+    """One thread reads the notes and is slow; meanwhile, the other one reads newer notes."""
     places = Places(1)
     edge = Edge(places.line())
     edge.tell(write_rows("root.a.d1", [1], 1))

@@ -42,7 +42,7 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
 
 @pytest.fixture
 def thin(tmp_path: Path) -> Iterator[Nodes]:
-    """One copy of everything."""
+    """A cluster with one copy of all data."""
     made = Nodes(tmp_path / "cluster", PLACES, 1)
     yield made
     made.close()
@@ -55,12 +55,12 @@ def synced(cluster: Nodes, number: int) -> ClusterSync:
 
 
 class Line:
-    """A line to the node that a test says, question by question. Implements `Transport`."""
+    """A link to the node that the test chooses for each request. Implements `Transport`."""
 
     def __init__(self, cluster: Nodes, node: int = 0) -> None:
         self.cluster = cluster
         self.node = node
-        #: Bytes of chunks.
+        #: The size of chunks in bytes.
         self.sent = 0
         #: Called before a commit.
         self.before_commit: Callable[[], None] = lambda: None
@@ -90,7 +90,7 @@ def times(cluster: Nodes, node: int, device: str, consistency: str = "strong") -
 
 
 def wait_for_files(cluster: Nodes, sender: str, nodes: set[int]) -> None:
-    """Until these nodes have all of the sender's last round."""
+    """Wait until these nodes have all of the sender's last round."""
 
     def holders() -> set[int]:
         found = set()
@@ -266,7 +266,7 @@ def test_what_the_cluster_has_is_refused_and_what_senders_have_is_changed_nowher
 def test_a_node_that_has_not_heard_of_the_sender_takes_no_rows_of_its_device(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its meta group lags, and so does its schema: the series' own group tells it."""
+    """Its states of the meta group and of the schema are old: the group of the series refuses the rows."""
     late = synced(cluster, 2)
     known = late.ledger.now
     edge = Edge(Line(cluster))
@@ -418,6 +418,6 @@ def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
 
 
 def cluster_member(cluster: Nodes, edge: Edge) -> NodeId:
-    """The one node that keeps a sender."""
+    """Return the only node that stores a sender's data."""
     (node,) = all_replicas(synced(cluster, 0)._replica_sets(edge.id))
     return node

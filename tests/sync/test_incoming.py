@@ -36,7 +36,7 @@ class Sent:
 
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
-    """A round of a file of each of many weeks."""
+    """Return a round with one file for each of many weeks."""
     path = tmp_path_factory.mktemp("edge")
     with saros.connect(str(path / "data")) as connection:
         connection.execute("create timeseries root.a.d.x int64")
@@ -50,7 +50,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
 
 
 def arriving(folder: str, disk: Disk, chores: Executor, round_: Round) -> Incoming:
-    """A round of which the document and the schema are there."""
+    """Return a round whose document and schema have arrived."""
     found = Incoming(MirrorFolder(folder), disk, chores)
     begin(found, round_)
     send(found, b"", 0)

@@ -16,7 +16,7 @@ def points(centre: Centre, device: str) -> list[int]:
 
 
 def two() -> tuple[Centre, Edge, Edge]:
-    """Both have root.a.d1; one has root.a.d2 too, the other root.b.c.d1."""
+    """Return two senders with root.a.d1; one of them also has root.a.d2, the other root.b.c.d1."""
     centre = Centre()
     first, second = Edge(centre.line()), Edge(centre.line())
     first.tell(write_rows("root.a.d1", [1], 1), write_rows("root.a.d2", [1], 1))

@@ -40,7 +40,7 @@ def centre(tmp_path: Path) -> Iterator[Server]:
 
 
 def fill(folder: Path, name: str) -> float:
-    """An edge with sealed points of random values; their sum."""
+    """Fill an edge with sealed points of random values; return their sum."""
     values = np.random.default_rng(7).normal(size=POINTS)
     with saros.connect(str(folder)) as db:
         db.insert(f"root.plant.{name}.pump", np.arange(POINTS), {"temperature": values})
@@ -195,7 +195,7 @@ def test_a_sender_in_the_background_sends_what_is_sealed_and_sees_receivers_come
 
 
 class _CutOnce(RemoteReceiver):
-    """The line fails when all has been sent, once."""
+    """A link that fails once, after all contents have been sent."""
 
     cut = False
 

@@ -1,4 +1,4 @@
-"""How many chunks are on their way at a time; and what a receiver does with those that come too early."""
+"""The number of chunks in flight, and a receiver's handling of chunks that arrive ahead of their turn."""
 
 from __future__ import annotations
 
