@@ -447,7 +447,7 @@ def ask(channel: grpc.Channel, path: str, metadata: dict[str, str], request: byt
 def refusal(
     address: str, path: str, metadata: dict[str, str], request: bytes = b"", timeout: float | None = LONG
 ) -> int | grpc.StatusCode:
-    """Make a call with these bytes; return the code of its refusal: ours, or gRPC's if there is none of ours."""
+    """Make a call with these bytes; return the code of its refusal: that of Saros, or otherwise that of gRPC."""
     with grpc.insecure_channel(address, options=[("grpc.max_send_message_length", -1)]) as channel:
         with pytest.raises(grpc.RpcError) as failed:
             ask(channel, path, metadata, request, timeout)

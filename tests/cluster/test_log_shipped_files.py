@@ -1,4 +1,4 @@
-"""Files that come through a group's log are loaded once, with the same result on all members, whatever comes between."""
+"""Files that come through a group's log are loaded once, and equally on all members, whatever comes in between."""
 
 from __future__ import annotations
 

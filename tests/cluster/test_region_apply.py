@@ -81,7 +81,7 @@ def others_own_schemas() -> Iterator[None]:
 
 
 class Elsewhere:
-    """Data still on its way, for tests that do not read it. Implements `MemorySource`."""
+    """Data that has not arrived, for tests that do not read it. Implements `MemorySource`."""
 
     rank = Rank(0, 0)
 
@@ -103,7 +103,7 @@ def elsewhere(arrival: Arrival, database: str, number: int) -> Elsewhere:
 
 
 class Member:
-    """A machine on a folder, with its log, that can be restarted."""
+    """A `RegionMachine` with its folder and its log, which can be restarted."""
 
     def __init__(self, folder: Path, *, owned: bool = True) -> None:
         """`owned`: the group begins with all slots; else with none."""
@@ -148,12 +148,12 @@ class Member:
     def add(
         self, request: Request, mutation: Mutation, drop: int | None = None, known: TableVersion | None = None
     ) -> object:
-        """By default a drop is a new one, and a write has seen all of them, and the newest table."""
+        """Add an entry. By default, a drop is a new one, and a write has seen all drops and the newest table."""
         table = TableVersion(0, self.machine.replica.ownership.opened) if known is None else known
         return self.append(encode_command(request, mutation, len(self.log) + 1 if drop is None else drop, table))
 
     def append(self, command: bytes) -> object:
-        """The next entry."""
+        """Append and apply the next entry."""
         self.log.append(Entry(len(self.log) + 1, 1, EntryKind.DATA, command))
         (outcome,) = self.machine.apply(self.log[-1:])
         self.outcomes.append(outcome)
@@ -261,7 +261,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_nothing_goes_by_a_rule_of_ttl_that_entries_of_before_the_start_take_back(tmp_path: Path, lost: int) -> None:
-    """The saved state has the rule. `lost`: the number of uncommitted entries, for which a new leader has others."""
+    """The saved state has the rule. `lost`: the number of uncommitted entries that a new leader replaces."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), SetTtl("root.a.**", 1)]))
     member.machine.save()
@@ -326,7 +326,7 @@ def test_a_command_with_rows_and_a_change_that_cannot_be_made_changes_nothing(tm
 
 
 def test_series_that_a_write_needs_may_be_there_already_unless_they_have_another_type(tmp_path: Path) -> None:
-    """Two coordinators that do not know of each other: neither fails; of two types, the first stays."""
+    """Two coordinators may create the same series, and neither fails; if the types differ, the first one stays."""
     member = Member(tmp_path)
     needed = [CreateDatabase("root.a"), CreateSeries("root.a.d", False, series(), if_missing=True)]
     assert member.add(NO_REQUEST, Mutation(needed, (), [rows("root.a.d", 0, 1, 1)])) is None
@@ -379,7 +379,7 @@ def test_a_drop_that_comes_again_later_leaves_what_was_made_anew(tmp_path: Path,
 
 
 def test_a_write_that_has_not_seen_a_drop_of_its_device_is_refused(tmp_path: Path) -> None:
-    """Group 1 keeps no schema of root.b: it cannot compare types, and must not take what another incarnation was."""
+    """Group 1 does not keep the schema of root.b: it cannot compare types, and must refuse rows of dropped series."""
     member = Member(tmp_path)
     assert member.add(NO_REQUEST, write("root.b.d", 0, 1, 1), drop=0) is None
     member.add(NO_REQUEST, effect_of(DeleteSeries("root.b.d.*")), drop=5)
@@ -451,7 +451,7 @@ def arrive(member: Member, other: Member, database: str, number: int) -> None:
 
 
 def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(tmp_path: Path) -> None:
-    """The log still has what was written before they left, and that they left."""
+    """The log still has the writes before they left, and the entry by which they left."""
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     for each in (member, other):
         each.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -484,7 +484,7 @@ def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(t
     ids=("delete", "drop series", "drop database"),
 )
 def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> None:
-    """Members that have reached the fence are equally good sources, however far past it they are."""
+    """All members that have applied the fence are equally good sources, whatever they have applied since."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
@@ -504,7 +504,7 @@ def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> Non
 
 
 def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them_is_here_again(tmp_path: Path) -> None:
-    """Its state file knows that they left, and the log has still to bring what was in memory of them."""
+    """The state file says that they left; their points that were in memory are still to be replayed from the log."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
@@ -537,7 +537,7 @@ def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them
 
 
 def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_group(tmp_path: Path) -> None:
-    """It would show what the group that has them now shows too."""
+    """Otherwise a reader would get the same rows from the group that has the slots now, too."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     before, since = TableVersion(3, 0, 0), TableVersion(4, 0, 4)
@@ -547,7 +547,7 @@ def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_grou
 
 
 class Lame(LocalDisk):
-    """The node dies when it is about to take a partition's folder away; before that, its disk is full a while."""
+    """A disk that is full for a while, and then fails when a partition's folder is about to be removed."""
 
     def __init__(self) -> None:
         self.full_writes = 1
@@ -594,7 +594,7 @@ def test_who_dies_while_it_lets_go_of_slots_does_so_when_it_is_back(tmp_path: Pa
 def test_a_group_that_series_have_left_does_not_tell_of_their_end(
     tmp_path: Path, drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its replica may carry out the drop after the group that has the series now has already created them again."""
+    """Its replica may carry out the drop after the series were created again in the group that has them now."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     monkeypatch.setattr(Ownership, "owns_schema", OWNS_SCHEMA)
@@ -625,7 +625,7 @@ def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Pa
 
 
 def test_rows_for_slots_that_their_sender_knew_to_be_elsewhere_are_refused(tmp_path: Path) -> None:
-    """They left and came back, by chance; with others, which the sender has sent elsewhere."""
+    """The slots left and came back, together with others for which the sender has sent the rows elsewhere."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.transfer(Fence(2, (member.slot("root.a", 0),)))
@@ -656,7 +656,7 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
 
 
 def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> None:
-    """It is sent again for slots that were moving; rows written to other slots since the first attempt stay."""
+    """The deletion is repeated for slots that were moving; rows written to other slots since the first attempt stay."""
     member, request = Member(tmp_path), Request(7, 1)
     deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
@@ -683,7 +683,7 @@ def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> No
 
 
 def test_a_repeated_deletion_comes_to_the_same_where_what_was_written_since_is_in_files(tmp_path: Path) -> None:
-    """Of two members with one log, one starts again from its beginning, while files already have what came later."""
+    """One of two members with the same log replays it from the start, although its files already have later entries."""
     found, request = [], Request(7, 1)
     deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
     for restarts in (False, True):
@@ -745,7 +745,7 @@ def test_files_of_one_name_in_and_out_of_sequence_both_arrive_where_both_are_out
 
 
 class Cramped(LocalDisk):
-    """Has no room for the manifest of one slice."""
+    """A disk without room for the manifest of one slice."""
 
     def __init__(self, number: int) -> None:
         self.number: int | None = number
@@ -757,7 +757,7 @@ class Cramped(LocalDisk):
 
 
 def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp_path: Path) -> None:
-    """Until then they are read elsewhere. One has no room for its manifest; the slices are here after a restart too."""
+    """Until then they are read elsewhere. One slice has no room for its manifest; all are here after a restart, too."""
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     count = 20
     keys = [("root.b", number) for number in range(count)]
@@ -791,7 +791,7 @@ def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp
 
 
 def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader of all changes since the beginning would take its answer as valid for series of another group."""
+    """Otherwise a node that asks for all changes would apply the answer to series that now belong to another group."""
     monkeypatch.setattr(Ownership, "has_schema", HAS_SCHEMA)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -840,7 +840,7 @@ def test_requests_that_came_with_slots_are_forgotten_too() -> None:
 
 
 def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
-    """First for slots that were here, then for those that came; both counts go along when they leave."""
+    """It has an effect first on slots that were here, then on arrived ones; both records move along when they leave."""
     requests, request = AppliedRequests(), Request(1, 1)
     requests.add_arrived(3, 10, [AppliedRange(frozenset({5}), RequestSet.of([(1, 9)]))])
     requests.remember(request, 20, 0)
@@ -860,7 +860,7 @@ def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_it
 
 
 def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:
-    """From group to group; requests for other slots of the first group, once these were leaving, are not theirs."""
+    """Records of requests move along, except for those that the first group applied to other slots after the fence."""
     first, second, third = (Member(tmp_path / name) for name in ("first", "second", "third"))
     slots = (first.slot("root.a", 0),)
     for other in (second, third):
@@ -941,7 +941,7 @@ def test_a_snapshot_whose_files_are_not_what_they_should_be_is_refused(tmp_path:
 
 
 class Slow(LocalDisk):
-    """A flush waits at its file until the state of another region is being written."""
+    """A disk on which a flush waits until the state of another region is being written."""
 
     def __init__(self) -> None:
         self.flushing, self.replacing = threading.Event(), threading.Event()

@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 class FrameClient:
-    """A connection; `token` is that of the session that calls are made with."""
+    """A connection; `token` is that of the session in which calls are made."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ SESSION_CALLS = sorted(set(Call) - {Call.OPEN, Call.PING})
 CHEAP = Cost(10)
 ROOT, ANN = "root-has-a-secret", "ann-has-a-secret"
 SECOND = 1_000_000_000
-#: Its rows are more than may wait for a client, so that it does not come to its end by itself.
+#: A query with more rows than may wait for a client, so that it does not end by itself.
 LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"
 
 
@@ -40,7 +40,7 @@ def raw_call(address: str, call: Call, message: Message | None, token: bytes | N
 
 
 class Secured:
-    """A server with users root (administrator) and ann, and a clock that stands."""
+    """A server with users root (administrator) and ann, and a stopped clock."""
 
     def __init__(self, folder: Path, security: Security | None = None, host: str = "127.0.0.1") -> None:
         folder.mkdir()

@@ -66,7 +66,7 @@ def read_all(result: Result) -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Three nodes that have everything."""
+    """Yield three nodes, each with all data."""
     nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 3)
     for times in np.array_split(np.arange(POINTS), 20):
         nodes.node(0).engine.insert_columns("root.a.d", times, {"x": Column(DataType.DOUBLE, times.astype(np.float64))})
@@ -81,7 +81,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_any_node_shows_what_lies_on_every_disk(cluster: Nodes, number: int) -> None:
-    """A node that has much else to do may be taken for silent at first."""
+    """A busy node may at first be considered silent."""
 
     def partitions() -> list[tuple[object, ...]]:
         found = [(row[0], row[1], row[-1]) for row in cluster.run(number, "show partitions")]
@@ -207,7 +207,7 @@ def test_junk_from_another_node_is_refused(cluster: Nodes) -> None:
 
 
 def test_all_nodes_are_asked_at_the_same_time() -> None:
-    """Each answers only when all have been asked."""
+    """Each node answers only after all nodes have been asked."""
     asked = Barrier(3, timeout=60)
 
     def ask(node: NodeId, name: str, question: bytes, seconds: float) -> bytes:

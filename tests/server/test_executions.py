@@ -1,4 +1,4 @@
-"""Statements of clients by a real server: answers that are all, those with a rest, and rests nobody comes for."""
+"""Statements of clients at a real server: complete answers, answers with a rest, and rests that no client reads."""
 
 from __future__ import annotations
 

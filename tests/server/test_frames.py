@@ -273,7 +273,7 @@ def test_a_canceled_query_ends_with_an_error(client: FrameClient, api: ClientApi
 
 @pytest.fixture
 def go_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Statements wait for it."""
+    """Yield an event that statements wait for."""
     event, execute = threading.Event(), executions.Executions.execute
 
     def slow(*args: object) -> object:

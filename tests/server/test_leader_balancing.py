@@ -1,4 +1,4 @@
-"""A leader hands its group over to the head soon, and not again and again."""
+"""A leader soon hands its group over to the head, but does not do so repeatedly."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Client:
         self.socket.sendall(f"{line}\n".encode())
 
     def ask(self, line: str) -> list[str]:
-        """The lines of the answer."""
+        """Send a line; return the lines of the answer."""
         self.send(line)
         return self.rest()
 

@@ -38,7 +38,7 @@ class EchoProtocol:
 
     def __init__(self) -> None:
         self.handlers: list[EchoHandler] = []
-        #: A request `wait` waits for it.
+        #: The event that a request `wait` waits for.
         self.go_on = threading.Event()
         #: Events reported to the callbacks of the watch during `wait`.
         self.told: list[str] = []

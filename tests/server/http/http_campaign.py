@@ -32,7 +32,7 @@ from server.thrift_client import ANN, ROOT
 from server.wire_campaign import AttackedServer, memory_growth, mutated
 from waiting import PATIENCE_S
 
-#: Requests between two looks at the server.
+#: The number of requests between two checks of the server.
 _LOOK_EVERY = 50
 #: A connection without a response for this long is told that no more will come; an incomplete request then ends.
 _HALF_SECONDS = 0.3
@@ -97,7 +97,7 @@ class Request:
     query: list[tuple[str, str]]
     body: bytes
     headers: list[tuple[str, str]] = field(default_factory=list)
-    #: The body follows in chunks.
+    #: True if the body is sent in chunks.
     is_chunked: bool = False
 
 
@@ -341,7 +341,7 @@ class OtherClient:
         self._client = httpx.Client(base_url=url, auth=("root", ROOT), timeout=PATIENCE_S)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._use)
-        #: How often it was served.
+        #: The number of its requests that were served.
         self.served = 0
         self.failures: list[str] = []
 

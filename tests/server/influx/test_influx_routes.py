@@ -162,7 +162,7 @@ def test_gzip_and_errors_of_the_whole_request(node: HttpNode) -> None:
 
 
 class StaleLines(SessionLines):
-    """A session that knows no tag keys when it first looks, as a node that lags."""
+    """A session whose first look-up finds no tag keys, as on a node that lags."""
 
     looked = False
 

@@ -72,12 +72,12 @@ Cell = tuple[str, int, str, type, object]
 
 
 def device_of(measurement: str, tags: Sequence[tuple[str, str]]) -> str:
-    """A path that tells all series apart."""
+    """Return a path that is different for every series."""
     return repr((measurement, sorted(tags)))
 
 
 def read(body: bytes) -> tuple[list[ColumnBatch], list[Chunk]]:
-    """The inserts of a body."""
+    """Return the inserts of a body."""
     inserts, found = list[ColumnBatch](), list(chunks(body))
     for chunk in found:
         inserts += chunk.batches([s and device_of(s.measurement, s.tags) for s in chunk.series], SCALE)
@@ -85,7 +85,7 @@ def read(body: bytes) -> tuple[list[ColumnBatch], list[Chunk]]:
 
 
 def cells_of(inserts: Sequence[ColumnBatch]) -> list[Cell]:
-    """All points of inserts."""
+    """Return all points of inserts."""
     found: list[Cell] = []
     for insert in inserts:
         assert isinstance(insert.times, np.ndarray)
@@ -107,7 +107,7 @@ def values_of(column: Column) -> list[object]:
 
 
 def expected_cells(points: Sequence[reference.Point | None]) -> list[Cell]:
-    """The same by the slow reader."""
+    """Return the points that the slow reader finds."""
     found: list[Cell] = []
     for point in points:
         if point is not None:

@@ -62,7 +62,7 @@ class Prometheus:
             return False
 
     def log(self) -> str:
-        """Return what it has said."""
+        """Return the log of the process."""
         return Path(self._log.name).read_text()
 
     def ask(self, path: str, **parameters: Any) -> list[Any]:

@@ -37,12 +37,12 @@ _GENERATOR = "openapi-generator-cli", "7.23.0"
 _COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 _SECONDS = 45
 _ANYTHING = ""
-#: By what could not be had: why, so that it is not tried again in this process.
+#: The reason why each artefact is unavailable, so that this process does not try to fetch it again.
 _failures: dict[str, str] = {}
 
 
 class Unavailable(Exception):
-    """A client cannot be had here."""
+    """A client is not available on this machine."""
 
 
 def python_packages(version: str) -> Path:
