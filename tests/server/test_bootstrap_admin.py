@@ -29,7 +29,7 @@ def password(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Return the folders of a cluster of two nodes that were never started."""
+    """Return the folder of a cluster of two nodes that were never started."""
     make(str(tmp_path / "cluster"), 2, 2, base_port(), DISK)
     return tmp_path / "cluster"
 
