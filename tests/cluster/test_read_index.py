@@ -239,7 +239,7 @@ def test_the_member_that_answered_last_is_asked_first_and_silent_ones_last(make:
 
 
 def test_a_member_that_hangs_is_given_up_for_the_next_one_in_time(make: Make) -> None:
-    """Unless the group is known to be lost, the first attempt is short, since it takes no place among the waiting."""
+    """The first attempt is short unless the group is known to be lost: it is not counted as a waiting request."""
     cluster = make(replicas=2, gone=())
     first, second = cluster.barrier.holders(TWO)
     cluster.gone = cluster.unnoticed = {first}

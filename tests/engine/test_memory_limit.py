@@ -22,7 +22,7 @@ from saros_engine.memory.options import EngineOptions
 from saros_storage.base.block import Block
 
 ROWS = 400_000
-#: Some blocks of rows, and much less than a state per row.
+#: Enough for some blocks of rows, and far too little for one aggregation state per row.
 BYTES = 4_500_000
 #: A quarter of it is less than a column of the results.
 SPILLING_BYTES = 12_000_000

@@ -336,7 +336,7 @@ def test_a_damaged_copy_is_fetched_from_another_node(cluster: Nodes) -> None:
 def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -> None:
     """One copy of everything; a round comes while slots move, and the nodes that had the first one leave.
 
-    Meanwhile all is read as of the one round or of the other.
+    Until the move has ended, each read returns the data of one of the two rounds, never a mixture.
     """
     cluster = Growing(tmp_path / "cluster", 2, 1)
     read: list[list[object]] = []

@@ -48,8 +48,8 @@ class ClusterDirectory:
         """Implement `Directory.change`. Raises NoLeader, OutcomeUnknown."""
         if not self._known().users:
             raise UserMistake(
-                "this cluster has no users: it was created without an administrator (saros cluster secure gives it one,"
-                " if it is on one machine)"
+                "this cluster has no users: it was created without an administrator (if all nodes are on one machine,"
+                " saros cluster secure creates one)"
             )
         seconds = MID_SECONDS if isinstance(command, Rehash) else DEADLINE_SECONDS
         self._database.change_users(command, seconds, deadline_ns)

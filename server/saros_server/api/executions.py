@@ -38,8 +38,8 @@ _ANSWER_BYTES = 1 << 20
 #: An answer waits for rows for this long; for a result that takes longer, the cost of a stream does not matter. Not
 #: less, since small queries take tens of milliseconds on a busy machine.
 _ANSWER_SECONDS = 0.1
-#: The most results that clients have not read to the end. Each occupies one of the node's 256 threads for calls; the
-#: others are for short calls. The check is not exact: concurrent calls may all see the last place free.
+#: The maximum number of results that clients have not read to the end. Each occupies one of the node's 256 threads
+#: for calls; the others are for short calls. The check is not exact: concurrent calls may all see the last place free.
 RESULTS_MAX = 192
 #: More than the groups of a cluster, each of which may be named twice, for its data and its schema.
 _GROUPS_MAX = 4_096
