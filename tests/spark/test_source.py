@@ -204,7 +204,7 @@ def test_errors_are_sentences(spark: Any, plant: str) -> None:
         spark.read.format("saros").option("url", plant).option("startTme", "5").load("root.p.a")
     with pytest.raises(Exception, match="has no series"):
         spark.read.format("saros").option("url", plant).load("root.nowhere")
-    with pytest.raises(Exception, match=r"is a date such as.*not 'yesterday'") as refused:
+    with pytest.raises(Exception, match=r"must be a date such as.*not 'yesterday'") as refused:
         spark.read.format("saros").options(url=plant, startTime="yesterday").load("root.p.a")
     assert "Traceback" not in str(refused.value)
     for option in ({"columns": "zzz"}, {"where": "zzz > 3"}):

@@ -54,7 +54,7 @@ def test_progress_is_a_device(url: str) -> None:
     note_written(connecting, "root.ops.job", 0, 5)
     assert is_written(connecting, "root.ops.job", 0)
     assert not is_written(connecting, "root.ops.job", 1)
-    with pytest.raises(SourceError, match="progress is the path of a device"):
+    with pytest.raises(SourceError, match="progress must be the path of a device"):
         write_options({"url": url, "progress": "job"}, streaming=True)
 
 
