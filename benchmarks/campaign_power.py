@@ -77,7 +77,7 @@ CUTS_PER_IMAGE = 20
 CUTS = {Cut.DROP_LOG: 6, Cut.WRITE_LOG: 3, Cut.WRITE_ALL: 1}
 #: The percentage of rounds with a server, and with sync.
 SERVED, SYNCED = 40, 25
-#: A process that has not answered or reported anything for so long hangs; a busy machine is slow.
+#: A process that is silent for this long is taken to hang; the limit allows for a busy machine.
 PATIENCE_S = 600.0
 PIPE_BYTES = 1 << 20
 #: Small, so that flushes, merges, new segments of the log and new partitions come all the time.

@@ -55,7 +55,7 @@ NODES, REPLICAS = 3, 3
 ROUND_S, SAMPLE_S = 60.0, 10.0
 WRITERS, READERS = 2, 2
 BATCH_ROWS = 100
-#: Of so many batches, one is late: it fills the gaps that an earlier one has left.
+#: Every fifth batch is late: it fills the gaps of an earlier one.
 LATE_EVERY = 5
 #: Pause between two calls of a client: the machine has two cores, which the nodes need too.
 PAUSE_S = 0.05
@@ -135,7 +135,7 @@ def _all_of(batches: Sequence[np.ndarray]) -> np.ndarray:
 
 @dataclass(slots=True)
 class Tally:
-    """What happened."""
+    """The counts and violations of a run."""
 
     violations: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)

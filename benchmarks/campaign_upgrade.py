@@ -43,7 +43,7 @@ READY_SECONDS_MAX = 120.0
 
 
 def former_release(former: str | None) -> str:
-    """Return the hash of a tag or commit; of the newest tag by default. Exits if there is none."""
+    """Return the hash of a tag or commit; of the newest tag by default. Exits without one."""
     git = ["git", "-C", str(ROOT)]
     if former is None:
         tags = subprocess.run([*git, "describe", "--tags", "--abbrev=0"], capture_output=True, text=True, check=False)
@@ -142,7 +142,7 @@ def main() -> int:
 
 
 def go_through(former: Sequence[str], folder: Path, arguments: argparse.Namespace) -> Campaign:
-    """Upgrade one cluster, and return the campaign with what was wrong."""
+    """Upgrade one cluster, and return the campaign with the violations."""
     with LocalCluster(folder, NODES, REPLICAS, environment=OPTIONS, program=former) as cluster:
         campaign = Upgrading(cluster, folder, arguments)
         try:

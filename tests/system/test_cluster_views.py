@@ -35,12 +35,15 @@ def test_views_on_a_cluster(tmp_path: Path) -> None:
                 row[:1] for row in cluster.run(number, "show view")
             ]
         for number in range(3):
-            with pytest.raises(UserMistake, match=r"root\.v\.d\.one is a view") as written:
-                cluster.run(number, "insert into root.v.d(time, one) values (9, 9)")
+            cluster.run(number, f"insert into root.v.d(time, one) values ({9 + number}, 9)")
+            assert [(9 + number, 9.0)] == cluster.run(number, f"select x from root.a.d1 where time >= {9 + number}")
+            with pytest.raises(UserMistake, match=r"root\.v\.d\.total is a view") as written:
+                cluster.run(number, "insert into root.v.d(time, total) values (9, 9)")
             assert 503 == written.value.code
             with pytest.raises(UserMistake, match=r"root\.v\.d\.one is a view") as loaded:
                 cluster.run(number, f"load '{file}'")
             assert 503 == loaded.value.code
+        cluster.run(0, "delete from root.v.d.one where time >= 9")
         cluster.restart_all()
         for number in range(3):
             assert [(1, 100.0), (3, 300.0)] == cluster.run(number, "select two from root.w.d")

@@ -2,7 +2,7 @@
 
 The copy would number its writes as the parent does, and a node acknowledges a number that it has seen without writing
 again. Moreover, threads and sockets stay with the parent. For the same reason, connections are not pickled, as
-`multiprocessing` does with the arguments of a process that it does not fork.
+multiprocessing does with the arguments of a process that it does not fork.
 """
 
 from __future__ import annotations

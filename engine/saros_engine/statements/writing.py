@@ -176,6 +176,8 @@ class _Group:
 class _JointWrite:
     """Batches of different devices that are written together, and the schema changes that they need."""
 
+    #: The schema's version before the batches were fitted to it.
+    version: int
     tablets: dict[_Batch, Tablet] = field(default_factory=dict)
     groups: list[_Group] = field(default_factory=list)
     creates: list[SchemaChange] = field(default_factory=list)
@@ -213,16 +215,14 @@ class _JointWrites:
     Batches that create series are apart from the others, which a refused schema change then does not affect.
     """
 
-    plain: _JointWrite = field(default_factory=_JointWrite)
-    creating: _JointWrite = field(default_factory=_JointWrite)
+    plain: _JointWrite
+    creating: _JointWrite
 
     @staticmethod
-    def of(request: WriteRequest) -> _JointWrites:
-        """Return empty joint writes: a single one if the request is numbered."""
-        if not request.is_numbered:
-            return _JointWrites()
-        only = _JointWrite()
-        return _JointWrites(only, only)
+    def of(request: WriteRequest, version: int) -> _JointWrites:
+        """Return empty joint writes for a version of the schema: a single one if the request is numbered."""
+        plain = _JointWrite(version)
+        return _JointWrites(plain, plain if request.is_numbered else _JointWrite(version))
 
     def add(self, batch: _Batch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
         """Add a batch."""
@@ -319,7 +319,8 @@ class Writer:
         refused, all batches of its write are written one by one. Any other failure is the outcome of all batches that
         were not written before it.
         """
-        return self._insert_jointly(batches, _JointWrites.of(request), request)[0]
+        joint = _JointWrites.of(request, self._store.schema.version)
+        return self._insert_jointly(outcomes_of(batches, self._checked), joint, request)[0]
 
     def insert_rows(
         self, rows: MultiBatch, refused: Mapping[int, Exception], request: WriteRequest
@@ -329,15 +330,15 @@ class Writer:
         `refused`: the errors of devices that are not to be written, by number. Devices of one kind are resolved
         together and written as one tablet, unless there are triggers.
         """
+        joint = _JointWrites.of(request, self._store.schema.version)
         groups = [] if self._triggers.exist else self._groups(rows, refused)
-        joint = _JointWrites.of(request)
         for group in groups:
             joint.add_group(group)
         together = {number for group in groups for number in group.numbers}
         alone = [number for number in range(len(rows.devices)) if number not in together]
         left = iter(rows.batches([number for number in alone if number not in refused]))
         batches = [refused[number] if number in refused else next(left) for number in alone]
-        outcomes, failed = self._insert_jointly(batches, joint, request)
+        outcomes, failed = self._insert_jointly(outcomes_of(batches, self._checked), joint, request)
         found = dict(zip(alone, outcomes, strict=True))
         for group in groups:
             found.update(zip(group.numbers, group.outcomes(failed), strict=True))
@@ -395,26 +396,24 @@ class Writer:
         return found
 
     def _insert_jointly(
-        self, batches: Sequence[ColumnBatch | Exception], joint: _JointWrites, request: WriteRequest
+        self, batches: Sequence[_Batch | Exception], joint: _JointWrites, request: WriteRequest
     ) -> tuple[list[int | Exception], dict[_Batch, int | Exception]]:
         """Add batches to joint writes, and carry these out.
 
         Returns the outcomes of the batches, and those of all batches that the joint writes did not write.
         """
-        checked = outcomes_of(batches, self._checked)
         alone = request.unnumbered
-        outcomes = outcomes_of(checked, lambda batch: self._insert(batch, alone, joint))
+        outcomes = outcomes_of(batches, lambda batch: self._insert(batch, alone, joint))
         failed = self._write_together(joint.creating, request)
-        if joint.plain is joint.creating:
-            joint = _JointWrites()
-        errors = [found for found in map(_failure_of_others, failed.values()) if found is not None]
-        if errors:
-            failed |= dict.fromkeys((batch for batch, _ in self._members(joint.plain)), errors[0])
-        else:
-            failed |= self._write_together(joint.plain, request)
+        if joint.plain is not joint.creating:
+            errors = [found for found in map(_failure_of_others, failed.values()) if found is not None]
+            if errors:
+                failed |= dict.fromkeys((batch for batch, _ in self._members(joint.plain)), errors[0])
+            else:
+                failed |= self._write_together(joint.plain, request)
         return [
             outcome if isinstance(batch, Exception) else failed.get(batch, outcome)
-            for batch, outcome in zip(checked, outcomes, strict=True)
+            for batch, outcome in zip(batches, outcomes, strict=True)
         ], failed
 
     def _write_together(self, joint: _JointWrite, request: WriteRequest) -> dict[_Batch, int | Exception]:
@@ -432,8 +431,20 @@ class Writer:
             return self._one_by_one(list(left), request.unnumbered) if is_refusal(error) else left
         except StorageError as error:
             batches = [batch for batch, _ in self._members(joint)]
-            return self._one_by_one(batches, request.unnumbered) if is_refusal(error) else dict.fromkeys(batches, error)
+            if not is_refusal(error):
+                return dict.fromkeys(batches, error)
+            if isinstance(error, UserMistake) and self._is_overtaken(error, joint.version):
+                return self._together_again(batches, request)
+            return self._one_by_one(batches, request.unnumbered)
         return {}
+
+    def _together_again(self, batches: Sequence[_Batch], request: WriteRequest) -> dict[_Batch, int | Exception]:
+        """Fit batches to the schema, which has changed meanwhile, and write them together; return all outcomes.
+
+        Nothing has been written yet, so the request keeps its number: if it is a repetition, it must have no effect.
+        """
+        joint = _JointWrites.of(request, self._store.schema.version)
+        return dict(zip(batches, self._insert_jointly(batches, joint, request)[0], strict=True))
 
     def _members(self, joint: _JointWrite) -> list[tuple[_Batch, str]]:
         """Return the batches of a joint write that has failed, those of groups included, with their devices."""

@@ -1,4 +1,4 @@
-"""Redaction: what remains of statements, messages, log lines and tracebacks, and what does not."""
+"""The redaction of statements, messages, log lines and tracebacks."""
 
 from __future__ import annotations
 
