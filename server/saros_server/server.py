@@ -229,6 +229,8 @@ class Server:
             limit = time.monotonic() + _JOINING_SECONDS
             while warming.is_under_way and time.monotonic() < limit and not asked.wait(_POLL_SECONDS):
                 pass
+            if warming.is_under_way and not asked.is_set():
+                logger.info("serving before the warm-up has ended", extra={"seconds": _JOINING_SECONDS})
         self.start()
         if not asked.wait(_COLD_SECONDS):
             warming.start()

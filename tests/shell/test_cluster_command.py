@@ -197,9 +197,10 @@ def test_a_node_joins_and_leaves(directory: Path, monkeypatch: pytest.MonkeyPatc
         assert 0 == done.returncode, done.stderr
         assert "adding node 4: " in done.stderr
         assert re.search(r"\n +4 .* up ", done.stdout)
-        # A node that is asked to take part in a change has nothing left to compile.
+        # A node that is asked to take part in a change has nothing left to compile, or has taken too long to compile.
         events = [json.loads(line)["event"] for line in (directory / "node4" / "server.log").read_text().splitlines()]
-        assert ["warm", "serving"] == [event for event in events if event in ("warm", "serving")]
+        before = events[: events.index("serving")]
+        assert {"warm", "serving before the warm-up has ended"} & set(before)
         connection.execute("insert into root.grown.d(time, x) values (2, 2.0)")
         with saros.connect(f"saros://{cluster_in(directory).address(NodeId(4))}") as fourth:
             assert [(2,)] == fourth.execute("select count(x) from root.grown.d").fetchall()

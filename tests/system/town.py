@@ -27,6 +27,7 @@ from saros_cluster.routing.proposer import PROPOSE
 from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META
 from saros_engine.base.session_context import SessionContext
+from saros_engine.execution.result import Result
 from saros_server.cluster.leader_balancing import LeaderBalancing
 from saros_server.node.node import Node
 from saros_server.server import Server
@@ -155,19 +156,33 @@ class Town:
     # ------------------------------------------------------------------ statements
 
     def on_all(self, text: str) -> list[list[tuple[object, ...]]]:
-        """Return a statement's rows from each node."""
-        return [self.nodes.run(number, text) for number in self.running]
+        """Return a statement's rows from each node. A SHOW that left out a group, as on a busy machine, is repeated."""
+        return [self._complete(number, text) for number in self.running]
+
+    def _complete(self, number: int, text: str) -> list[tuple[object, ...]]:
+        answers: list[list[tuple[object, ...]]] = []
+
+        def is_complete() -> bool:
+            rows, result = self._answer(number, text, "strong")
+            answers.append(rows)
+            return not result.missing
+
+        wait_until(is_complete)
+        return answers[-1]
 
     def read(self, number: int, text: str, consistency: str) -> tuple[list[tuple[object, ...]], bool]:
         """Return a query's rows (times first), and whether they may be stale."""
+        rows, result = self._answer(number, text, consistency)
+        return rows, result.stale
+
+    def _answer(self, number: int, text: str, consistency: str) -> tuple[list[tuple[object, ...]], Result]:
         result = self.nodes.node(number).engine.execute(text, SessionContext(consistency=consistency))
         rows: list[tuple[object, ...]] = []
         while (block := result.next_block()) is not None:
             columns = [block.times.tolist()] if result.timed else []
             rows += zip(*columns, *(column.to_list() for column in block.columns), strict=True)
-        stale = result.stale
         result.close()
-        return rows, stale
+        return rows, result
 
     def insert(
         self,
