@@ -49,7 +49,7 @@ _SWITCH_SECONDS = 0.0005
 _COLD_SECONDS = 3.0
 #: A node that joins a cluster has no clients yet, and much work once it has joined. It begins to serve when it is warm,
 #: but at the latest after this time.
-_JOINING_SECONDS, _POLL_SECONDS = 20.0, 0.05
+_JOINING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 #: Polling interval for signals: a signal that the system delivers to another thread does not wake the main thread.
 _LOOK_SECONDS = 0.5
 
