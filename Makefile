@@ -178,19 +178,12 @@ check-lowest: .venv/release/.installed ## quick tests of driver and storage with
 	@.venv/release/bin/uv pip install -q --python build/lowest/bin/python -r build/lowest.txt pytest pytest-xdist hypothesis -e .
 	@build/lowest/bin/python -m pytest -m "not slow and not speed" tests/driver tests/storage
 
-.venv/release/.installed: pyproject.toml
-	@echo "setting up .venv/release (once): about 100 MB ..." >&2
-	@$(PYTHON) -m venv .venv/release
-	@.venv/release/bin/python -m pip install -q --disable-pip-version-check "pip>=25.1" >&2
-	@.venv/release/bin/python -m pip install -q --disable-pip-version-check --group release >&2
-	@touch $@
-
-# The site needs no other package of this project, and gets an environment of its own.
-.venv/docs/.installed: pyproject.toml
-	@echo "setting up .venv/docs (once): about 60 MB ..." >&2
-	@$(PYTHON) -m venv .venv/docs
-	@.venv/docs/bin/python -m pip install -q --disable-pip-version-check "pip>=25.1" >&2
-	@.venv/docs/bin/python -m pip install -q --disable-pip-version-check --group docs >&2
+# The site and a release need no other package of this project: each has an environment of its own, for its group.
+.venv/%/.installed: pyproject.toml
+	@echo "setting up .venv/$* (once): up to 100 MB ..." >&2
+	@$(PYTHON) -m venv .venv/$*
+	@.venv/$*/bin/python -m pip install -q --disable-pip-version-check "pip>=25.1" >&2
+	@.venv/$*/bin/python -m pip install -q --disable-pip-version-check --group $* >&2
 	@touch $@
 
 docs: export NO_MKDOCS_2_WARNING := 1

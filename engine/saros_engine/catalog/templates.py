@@ -122,21 +122,27 @@ def places(schema: SchemaReader, name: str) -> list[str]:
 
 def template_for(schema: SchemaReader, device: str) -> Template | None:
     """Return the template that is set at or above a device's path, if there is one."""
-    name = template_name_for(schema, device)
-    text = None if name is None else schema.catalogue.get(_TEMPLATE, name)
-    return None if name is None or text is None else _parsed(name, text)
+    found = _entry_for(schema, device)
+    return None if found is None else _parsed(*found)
 
 
 def template_name_for(schema: SchemaReader, device: str) -> str | None:
     """Return the name of the template that is set at or above a device's path, if there is one."""
+    found = _entry_for(schema, device)
+    return None if found is None else found[0]
+
+
+def _entry_for(schema: SchemaReader, device: str) -> tuple[str, str] | None:
+    """Return name and text of the template that is set at or above a device's path."""
     catalogue = schema.catalogue
     if not catalogue.by_key:
         return None
     nodes = split_path(device)
     for count in range(len(nodes), 1, -1):
         name = catalogue.get(_PLACE, join_nodes(nodes[:count]))
-        if name is not None and catalogue.get(_TEMPLATE, name) is not None:
-            return name
+        text = None if name is None else catalogue.get(_TEMPLATE, name)
+        if name is not None and text is not None:
+            return name, text
     return None
 
 

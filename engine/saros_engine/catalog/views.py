@@ -104,8 +104,8 @@ def sources_of_aliases(schema: SchemaReader, device: str, names: Iterable[str]) 
     known = schema.device(device)
     for name in names:
         path = f"{device}.{name}"
-        text = None if known is not None and known.find(name) is not None else catalogue.get(KIND, path)
-        source = None if text is None else parsed_view(path, text).source
+        is_series = known is not None and known.find(name) is not None
+        source = None if is_series else source_of_alias(catalogue, path)
         if source is not None:
             _require_series(schema, path, source)
             found[name] = source

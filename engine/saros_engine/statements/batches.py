@@ -18,6 +18,7 @@ from saros_cluster.database.partial_failure import cause_of, is_refusal
 from saros_engine.base.errors import EngineError
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError
+from saros_storage.base.tablet import first_rows
 from saros_storage.base.types import Int64Array
 from saros_wire.client_values import TooManyBytes, UnreadableValues
 
@@ -58,9 +59,7 @@ class MultiBatch:
     @property
     def starts(self) -> Int64Array:
         """The position of each device's first row."""
-        counts = np.array(self.counts, np.int64)
-        found: Int64Array = np.cumsum(counts) - counts
-        return found
+        return first_rows(self.counts)
 
     def batches(self, numbers: Sequence[int]) -> list[ColumnBatch]:
         """Return the batches of the devices with these numbers; their arrays are views."""

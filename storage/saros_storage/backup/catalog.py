@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from saros_storage.base.errors import CorruptFile, StorageError
+from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, LogPiece, decode_capture, encode_capture
 
 _VERSION = 2
@@ -112,12 +112,12 @@ def framed(body: bytes) -> bytes:
 
 
 def unframed(path: str, data: bytes) -> bytes:
-    """Return the body; the inverse of `framed`. Raises CorruptFile; StorageError 2015 for a newer format."""
+    """Return the body; the inverse of `framed`. Raises CorruptFile, NewerFormat."""
     match = _FIRST_LINE.match(data)
     if match is None:
         raise CorruptFile(path, 0, "not a backup's catalog")
     if int(match.group(1)) > _VERSION:
-        raise StorageError(f"{path} was written by a newer Saros", code=2015)
+        raise NewerFormat(path)
     body = data[match.end() :]
     if len(body) != int(match.group(3)) or zlib.crc32(body) != int(match.group(2), 16):
         raise CorruptFile(path, match.end(), "checksum mismatch in the catalog")
@@ -125,7 +125,7 @@ def unframed(path: str, data: bytes) -> bytes:
 
 
 def decode_catalog(path: str, data: bytes) -> Catalog:
-    """Decode a catalog. Raises CorruptFile, StorageError 2015."""
+    """Decode a catalog. Raises CorruptFile, NewerFormat."""
     body = unframed(path, data)
     try:
         words = json.loads(body)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+
+import numpy as np
 
 from saros_storage.base.block import Column
 from saros_storage.base.types import Int64Array
@@ -59,10 +60,21 @@ class MultiTablet:
 
     def tablets(self) -> Iterator[Tablet]:
         """Yield the tablet of each device; its arrays are views."""
-        for device, count, stop in zip(self.devices, self.counts, accumulate(self.counts), strict=True):
-            start = stop - count
-            columns = tuple([column.slice(start, stop) for column in self.columns])
-            yield Tablet(device, self.measurements, self.times[start:stop], columns, self.aligned)
+        for number, start in enumerate(first_rows(self.counts).tolist()):
+            yield self.tablet_of(number, start)
+
+    def tablet_of(self, number: int, start: int) -> Tablet:
+        """Return the tablet of a device, whose first row is at `start`; its arrays are views."""
+        stop = start + self.counts[number]
+        columns = tuple([column.slice(start, stop) for column in self.columns])
+        return Tablet(self.devices[number], self.measurements, self.times[start:stop], columns, self.aligned)
+
+
+def first_rows(counts: Sequence[int]) -> Int64Array:
+    """Return the position of each device's first row, for rows grouped by device; `counts`: its number of rows."""
+    numbers = np.array(counts, np.int64)
+    found: Int64Array = np.cumsum(numbers) - numbers
+    return found
 
 
 def tablets_of(tablet: Tablet | MultiTablet) -> Iterator[Tablet]:

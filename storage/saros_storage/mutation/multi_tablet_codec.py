@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saros_storage.base.tablet import MultiTablet, Tablet
+from saros_storage.base.tablet import MultiTablet, Tablet, first_rows
 from saros_storage.base.types import NUMPY_DTYPE, Int64Array, NumericArray
 from saros_storage.log.record import check_payload
 from saros_storage.mutation.tablet_codec import (
@@ -41,14 +41,13 @@ def frames_of_devices(tablet: MultiTablet) -> list[TabletFrame]:
     by_size: dict[tuple[int, int], list[int]] = {}
     for number, size in enumerate(zip(map(len, paths), tablet.counts, strict=True)):
         by_size.setdefault(size, []).append(number)
-    counts = np.array(tablet.counts, np.int64)
-    starts: Int64Array = np.cumsum(counts) - counts
+    starts = first_rows(tablet.counts)
     frames: list[TabletFrame | None] = [None] * len(paths)
     for (_, rows), numbers in by_size.items():
         if len(numbers) >= _TOGETHER_MIN:
             found = _frames_of_one_size(tablet, [paths[n] for n in numbers], _Rows(numbers, starts[numbers], rows))
         else:
-            found = [_frame_of(_tablet_at(tablet, number, int(starts[number]))) for number in numbers]
+            found = [_frame_of(tablet.tablet_of(number, int(starts[number]))) for number in numbers]
         for number, frame in zip(numbers, found, strict=True):
             frames[number] = frame
     return [frame for frame in frames if frame is not None]
@@ -56,12 +55,6 @@ def frames_of_devices(tablet: MultiTablet) -> list[TabletFrame]:
 
 def _frame_of(tablet: Tablet) -> TabletFrame:
     return TabletFrame.of_bytes(encode_tablet(tablet))
-
-
-def _tablet_at(tablet: MultiTablet, number: int, start: int) -> Tablet:
-    stop = start + tablet.counts[number]
-    columns = tuple([column.slice(start, stop) for column in tablet.columns])
-    return Tablet(tablet.devices[number], tablet.measurements, tablet.times[start:stop], columns, tablet.aligned)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
