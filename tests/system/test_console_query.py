@@ -185,7 +185,7 @@ def test_tabs_and_history_outlive_the_page(browser: Browser, node: HttpNode) -> 
         page.keyboard.press("Alt+n")
         type_statement(page, "show devices")
         page.reload()
-        assert ["show databases", "show devices"] == page.locator('[role="tab"]').all_inner_texts()
+        expect(page.locator('[role="tab"]')).to_have_text(["show databases", "show devices"], use_inner_text=True)
         page.get_by_role("button", name="History").click()
         expect(page.locator(".history-entry code")).to_have_text("show databases")
 
