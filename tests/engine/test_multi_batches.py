@@ -187,6 +187,15 @@ def test_a_device_that_differs_is_written_in_the_same_entry(engine: Engine, writ
     assert written == [["root.differ.d1", ["root.differ.d0", "root.differ.d2", "root.differ.d3"]]]
 
 
+@pytest.mark.parametrize("below", ["a", "a.deeper"])
+def test_a_device_at_the_path_of_a_column_is_created_in_the_order_of_the_request(engine: Engine, below: str) -> None:
+    database = next(DATABASES)[0]
+    devices = [f"{database}.{device}" for device in ("d1", f"n.{below}", "d2", "n", "d3")]
+    others = np.repeat([True, True, True, False, True], 2)  # `n` is not of their kind
+    rows = numbers(devices, a=Column(DataType.INT64, np.arange(10)), b=Column(DataType.INT64, np.arange(10), others))
+    assert [4, 4, 4, 506, 4] == [getattr(one, "code", one) for one in together(engine, rows)]
+
+
 def test_after_a_refusal_each_device_has_its_own_outcome(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     devices = [f"root.refused.d{number}" for number in range(3)]
     rows = numbers(devices)

@@ -434,4 +434,5 @@ def test_no_failing_insert_is_in_any_log(tmp_path: Path) -> None:
         assert [] == one.failures == other.failures
         assert one.entries == other.entries
         assert one.schema == other.schema
-    assert inserts == sum(len(command.mutation.tablets) > 0 for logs in found.values() for command in logs[0].commands)
+    commands = [command for logs in found.values() for command in logs[0].commands if command.mutation.tablets]
+    assert inserts == len({command.request for command in commands})  # a request may have been sent twice

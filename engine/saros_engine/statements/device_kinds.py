@@ -35,17 +35,22 @@ class DeviceKind:
 def kinds_of(rows: MultiBatch, skipped: Collection[int], schema: SchemaTree, expiry: Expiry) -> Sequence[DeviceKind]:
     """Return the kinds of the devices, except for those with the numbers `skipped`.
 
-    There are none if a device is named twice: the order of its rows matters.
+    There are none if the order of the devices matters: if one is named twice, or is at or below the path of a column of
+    another, where only the first of the two can be created.
     """
     kinds: dict[object, DeviceKind] = {}
     left_out = _with_absent_columns(rows).union(skipped)
     firsts = np.minimum.reduceat(rows.times, rows.starts).tolist() if expiry.rules and len(rows.times) else []
     paths: set[str] = set()
+    above_columns: set[str] = set()
     for number, device in enumerate(rows.devices):
         try:
-            path = join_nodes(split_path(device))
+            nodes = split_path(device)
         except UserMistake:
             continue
+        path = join_nodes(nodes)
+        if not rows.columns.keys().isdisjoint(nodes):
+            above_columns.update(join_nodes(nodes[:at]) for at, node in enumerate(nodes) if node in rows.columns)
         if path in paths:
             return ()
         paths.add(path)
@@ -59,7 +64,7 @@ def kinds_of(rows: MultiBatch, skipped: Collection[int], schema: SchemaTree, exp
             kind = kinds[key] = DeviceKind(known)
         kind.numbers.append(number)
         kind.paths.append(path)
-    return list(kinds.values())
+    return list(kinds.values()) if paths.isdisjoint(above_columns) else ()
 
 
 def _with_absent_columns(rows: MultiBatch) -> set[int]:
