@@ -17,7 +17,7 @@ EXAMPLES ?= 2000
 FORMER ?=
 KEY ?= ~/.ssh/id_ed25519
 
-.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants campaign-power campaign-upgrade wheel sign sbom lock audit check-lowest campaign-soak
+.PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants campaign-power campaign-upgrade wheel sign sbom lock audit check-lowest campaign-soak campaign-properties
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -134,6 +134,9 @@ campaign-http: .venv/.dev ## mutated requests on every HTTP route, for MINUTES; 
 
 campaign-doors: .venv/.dev ## EXAMPLES random frames through every way into a database and out; every value must come back
 	@$(BIN)/python benchmarks/campaign_doors.py --examples $(EXAMPLES)
+
+campaign-properties: .venv/.dev ## the property tests with new random examples in each round, for MINUTES
+	@$(BIN)/python benchmarks/campaign_properties.py --minutes $(MINUTES)
 
 campaign-streaming: .venv/.dev ## a Spark stream from Saros to Saros restarts RESTARTS times; no row may be lost or duplicated
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)

@@ -9,9 +9,11 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The duration of an example depends on the machine, not on the tested code.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
+# The duration of an example depends on the machine, not on the tested code. The suite always takes the same examples;
+# `make campaign-properties` searches with others.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", settings.get_profile("search"), derandomize=True)
+settings.load_profile("suite")
 
 # Servers that tests start have no HTTP service unless they ask for it: all would have the same port.
 os.environ.setdefault("SAROS_HTTP_PORT", "0")

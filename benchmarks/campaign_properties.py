@@ -1,0 +1,37 @@
+"""All property tests, with new random examples in each round, until the time is over.
+
+python benchmarks/campaign_properties.py [--minutes 10] [--seed 1]
+
+The test suite takes the same examples in each run, so a change is not refused for a fault that was there before. Here,
+each round has a seed of its own. After a failure, which pytest shows, the exit code is 1. Its seed repeats it:
+
+    .venv/bin/python -m pytest --hypothesis-profile=search --hypothesis-seed=SEED FILE
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import seeded_campaign
+from interruptible import run
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PYTEST = [sys.executable, "-m", "pytest", "-q", "-m", "hypothesis and not speed", "-n", "2", "--dist", "loadfile"]
+
+
+def main() -> int:
+    """Run rounds until one fails or the time is over."""
+    assert __doc__ is not None
+    for seed in seeded_campaign.seeds(seeded_campaign.parser(__doc__).parse_args()):
+        print(f"seed {seed}", flush=True)
+        options = ["--hypothesis-profile=search", f"--hypothesis-seed={seed}"]
+        if subprocess.run([*_PYTEST, *options], cwd=_ROOT, check=False).returncode:
+            print(f"VIOLATION seed {seed}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)
