@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
+from saros_engine.statements.batches import ColumnBatch
 from saros_engine.statements.writing import PartlyWritten
 from saros_storage.base.block import Column
 from saros_storage.base.types import DataType
+from saros_storage.base.write_request import UNNUMBERED
 
 
 @pytest.fixture
@@ -43,3 +45,27 @@ def test_a_batch_with_expired_rows_says_how_many_points_were_written(engine: Eng
     assert f"3 of 4 points of root.a.d were written; left out: {left_out}" == str(caught.value)
     assert (607, 3) == (caught.value.code, caught.value.points)
     assert 3 == engine.engine.counters().points_written
+
+
+@pytest.mark.parametrize("way", ["statement", "batch", "batches"])
+def test_a_database_that_is_dropped_during_an_insert_is_created_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    engine.ask("create database root.a")
+    write = engine.store.write
+
+    def write_after_drop(*arguments: object, **named: object) -> None:
+        monkeypatch.undo()
+        engine.ask("drop database root.a")
+        write(*arguments, **named)
+
+    monkeypatch.setattr(engine.store, "write", write_after_drop)
+    column = Column.of(DataType.DOUBLE, [1.0])
+    if way == "statement":
+        engine.ask("insert into root.a.d(time, x) values (1, 1)")
+    elif way == "batch":
+        engine.engine.insert_columns("root.a.d", np.array([1]), {"x": column})
+    else:
+        batch = ColumnBatch("root.a.d", np.array([1]), {"x": column}, None)
+        assert [1] == engine.engine.insert_batches([batch], session=engine.session, request=UNNUMBERED)
+    assert [[1, 1.0]] == engine.ask("select x from root.a.d")[1]

@@ -46,6 +46,7 @@ class Weather:
         self._losing: Counter[str] = Counter()
         self._then: Callable[[], object] | None = None
         self._about: int | None = None
+        self._to: int | None = None
         self.lost: Counter[str] = Counter()
         self._counts: list[Calls] = []
         #: A sample request of each call, by name.
@@ -88,22 +89,28 @@ class Weather:
             self._then = None
 
     def lose(
-        self, name: str, answers: int, then: Callable[[], object] | None = None, *, group: int | None = None
+        self,
+        name: str,
+        answers: int,
+        then: Callable[[], object] | None = None,
+        *,
+        group: int | None = None,
+        to: int | None = None,
     ) -> None:
-        """Lose the next replies of calls of this name (for one group)."""
+        """Lose the next replies to calls of this name (for one group; made by one node)."""
         with self._lock:
             self._losing[name] = answers
-            self._then, self._about = then, group
+            self._then, self._about, self._to = then, group, to
 
     def passes(self, sender: int, receiver: int) -> bool:
         """Return whether a message gets through."""
         with self._lock:
             return (sender, receiver) not in self._cuts and not {sender, receiver} & self._isolated
 
-    def loses(self, name: str, group: int) -> bool:
-        """Return whether this reply is lost."""
+    def loses(self, name: str, group: int, to: int) -> bool:
+        """Return whether this reply to a node is lost."""
         with self._lock:
-            if self._losing[name] <= 0 or self._about not in (None, group):
+            if self._losing[name] <= 0 or self._about not in (None, group) or self._to not in (None, to):
                 return False
             self._losing[name] -= 1
             self.lost[name] += 1
@@ -168,7 +175,7 @@ class FaultyPeers(GrpcPeers):
         self._weather.samples[name] = request
         self._weather.count(name, group)
         answer = super().call(node, name, request, timeout_s)
-        if self._weather.loses(name, group) or not self._weather.passes(node, self._node):
+        if self._weather.loses(name, group, self._node) or not self._weather.passes(node, self._node):
             raise Unreachable(node, "its answer was lost")
         return answer
 

@@ -6,7 +6,7 @@ and before it is sent again, another client changes the same thing: the repeated
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from system.town import WEEK, Served, Town, a_town
@@ -53,6 +53,13 @@ def new_database(town: Town) -> str:
     return town.database(group)
 
 
+def lose(
+    town: Town, name: str, answers: int, then: Callable[[], object] | None = None, *, group: int | None = None
+) -> None:
+    """Lose replies to the client's node; other nodes make calls by themselves."""
+    town.weather.lose(name, answers, then, group=group, to=COORDINATOR + 1)
+
+
 def lost(town: Town) -> int:
     return town.weather.lost[PROPOSE]
 
@@ -67,7 +74,7 @@ def test_an_insert(town: Town, client: saros.Connection, kind: str, *, known: bo
     elif kind == "statement":
         town.nodes.run(LEADER, f"create database {device.removesuffix('.d')}")
     then = None if not known else lambda: town.insert(LEADER, device, [2], [9.0], DataType.DOUBLE)
-    town.weather.lose(PROPOSE, 3, then)
+    lose(town, PROPOSE, 3, then)
     if kind == "statement":
         assert 2 == client.execute(f"insert into {device}(time, x) values (1, 1), (2, 1)").rowcount
     else:
@@ -82,7 +89,7 @@ def test_a_deletion(town: Town, client: saros.Connection) -> None:
     device, before = f"{new_database(town)}.d", lost(town)
     town.insert(LEADER, device, [1, 2, WEEK], [1.0, 2.0, 3.0], DataType.DOUBLE)
     group = town.routing().schema_group(device.removesuffix(".d"))
-    town.weather.lose(PROPOSE, 2, lambda: town.insert(LEADER, device, [2], [9.0], DataType.DOUBLE), group=group)
+    lose(town, PROPOSE, 2, lambda: town.insert(LEADER, device, [2], [9.0], DataType.DOUBLE), group=group)
     client.execute(f"delete from {device}.x where time >= 2")
     assert lost(town) == before + 2
     assert [[(1, 1.0), (2, 9.0)]] * 3 == town.on_all(f"select x from {device}")
@@ -90,14 +97,14 @@ def test_a_deletion(town: Town, client: saros.Connection) -> None:
 
 def test_creating_and_dropping_a_database(town: Town, client: saros.Connection) -> None:
     name, before = new_database(town), lost(town)
-    town.weather.lose(PROPOSE, 1, lambda: town.nodes.run(LEADER, f"drop database {name}"))
+    lose(town, PROPOSE, 1, lambda: town.nodes.run(LEADER, f"drop database {name}"))
     client.execute(f"create database {name}")
     if lost(town) > before:  # it was dropped since, and is not made again
         assert [[]] * 3 == town.on_all(f"show databases {name}")
         client.execute(f"create database {name}")
     assert [1] * 3 == [len(rows) for rows in town.on_all(f"show databases {name}")]
     town.insert(LEADER, f"{name}.d", [1, WEEK], [1.0, 2.0], DataType.DOUBLE)
-    town.weather.lose(PROPOSE, 3)
+    lose(town, PROPOSE, 3)
     client.execute(f"drop database {name}")
     town.weather.heal()
     assert [[]] * 3 == town.on_all(f"show databases {name}")
@@ -109,21 +116,21 @@ def test_creating_and_dropping_a_database(town: Town, client: saros.Connection) 
 def test_creating_altering_and_dropping_series(town: Town, client: saros.Connection) -> None:
     device, before = f"{new_database(town)}.d", lost(town)
     town.nodes.run(LEADER, f"create database {device.removesuffix('.d')}")
-    town.weather.lose(PROPOSE, 1, lambda: town.nodes.run(LEADER, f"delete timeseries {device}.x"))
+    lose(town, PROPOSE, 1, lambda: town.nodes.run(LEADER, f"delete timeseries {device}.x"))
     client.execute(f"create timeseries {device}.x with datatype=int32")
     assert lost(town) == before + 1
     assert [[]] * 3 == town.on_all(f"show timeseries {device}.*")
-    for lose in (1, 4):
-        town.weather.lose(PROPOSE, lose)
-        client.execute(f"create timeseries {device}.y{lose} with datatype=int32")
-        town.weather.lose(PROPOSE, lose)
-        client.execute(f"alter timeseries {device}.y{lose} add tags unit=m{lose}")
+    for answers in (1, 4):
+        lose(town, PROPOSE, answers)
+        client.execute(f"create timeseries {device}.y{answers} with datatype=int32")
+        lose(town, PROPOSE, answers)
+        client.execute(f"alter timeseries {device}.y{answers} add tags unit=m{answers}")
         town.weather.heal()
     shown = town.on_all(f"show timeseries {device}.*")
     assert [shown[0]] * 3 == shown
     assert [f"{device}.y1", f"{device}.y4"] == [row[0] for row in shown[0]]
     assert all('"unit":"m' in str(row).replace(" ", "") for row in shown[0])
-    town.weather.lose(PROPOSE, 4)
+    lose(town, PROPOSE, 4)
     assert 2 == client.execute(f"delete timeseries {device}.y1, {device}.y4").rowcount
     town.weather.heal()
     assert [[]] * 3 == town.on_all(f"show timeseries {device}.*")
@@ -131,9 +138,9 @@ def test_creating_altering_and_dropping_series(town: Town, client: saros.Connect
 
 def test_answers_of_catching_up(town: Town, client: saros.Connection) -> None:
     device = f"{new_database(town)}.d"
-    town.weather.lose(CATCH_UP, 2)
+    lose(town, CATCH_UP, 2)
     client.execute(f"insert into {device}(time, x) values (1, 1), ({WEEK}, 2), ({2 * WEEK}, 3)")
-    town.weather.lose(CATCH_UP, 2)
+    lose(town, CATCH_UP, 2)
     assert [(1, 1.0), (WEEK, 2.0), (2 * WEEK, 3.0)] == client.execute(f"select x from {device}").fetchall()
 
 
@@ -141,7 +148,7 @@ def test_a_write_whose_answers_are_all_lost_is_unknown_and_had_one_effect(town: 
     device = f"{new_database(town)}.d"
     town.insert(LEADER, device, [1], [0.0], DataType.DOUBLE)
     town.on_all(f"select x from {device}")
-    town.weather.lose(PROPOSE, 1_000_000)
+    lose(town, PROPOSE, 1_000_000)
     target = f"saros://{town.nodes.servers[COORDINATOR].address}"
     with saros.connect(target, failover_s=0) as client, pytest.raises(saros.OperationalError) as caught:
         client.insert(device, [1], {"x": [1.0]})
@@ -185,7 +192,7 @@ def test_a_node_that_stops_takes_no_answer_with_it(town: Town, client: saros.Con
     device = f"{new_database(town)}.d"
     town.insert(LEADER, device, [1], [0.0], DataType.DOUBLE)
     town.on_all(f"select x from {device}")
-    town.weather.lose(PROPOSE, 1, lambda: town.weather.isolate(LEADER + 1))
+    lose(town, PROPOSE, 1, lambda: town.weather.isolate(LEADER + 1))
     assert 1 == client.insert(device, [1], {"x": [1.0]})
     town.weather.heal()
     town.nodes.wait_ready()

@@ -64,9 +64,9 @@ _TYPE_MISMATCH = 507
 _OUT_OF_TTL = 607
 #: The number of measurements that a message names.
 _NAMED_MAX = 5
-#: Codes of errors that a concurrent schema change can cause: a database, series or path exists already; a series' type,
-#: a series or a device's alignment is not as expected.
-_OVERTAKEN = (501, 503, 506, 507, 508, 511)
+#: Codes of errors that a concurrent schema change can cause: a database, series or path exists already, or the database
+#: does not exist any more; a series' type, a series or a device's alignment is not as expected.
+_OVERTAKEN = (501, 503, 504, 506, 507, 508, 511)
 #: The types of series that accept batch columns of each type.
 _ACCEPTED: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
