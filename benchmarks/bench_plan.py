@@ -11,7 +11,7 @@ from saros_engine.expressions.time_filter import TimeContext
 from saros_engine.optimizer import optimize
 from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planning.distribution import distribute
-from saros_engine.statements.writing import new_series
+from saros_engine.writes.fitting import new_series
 from saros_grammar.parser import parse
 from saros_storage.base.types import DataType, TimeUnit
 from saros_storage.schema import CreateDatabase, CreateSeries, SchemaTree

@@ -1,7 +1,7 @@
 """The coordinator: executes a statement, from its text to its result.
 
     text --statement cache--> tree --bind ?--> SELECT   `queries`: plan -> execution -> blocks
-                                               INSERT   `writing`: tablets -> store
+                                               INSERT   `writer`: tablets -> store
                                                SHOW     `show_executor`
                                                others   `schema_statements`, DELETE, LOAD, FLUSH, users, ...
 
@@ -57,7 +57,6 @@ from saros_engine.security.authorization import (
 from saros_engine.security.information_schema import chooses, plan_show, plan_table, show_of
 from saros_engine.show.cluster_requests import ClusterRequests
 from saros_engine.show.show_executor import ShowExecutor
-from saros_engine.statements.batches import ColumnBatch, MultiBatch, outcomes_of
 from saros_engine.statements.cluster_statements import run_cluster_statement, show_plan
 from saros_engine.statements.ddl import patterns_to_delete
 from saros_engine.statements.load_statement import load_files
@@ -65,7 +64,8 @@ from saros_engine.statements.schema_statements import SchemaStatements
 from saros_engine.statements.select_into import check_types, write_into, written
 from saros_engine.statements.sync_statements import SyncAdmin, run_sync_statement
 from saros_engine.statements.user_statements import UserRequest, UserStatements
-from saros_engine.statements.writing import PartlyWritten, Writer
+from saros_engine.writes.batches import ColumnBatch, MultiBatch, outcomes_of
+from saros_engine.writes.writer import PartlyWritten, Writer
 from saros_grammar.bind import ParameterBinder
 from saros_grammar.cache import RecentMap, StatementCache
 from saros_grammar.syntax import ast
@@ -239,7 +239,7 @@ class QueryEngine:
         session: SessionContext | None = None,
         request: WriteRequest = UNNUMBERED,
     ) -> int:
-        """Write a batch of one device; see `writing.Writer.insert_columns`. Without a session, nothing is checked."""
+        """Write a batch of one device; see `writer.Writer.insert_columns`. Without a session, nothing is checked."""
         with self._counted(statements=0):
             if session is not None:
                 self._authorize_columns(device, columns, session, request)
@@ -250,7 +250,7 @@ class QueryEngine:
     def insert_batches(
         self, batches: Sequence[ColumnBatch | Exception], *, session: SessionContext, request: WriteRequest
     ) -> list[int | Exception]:
-        """Write batches of different devices; see `writing.Writer.insert_batches`."""
+        """Write batches of different devices; see `writer.Writer.insert_batches`."""
 
         def allowed(batch: ColumnBatch) -> ColumnBatch:
             self._authorize_columns(batch.device, batch.columns, session, request)
@@ -265,7 +265,7 @@ class QueryEngine:
             return outcomes
 
     def insert_rows(self, rows: MultiBatch, *, session: SessionContext, request: WriteRequest) -> list[int | Exception]:
-        """Write rows of many devices; see `writing.Writer.insert_rows`."""
+        """Write rows of many devices; see `writer.Writer.insert_rows`."""
 
         def allow(device: str) -> None:
             self._authorize_columns(device, rows.columns, session, request)

@@ -25,7 +25,7 @@ from saros_cluster.multiraft.raft_log import RaftLog
 from saros_cluster.raft.ready import Accepted
 from saros_cluster.remote.messages import ReadTarget
 from saros_cluster.routing.schema_view import ClusterSchema
-from saros_engine.statements.grouped_writes import GroupedWrites
+from saros_engine.writes.grouped_writes import GroupedWrites
 from saros_storage.base.errors import StorageError
 from saros_storage.scan.read_point import ReadHorizon
 

@@ -55,7 +55,7 @@ from saros_cluster.remote.routed_view import RoutedView
 from saros_cluster.routing import proposer
 from saros_cluster.topology.topology import Node, Topology
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.statements.writing import Writer
+from saros_engine.writes.writer import Writer
 from saros_server.cluster import background, leader_balancing
 from saros_server.cluster.node import ClusterNode, Environment
 from saros_server.node.request_dedup_runner import Requests

@@ -15,7 +15,7 @@ import numpy as np
 from engine.embedded_engine import Engine
 
 from saros_engine.execution.result import Result
-from saros_engine.statements.writing import new_series
+from saros_engine.writes.fitting import new_series
 from saros_storage.base.block import Column
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.types import DataType

@@ -14,9 +14,10 @@ from saros_cluster.database.partial_failure import PartialFailure, RowRange, Row
 from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing.no_leader import NoLeader
-from saros_engine.statements import writing
-from saros_engine.statements.batches import ColumnBatch, MultiBatch, outcomes_of
-from saros_engine.statements.grouped_writes import GroupedWrites
+from saros_engine.writes import writer
+from saros_engine.writes.batches import ColumnBatch, MultiBatch, outcomes_of
+from saros_engine.writes.grouped_writes import GroupedWrites
+from saros_engine.writes.joint_writes import CheckedBatch
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.tablet import MultiTablet, Tablet, tablets_of
@@ -187,13 +188,13 @@ def test_batches_that_create_series_are_fitted_once(
     engine: Engine, store: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted = []
-    fit = writing.Writer._fitted
+    fit = writer.Writer._fitted
 
-    def counting(writer: writing.Writer, found: writing._Batch) -> object:
+    def counting(self: writer.Writer, found: CheckedBatch) -> object:
         fitted.append(found.key[0])
-        return fit(writer, found)
+        return fit(self, found)
 
-    monkeypatch.setattr(writing.Writer, "_fitted", counting)
+    monkeypatch.setattr(writer.Writer, "_fitted", counting)
     devices = ["root.b.d1", "root.a.d1", "root.b.d2"]
     assert write(engine, [*map(batch, devices)]) == [2, 2, 2]
     assert fitted == devices
@@ -229,7 +230,7 @@ def test_a_partial_batch_leaves_out_the_columns_that_do_not_fit(engine: Engine) 
     known = ColumnBatch("root.a.d1", np.array([2, 3]), columns, None, partial=True)
     new = ColumnBatch("root.a.d9", np.array([2]), {"x": Column.of(DataType.TEXT, ["b"])}, None, partial=True)
     error, points, whole = write(engine, [known, new, replace(known, device="root.a.d2", partial=False)])
-    assert isinstance(error, writing.PartlyWritten)
+    assert isinstance(error, writer.PartlyWritten)
     expected = (
         "2 of 3 points of root.a.d1 were written; left out: root.a.d1.x is DOUBLE: a column of TEXT does not fit; "
         "insert corrected values for these"
@@ -244,7 +245,7 @@ def test_a_partial_batch_leaves_out_the_columns_that_do_not_fit(engine: Engine) 
 def test_a_partial_batch_without_a_column_that_fits_writes_nothing(engine: Engine) -> None:
     wrong = ColumnBatch("root.a.d1", np.array([2]), {"x": Column.of(DataType.TEXT, ["a"])}, None, partial=True)
     error, points = write(engine, [wrong, batch("root.a.d2")])
-    assert isinstance(error, writing.PartlyWritten)
+    assert isinstance(error, writer.PartlyWritten)
     assert (0, 2) == (error.points, points)
     assert [[1, 1.0]] == engine.ask("select x from root.a.d1")[1]
 
@@ -253,6 +254,6 @@ def test_a_partial_batch_names_expired_rows_and_columns_that_do_not_fit(engine: 
     engine.ask("set ttl to root.a.** 3600000")
     columns = {"x": Column.of(DataType.TEXT, ["a", "b"]), "y": Column.of(DataType.INT64, [7, 8])}
     (error,) = write(engine, [ColumnBatch("root.a.d1", np.array([2, 10**15]), columns, None, partial=True)])
-    assert isinstance(error, writing.PartlyWritten)
+    assert isinstance(error, writer.PartlyWritten)
     assert (507, 1) == (error.code, error.points)
     assert str(error).startswith("1 of 4 points of root.a.d1 were written; left out: 1 of 2 rows, older than the TTL")

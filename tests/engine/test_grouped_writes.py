@@ -13,7 +13,7 @@ import pytest
 from waiting import PATIENCE_S, wait_equal
 
 from saros_engine.base.database import PendingWrite
-from saros_engine.statements.grouped_writes import GroupedWrites
+from saros_engine.writes.grouped_writes import GroupedWrites
 from saros_storage.base.block import Column
 from saros_storage.base.clock import SystemClock
 from saros_storage.base.tablet import Tablet

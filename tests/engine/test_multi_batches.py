@@ -10,8 +10,9 @@ from engine.embedded_engine import Engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saros_engine.statements import writing
-from saros_engine.statements.batches import MultiBatch
+from saros_engine.writes import writer
+from saros_engine.writes.batches import MultiBatch
+from saros_engine.writes.joint_writes import CheckedBatch
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.tablet import MultiTablet
@@ -154,13 +155,13 @@ def test_devices_of_one_kind_are_one_tablet_and_resolved_once(
     engine: Engine, written: list[list[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolved = []
-    fit = writing.Writer._fitted
+    fit = writer.Writer._fitted
 
-    def counting(writer: writing.Writer, batch: writing._Batch) -> object:
+    def counting(self: writer.Writer, batch: CheckedBatch) -> object:
         resolved.append(batch.key[0])
-        return fit(writer, batch)
+        return fit(self, batch)
 
-    monkeypatch.setattr(writing.Writer, "_fitted", counting)
+    monkeypatch.setattr(writer.Writer, "_fitted", counting)
     devices = [f"root.kinds.d{number}" for number in range(4)]
     assert [4] * 4 == together(engine, numbers(devices))
     assert [4] * 4 == together(engine, numbers(devices))

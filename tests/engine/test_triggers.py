@@ -12,7 +12,7 @@ from engine.installed_package import install, install_example
 
 from saros_engine.extensions import trigger_dispatcher as after_module
 from saros_engine.extensions.trigger_dispatcher import TriggerDispatcher
-from saros_engine.statements.batches import MultiBatch
+from saros_engine.writes.batches import MultiBatch
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType

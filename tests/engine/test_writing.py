@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 
-from saros_engine.statements.batches import ColumnBatch
-from saros_engine.statements.writing import PartlyWritten
+from saros_engine.writes.batches import ColumnBatch
+from saros_engine.writes.writer import PartlyWritten
 from saros_storage.base.block import Column
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import UNNUMBERED

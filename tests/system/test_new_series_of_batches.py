@@ -9,7 +9,7 @@ import pytest
 from system.cluster_fixture import Nodes
 
 from saros_engine.base.session_context import SessionContext
-from saros_engine.statements.batches import ColumnBatch, MultiBatch
+from saros_engine.writes.batches import ColumnBatch, MultiBatch
 from saros_storage.base.block import Column
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest

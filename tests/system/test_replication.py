@@ -28,7 +28,7 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.routing import proposer
 from saros_cluster.routing.no_leader import NoReplica
 from saros_engine.base.session_context import SessionContext
-from saros_engine.statements.batches import ColumnBatch
+from saros_engine.writes.batches import ColumnBatch
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType

@@ -15,7 +15,7 @@ from saros_engine.catalog.templates import forget_places, given_by
 from saros_engine.catalog.views import is_view, require_no_views, source_of_alias
 from saros_engine.statements.alter_series import altered
 from saros_engine.statements.view_statements import alter_view, forget_views
-from saros_engine.statements.writing import Writer
+from saros_engine.writes.writer import Writer
 from saros_grammar.syntax.ast import (
     AlterDatabase,
     AlterStorage,

@@ -17,7 +17,7 @@ from saros_engine.security.authorization import AuthorizationRequest, authorize,
 from saros_engine.statements import ddl
 from saros_engine.statements.extension_statements import Installations, extension_changes
 from saros_engine.statements.view_statements import create_views, drop_views, planned_views, rename_view
-from saros_engine.statements.writing import Writer
+from saros_engine.writes.writer import Writer
 from saros_grammar.syntax import ast
 from saros_storage.base.write_request import WriteRequest
 

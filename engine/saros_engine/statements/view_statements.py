@@ -18,7 +18,7 @@ from saros_engine.planner import PlanContext, plan_select
 from saros_engine.planner.into import targets_by_column
 from saros_engine.planner.query_core import is_aggregate, makes_points
 from saros_engine.statements.alter_series import altered
-from saros_engine.statements.writing import Writer
+from saros_engine.writes.writer import Writer
 from saros_grammar.syntax.ast import (
     AlterTimeseries,
     Call,

@@ -34,7 +34,7 @@ from saros_engine.security.authorization import (
     may_send,
     sees_statements_of,
 )
-from saros_engine.statements.batches import ColumnBatch, MultiBatch, outcomes_of
+from saros_engine.writes.batches import ColumnBatch, MultiBatch, outcomes_of
 from saros_server.api.arrow import Message, ResultSchema, encode, result_schema, to_arrow, to_column, to_times
 from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest

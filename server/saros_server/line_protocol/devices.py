@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from saros_engine.statements.batches import ColumnBatch
+from saros_engine.writes.batches import ColumnBatch
 from saros_server.config.device_template import MISSING, DeviceTemplate, node_of_tag
 from saros_server.line_protocol.lines import SeriesKey
 from saros_storage.base.errors import UserMistake

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from saros_engine.statements.batches import ColumnBatch
+from saros_engine.writes.batches import ColumnBatch
 from saros_storage.base.block import Column, TextArray
 from saros_storage.base.paths import quote_node
 from saros_storage.base.types import TIME_MAX, TIME_MIN, BoolArray, ByteArray, DataType, Int64Array

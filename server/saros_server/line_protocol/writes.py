@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from saros_engine.statements.batches import ColumnBatch
+from saros_engine.writes.batches import ColumnBatch
 from saros_server.config.device_template import DeviceTemplate, parsed_template
 from saros_server.line_protocol.devices import DeviceMap, LineSession
 from saros_server.line_protocol.lines import Chunk, SeriesKey, TimeScale, chunks

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saros_engine.statements.batches import failure_of_others
+from saros_engine.writes.batches import failure_of_others
 from saros_server.api import operations
 from saros_server.api.errors import refusal_of
 from saros_server.api.insert_request import InsertRequest

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from saros_engine.statements.batches import failure_of_others
+from saros_engine.writes.batches import failure_of_others
 from saros_server.api import operations
 from saros_server.api.client_sessions import NoSession
 from saros_server.api.iotdb_codes import NO_SUCH_QUERY, SEMANTIC, UNSUPPORTED

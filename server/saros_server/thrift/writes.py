@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from saros_engine.statements.batches import failure_of_others
+from saros_engine.writes.batches import failure_of_others
 from saros_server.api import operations
 from saros_server.api.errors import BadMessage
 from saros_server.api.insert_checks import measurements_of

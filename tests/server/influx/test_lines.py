@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from server.influx import reference
 
-from saros_engine.statements.batches import ColumnBatch
+from saros_engine.writes.batches import ColumnBatch
 from saros_server.line_protocol import lines
 from saros_server.line_protocol.lines import Chunk, SeriesKey, TimeScale, chunks
 from saros_storage.base.block import Column, TextArray

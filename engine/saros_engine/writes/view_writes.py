@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from saros_engine.statements.batches import ColumnBatch
+from saros_engine.writes.batches import ColumnBatch
 from saros_grammar.syntax.ast import Insert, PathExpression
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import split_path, split_series

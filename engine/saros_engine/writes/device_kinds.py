@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saros_engine.catalog.templates import template_name_for
-from saros_engine.statements.batches import MultiBatch
+from saros_engine.writes.batches import MultiBatch
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.schema import DeviceSchema, Expiry, SchemaTree

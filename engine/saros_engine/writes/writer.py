@@ -3,19 +3,15 @@
     INSERT rows -- per measurement: type, values --> columns --> Tablet --> Store.write(tablets, creates)
     batch of columns -----------------------------------------^
 
-A missing series is created. Its type is that of its array in a batch, and that of its first value in an INSERT: BOOLEAN
-for true and false, DOUBLE for numbers, TEXT for quoted text. A missing database is created at a configured level below
-root. A null is an absent point; NaN is a value. Columns that contain only nulls are dropped first: their types mean
-nothing.
-
-Values of series with a number of decimals are rounded here, so that log, memory and files agree.
+A missing series is created. Its type is that of its array in a batch, and that of its first value in an INSERT. A
+missing database is created at a configured level below root. A null is an absent point; NaN is a value. Columns that
+contain only nulls are dropped first: their types mean nothing.
 
 INSERT can be partial, as in IoTDB: values that do not fit are left out, the other values are written, and the error
 (507) names those that were left out. A batch is written completely or not at all, unless it is partial: then columns
-that do not fit are left out. Columns are widened to the series' type where no value can be lost. Floats are accepted by
-series of integers if all of them are integral, because data frames store integers with gaps as floats. Both INSERT and
-batches leave out rows that are expired when they arrive, and report them by an error (607). Both errors are
-`PartlyWritten`, which gives the number of points written and lists what was left out.
+that do not fit are left out. Both INSERT and batches leave out rows that are expired when they arrive, and report them
+by an error (607). Both errors are `PartlyWritten`, which gives the number of points written and lists what was left
+out.
 
 Thread-safe.
 """
@@ -23,75 +19,51 @@ Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from saros_cluster.database.partial_failure import PartialFailure, final_refusal, is_refusal, of_device
 from saros_engine.base.database import Database
 from saros_engine.catalog.tag_keys import require_not_internal
-from saros_engine.catalog.templates import Template, template_for, with_template
+from saros_engine.catalog.templates import template_for, with_template
 from saros_engine.catalog.views import require_no_views, sources_of_aliases
-from saros_engine.expressions.conversion import check_conversion, convert, exact_integers, rounded
-from saros_engine.expressions.literal_values import column_of_literals, inferred_type
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.statements.batches import ColumnBatch, MultiBatch, failure_of_others, outcomes_of
-from saros_engine.statements.device_kinds import DeviceKind, kinds_of
-from saros_engine.statements.grouped_writes import GroupedWrites
-from saros_engine.statements.view_writes import parts_of_batch, parts_of_insert, write_each
-from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
+from saros_engine.writes.batches import ColumnBatch, MultiBatch, failure_of_others, outcomes_of
+from saros_engine.writes.device_kinds import DeviceKind, kinds_of
+from saros_engine.writes.fitting import (
+    TYPE_MISMATCH,
+    check_duplicates,
+    fit_all,
+    new_series,
+    new_series_of_all,
+    points_of,
+    series_of_template,
+    with_points,
+)
+from saros_engine.writes.grouped_writes import GroupedWrites
+from saros_engine.writes.insert_values import InsertValues, values_in, values_of
+from saros_engine.writes.joint_writes import BatchKey, CheckedBatch, Fitted, Group, JointWrite, JointWrites
+from saros_engine.writes.view_writes import parts_of_batch, parts_of_insert, write_each
+from saros_grammar.syntax.ast import Insert
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.tablet import MultiTablet, Tablet
-from saros_storage.base.types import (
-    DEFAULT_COMPRESSOR,
-    DEFAULT_ENCODING,
-    FLOATING_TYPES,
-    INTEGER_TYPES,
-    BoolArray,
-    DataType,
-    Int64Array,
-)
+from saros_storage.base.types import BoolArray, Int64Array
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, Expiry, SchemaChange, SeriesSchema
 
-_TYPE_MISMATCH = 507
 _OUT_OF_TTL = 607
 #: The number of measurements that a message names.
 _NAMED_MAX = 5
 #: Codes of errors that a concurrent schema change can cause: a database, series or path exists already, or the database
 #: does not exist any more; a series' type, a series or a device's alignment is not as expected.
 _OVERTAKEN = (501, 503, 504, 506, 507, 508, 511)
-#: The types of series that accept batch columns of each type.
-_ACCEPTED: dict[DataType, frozenset[DataType]] = {
-    DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
-    DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP, DataType.INT32, DataType.FLOAT}),
-    DataType.FLOAT: frozenset({DataType.DOUBLE}),
-    DataType.DOUBLE: frozenset({DataType.FLOAT}),
-    DataType.TEXT: frozenset({DataType.STRING}),
-    DataType.STRING: frozenset({DataType.TEXT}),
-    DataType.TIMESTAMP: frozenset({DataType.INT64}),
-}
 #: The number of cached shapes of batches, of some 600 bytes each.
 _SHAPES_MAX = 50_000
-#: The number of cached sets of series that devices are created with.
-_SERIES_SETS_MAX = 4_096
-
-
-def new_series(measurement: str, type_: DataType, tags: Mapping[str, str] = MappingProxyType({})) -> SeriesSchema:
-    """Return a series with the type's defaults."""
-    return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, tags=tags)
-
-
-@lru_cache(_SERIES_SETS_MAX)
-def _new_series_of_all(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> tuple[SeriesSchema, ...]:
-    """Return series with their types' defaults; devices created with the same series share them."""
-    return tuple(map(new_series, measurements, types))
 
 
 class PartlyWritten(UserMistake):
@@ -102,135 +74,6 @@ class PartlyWritten(UserMistake):
         message = f"{points} of {given} points of {device} were written; left out: {'; '.join(left_out)}"
         super().__init__(message, code=code)
         self.points = points
-
-
-def points_of(columns: Sequence[Column]) -> int:
-    """Return the number of points in columns."""
-    return sum([column.present_count for column in columns])
-
-
-def _with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
-    """Return the columns without those that contain only nulls; the same mapping if there are no such columns."""
-    absent = {name for name, column in columns.items() if column.valid is not None and not column.valid.any()}
-    return {name: column for name, column in columns.items() if name not in absent} if absent else columns
-
-
-#: The shape of a batch: its device as written by the caller, measurements, types, and requested alignment.
-_Key = tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Batch:
-    """A checked batch: each column has one value per row and at least one point, and no row is expired."""
-
-    key: _Key
-    times: Int64Array
-    columns: Mapping[str, Column]
-    #: If rows were expired: the number of points including theirs, and a text that describes them.
-    given: int = 0
-    expired: str = ""
-    #: True if columns that do not fit their series are left out.
-    partial: bool = False
-    #: Tags of the series that the batch creates.
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def points(self) -> int:
-        return 0 if self.is_empty else points_of(tuple(self.columns.values()))
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.columns or not len(self.times)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fitted:
-    """A batch as a tablet that fits the current schema."""
-
-    tablet: Tablet
-    creates: Sequence[SchemaChange] = ()
-    #: For the columns of a partial batch that are not in the tablet: the number of their points, and the reasons.
-    lost: int = 0
-    misfits: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Group:
-    """Devices of one kind, whose rows are written as one tablet."""
-
-    #: The devices' numbers in the request.
-    numbers: Sequence[int]
-    rows: MultiBatch
-    tablet: MultiTablet
-    creates: Sequence[SchemaChange]
-    #: The devices' own batches, once the write of the tablet has failed; otherwise empty.
-    batches: list[_Batch] = field(default_factory=list)
-
-    def outcomes(self, failed: Mapping[_Batch, int | Exception]) -> list[int | Exception]:
-        """Return the outcome of each device; `failed`: those of the batches that the tablet did not write."""
-        points = self.rows.points()
-        return [failed.get(b, n) for b, n in zip(self.batches, points, strict=True)] if self.batches else [*points]
-
-
-@dataclass(frozen=True, slots=True)
-class _JointWrite:
-    """Batches of different devices that are written together, and the schema changes that they need."""
-
-    #: The schema's version before the batches were fitted to it.
-    version: int
-    tablets: dict[_Batch, Tablet] = field(default_factory=dict)
-    groups: list[_Group] = field(default_factory=list)
-    creates: list[SchemaChange] = field(default_factory=list)
-    #: The databases in `creates`; several devices may need the same one.
-    databases: set[CreateDatabase] = field(default_factory=set)
-
-    @property
-    def content(self) -> list[Tablet | MultiTablet]:
-        """The tablets to write."""
-        return [*self.tablets.values(), *(group.tablet for group in self.groups)]
-
-    def add(self, batch: _Batch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
-        """Add a batch."""
-        self.tablets[batch] = tablet
-        self._create(creates)
-
-    def add_group(self, group: _Group) -> None:
-        """Add a group."""
-        self.groups.append(group)
-        self._create(group.creates)
-
-    def _create(self, creates: Sequence[SchemaChange]) -> None:
-        for change in creates:
-            if isinstance(change, CreateDatabase):
-                if change in self.databases:
-                    continue
-                self.databases.add(change)
-            self.creates.append(change)
-
-
-@dataclass(frozen=True, slots=True)
-class _JointWrites:
-    """The joint writes of a request.
-
-    Batches that create series are apart from the others, which a refused schema change then does not affect.
-    """
-
-    plain: _JointWrite
-    creating: _JointWrite
-
-    @staticmethod
-    def of(request: WriteRequest, version: int) -> _JointWrites:
-        """Return empty joint writes for a version of the schema: a single one if the request is numbered."""
-        plain = _JointWrite(version)
-        return _JointWrites(plain, plain if request.is_numbered else _JointWrite(version))
-
-    def add(self, batch: _Batch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
-        """Add a batch."""
-        (self.creating if creates else self.plain).add(batch, tablet, creates)
-
-    def add_group(self, group: _Group) -> None:
-        """Add a group."""
-        (self.creating if group.creates else self.plain).add_group(group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +94,7 @@ class Writer:
         self._clock = clock
         self._level = level
         self._grouped = GroupedWrites(store.submit_writes, clock)
-        self._shapes: dict[_Key, _Shape] = {}
+        self._shapes: dict[BatchKey, _Shape] = {}
 
     # ------------------------------------------------------------------ batches
 
@@ -270,7 +113,7 @@ class Writer:
         """
         return self._insert(self._checked(ColumnBatch(device, times, columns, aligned)), request)
 
-    def _insert(self, batch: _Batch, request: WriteRequest, joint: _JointWrites | None = None) -> int:
+    def _insert(self, batch: CheckedBatch, request: WriteRequest, joint: JointWrites | None = None) -> int:
         """Write a batch; return the number of points. Raises UserMistake.
 
         If `joint` is given, a batch that fires no trigger is added to it instead of being written; a batch with columns
@@ -279,12 +122,12 @@ class Writer:
         parts = self._parts_through_views(batch)
         if parts:
             return write_each(parts, lambda part: self._insert(self._checked(part), request.unnumbered))
-        fitted: _Fitted | None = None
+        fitted: Fitted | None = None
 
         def write() -> None:
             nonlocal fitted
             known = self._tablet_of_known_shape(batch)
-            fitted = self._fitted(batch) if known is None else _Fitted(known)
+            fitted = self._fitted(batch) if known is None else Fitted(known)
             if not fitted.tablet.columns:
                 return
             if joint is not None and self._triggers.firing(fitted.tablet) is None:
@@ -300,7 +143,7 @@ class Writer:
             self._creating(write)
         return _outcome(batch, fitted)
 
-    def _parts_through_views(self, batch: _Batch) -> list[ColumnBatch]:
+    def _parts_through_views(self, batch: CheckedBatch) -> list[ColumnBatch]:
         """Return the parts of a batch that has columns of views; none if it has no such columns."""
         if not self._store.schema.catalogue.by_key or self._tablet_of_known_shape(batch) is not None:
             return []
@@ -319,7 +162,7 @@ class Writer:
         refused, all batches of its write are written one by one. Any other failure is the outcome of all batches that
         were not written before it.
         """
-        joint = _JointWrites.of(request, self._store.schema.version)
+        joint = JointWrites.of(request, self._store.schema.version)
         return self._insert_jointly(outcomes_of(batches, self._checked), joint, request)[0]
 
     def insert_rows(
@@ -330,7 +173,7 @@ class Writer:
         `refused`: the errors of devices that are not to be written, by number. Devices of one kind are resolved
         together and written as one tablet, unless there are triggers.
         """
-        joint = _JointWrites.of(request, self._store.schema.version)
+        joint = JointWrites.of(request, self._store.schema.version)
         groups = [] if self._triggers.exist else self._groups(rows, refused)
         for group in groups:
             joint.add_group(group)
@@ -344,14 +187,14 @@ class Writer:
             found.update(zip(group.numbers, group.outcomes(failed), strict=True))
         return [found[number] for number in range(len(rows.devices))]
 
-    def _groups(self, rows: MultiBatch, refused: Collection[int]) -> list[_Group]:
+    def _groups(self, rows: MultiBatch, refused: Collection[int]) -> list[Group]:
         """Return the devices that can be written in groups."""
         schema = self._store.schema
         expiry = Expiry(schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
         kinds = [kind for kind in kinds_of(rows, refused, schema, expiry) if len(kind.numbers) > 1]
         return [group for kind in kinds if (group := self._group(rows, kind)) is not None]
 
-    def _group(self, rows: MultiBatch, kind: DeviceKind) -> _Group | None:
+    def _group(self, rows: MultiBatch, kind: DeviceKind) -> Group | None:
         """Return a kind of devices as a group, or None if its columns have to be converted or refused."""
         try:
             first = self._checked(rows.batches(kind.numbers[:1])[0])
@@ -376,9 +219,9 @@ class Writer:
             tuple(own.columns.values()),
             fitted.tablet.aligned,
         )
-        return _Group([number for number, _ in members], own, tablet, creates) if members else None
+        return Group([number for number, _ in members], own, tablet, creates) if members else None
 
-    def _creates_like(self, fitted: _Fitted, kind: DeviceKind) -> dict[str, list[SchemaChange]]:
+    def _creates_like(self, fitted: Fitted, kind: DeviceKind) -> dict[str, list[SchemaChange]]:
         """Return the changes that the devices of a kind need, without devices that must be checked individually."""
         like = fitted.creates[-1]
         assert isinstance(like, CreateSeries)
@@ -396,8 +239,8 @@ class Writer:
         return found
 
     def _insert_jointly(
-        self, batches: Sequence[_Batch | Exception], joint: _JointWrites, request: WriteRequest
-    ) -> tuple[list[int | Exception], dict[_Batch, int | Exception]]:
+        self, batches: Sequence[CheckedBatch | Exception], joint: JointWrites, request: WriteRequest
+    ) -> tuple[list[int | Exception], dict[CheckedBatch, int | Exception]]:
         """Add batches to joint writes, and carry these out.
 
         Returns the outcomes of the batches, and those of all batches that the joint writes did not write.
@@ -416,7 +259,7 @@ class Writer:
             for batch, outcome in zip(batches, outcomes, strict=True)
         ], failed
 
-    def _write_together(self, joint: _JointWrite, request: WriteRequest) -> dict[_Batch, int | Exception]:
+    def _write_together(self, joint: JointWrite, request: WriteRequest) -> dict[CheckedBatch, int | Exception]:
         """Write batches together; return the outcomes of those that this write did not write."""
         content = joint.content
         if not content:
@@ -425,7 +268,7 @@ class Writer:
             self._store.write(content, joint.creates, request=request)
         except PartialFailure as error:
             members = self._members(joint)
-            left: dict[_Batch, int | Exception] = {
+            left: dict[CheckedBatch, int | Exception] = {
                 batch: found for batch, device in members if (found := of_device(error, device)) is not None
             }
             return self._one_by_one(list(left), request.unnumbered) if is_refusal(error) else left
@@ -438,15 +281,17 @@ class Writer:
             return self._one_by_one(batches, request.unnumbered)
         return {}
 
-    def _together_again(self, batches: Sequence[_Batch], request: WriteRequest) -> dict[_Batch, int | Exception]:
+    def _together_again(
+        self, batches: Sequence[CheckedBatch], request: WriteRequest
+    ) -> dict[CheckedBatch, int | Exception]:
         """Fit batches to the schema, which has changed meanwhile, and write them together; return all outcomes.
 
         Nothing has been written yet, so the request keeps its number: if it is a repetition, it must have no effect.
         """
-        joint = _JointWrites.of(request, self._store.schema.version)
+        joint = JointWrites.of(request, self._store.schema.version)
         return dict(zip(batches, self._insert_jointly(batches, joint, request)[0], strict=True))
 
-    def _members(self, joint: _JointWrite) -> list[tuple[_Batch, str]]:
+    def _members(self, joint: JointWrite) -> list[tuple[CheckedBatch, str]]:
         """Return the batches of a joint write that has failed, those of groups included, with their devices."""
         members = [(batch, tablet.device) for batch, tablet in joint.tablets.items()]
         for group in joint.groups:
@@ -454,10 +299,12 @@ class Writer:
             members += zip(group.batches, group.tablet.devices, strict=True)
         return members
 
-    def _one_by_one(self, batches: Sequence[_Batch], request: WriteRequest) -> dict[_Batch, int | Exception]:
+    def _one_by_one(
+        self, batches: Sequence[CheckedBatch], request: WriteRequest
+    ) -> dict[CheckedBatch, int | Exception]:
         return dict(zip(batches, outcomes_of(batches, lambda batch: self._insert(batch, request)), strict=True))
 
-    def _checked(self, batch: ColumnBatch) -> _Batch:
+    def _checked(self, batch: ColumnBatch) -> CheckedBatch:
         """Return the batch without columns that contain only nulls, and without expired rows.
 
         Raises UserMistake if a column does not have one value per row.
@@ -466,24 +313,24 @@ class Writer:
         for name, column in batch.columns.items():
             if len(column.values) != rows:
                 raise UserMistake(f"column {name} has {len(column)} values for {rows} times", code=2003)
-        columns, given, expired = _with_points(batch.columns), 0, ""
+        columns, given, expired = with_points(batch.columns), 0, ""
         if self._store.schema.ttl and columns and rows:
             living = self._living(join_nodes(split_path(device)), times)
             if living is not None:
                 given, expired = points_of(tuple(columns.values())), _expired(times, living)
                 times = times[living]
-                columns = _with_points({name: column.compress(living) for name, column in columns.items()})
+                columns = with_points({name: column.compress(living) for name, column in columns.items()})
         key = (device, tuple(columns), tuple([column.type for column in columns.values()]), batch.aligned)
-        return _Batch(key, times, columns, given, expired, batch.partial, batch.tags)
+        return CheckedBatch(key, times, columns, given, expired, batch.partial, batch.tags)
 
-    def _tablet_of_known_shape(self, batch: _Batch) -> Tablet | None:
+    def _tablet_of_known_shape(self, batch: CheckedBatch) -> Tablet | None:
         """Return the tablet of a batch whose shape is cached for the current schema, otherwise None."""
         shape = self._shapes.get(batch.key)
         if shape is None or shape.version != self._store.schema.version:
             return None
         return Tablet(shape.device, batch.key[1], batch.times, tuple(batch.columns.values()), shape.aligned)
 
-    def _fitted(self, batch: _Batch) -> _Fitted:
+    def _fitted(self, batch: CheckedBatch) -> Fitted:
         """Return the tablet of a batch, and the schema changes that it needs. Raises UserMistake."""
         text, names, _, asked = batch.key
         path = join_nodes(split_path(text))
@@ -493,24 +340,24 @@ class Writer:
             return self._of_new_device(batch, path)
         aligned = self._aligned_as(known, path, asked=asked)
         found = [None if known is None else known.find(name) for name in names]
-        wanted = [s or _of_template(template, n) for n, s in zip(names, found, strict=True)]
-        columns, misfits = _fit_all(path, wanted, tuple(batch.columns.values()), partial=batch.partial)
+        wanted = [s or series_of_template(template, n) for n, s in zip(names, found, strict=True)]
+        columns, misfits = fit_all(path, wanted, tuple(batch.columns.values()), partial=batch.partial)
         parts = [part for part in zip(names, columns, found, wanted, strict=True) if part[1] is not None]
         missing = [w or new_series(n, c.type, batch.tags) for n, c, s, w in parts if s is None and c is not None]
         own = tuple(n if s is None else s.measurement for n, _, s, _ in parts)
-        _check_duplicates(own, names)
+        check_duplicates(own, names)
         written = tuple(column for column in columns if column is not None)
         creates = self._creates(path, missing, aligned)
         lost = points_of([c for c, f in zip(batch.columns.values(), columns, strict=True) if f is None])
-        return _Fitted(Tablet(path, own, batch.times, written, aligned), creates, lost, misfits)
+        return Fitted(Tablet(path, own, batch.times, written, aligned), creates, lost, misfits)
 
-    def _of_new_device(self, batch: _Batch, path: str) -> _Fitted:
+    def _of_new_device(self, batch: CheckedBatch, path: str) -> Fitted:
         """Return the tablet of a batch that creates its device, of series with their types' defaults."""
         _, names, types, asked = batch.key
-        creates = self._creates(path, _new_series_of_all(names, types), bool(asked))
-        return _Fitted(Tablet(path, names, batch.times, tuple(batch.columns.values()), bool(asked)), creates)
+        creates = self._creates(path, new_series_of_all(names, types), bool(asked))
+        return Fitted(Tablet(path, names, batch.times, tuple(batch.columns.values()), bool(asked)), creates)
 
-    def _remember_shape(self, batch: _Batch, tablet: Tablet) -> None:
+    def _remember_shape(self, batch: CheckedBatch, tablet: Tablet) -> None:
         """Cache the tablet's shape if its columns are those of the batch. All its series must exist."""
         columns = batch.columns.values()
         if tablet.measurements == batch.key[1] and _is_same(tablet.columns, columns):
@@ -571,11 +418,11 @@ class Writer:
         if sources:
             parts = parts_of_insert(statement, sources)
             return write_each(parts, lambda part: self.insert(part, moment, request.unnumbered))
-        _check_duplicates(statement.measurements, statement.measurements)
+        check_duplicates(statement.measurements, statement.measurements)
         if len(statement.times) > 1 and None in statement.times:
             raise UserMistake("several rows need times: without them, all rows would have the current time", code=701)
         times = np.array([constant_time(t, moment) for t in statement.times], np.int64)
-        outcome, points = _Values(), 0
+        outcome, points = InsertValues(), 0
         living = self._living(path, times)
 
         def write() -> None:
@@ -583,7 +430,7 @@ class Writer:
             known = self._store.schema.device(path)
             aligned = self._aligned_as(known, path, asked=statement.aligned or None)
             template = template_for(self._store.schema, path)
-            outcome = _values_of(statement, known, template, moment)
+            outcome = values_of(statement, known, template, moment)
             if outcome.columns:
                 creates = self._creates(path, outcome.missing, aligned)
                 tablet = Tablet(path, tuple(outcome.names), times, tuple(outcome.columns), aligned)
@@ -596,8 +443,8 @@ class Writer:
             self._creating(write)
         left_out = ([] if living is None else [_expired(times, living)]) + _listed(outcome.misfits)
         if left_out:
-            code = _TYPE_MISMATCH if outcome.misfits else _OUT_OF_TTL
-            raise PartlyWritten(path, points, _values_in(statement), left_out, code=code)
+            code = TYPE_MISMATCH if outcome.misfits else _OUT_OF_TTL
+            raise PartlyWritten(path, points, values_in(statement), left_out, code=code)
         return points
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
@@ -639,13 +486,13 @@ class Writer:
         return [CreateDatabase(join_nodes(nodes[: self._level + 1]))]
 
 
-def _outcome(batch: _Batch, fitted: _Fitted | None) -> int:
+def _outcome(batch: CheckedBatch, fitted: Fitted | None) -> int:
     """Return the number of points that were written. Raises PartlyWritten if rows or columns were left out."""
     misfits = [] if fitted is None else _listed(fitted.misfits)
     left_out = ([batch.expired] if batch.expired else []) + misfits
     points = batch.points - (0 if fitted is None else fitted.lost)
     if left_out:
-        code = _TYPE_MISMATCH if misfits else _OUT_OF_TTL
+        code = TYPE_MISMATCH if misfits else _OUT_OF_TTL
         raise PartlyWritten(batch.key[0], points, batch.given or batch.points, left_out, code=code)
     return points
 
@@ -678,112 +525,3 @@ def _listed(misfits: Sequence[str]) -> list[str]:
     more = len(misfits) - _NAMED_MAX
     others = [f"values of {more} more measurement{'s' * (more > 1)}"] if more > 0 else []
     return [*misfits[:_NAMED_MAX], *others, "insert corrected values for these"]
-
-
-def _values_in(statement: Insert) -> int:
-    """Return the number of values of an INSERT that are not null."""
-    values = [value for row in statement.rows for value in row]
-    return sum(not (isinstance(value, Literal) and value.kind is LiteralKind.NULL) for value in values)
-
-
-@dataclass(slots=True)
-class _Values:
-    """The values of an INSERT as columns to write, the series to create, and the values that do not fit."""
-
-    names: list[str] = field(default_factory=list)
-    columns: list[Column] = field(default_factory=list)
-    missing: list[SeriesSchema] = field(default_factory=list)
-    #: A text for each measurement with values that do not fit.
-    misfits: list[str] = field(default_factory=list)
-
-
-def _values_of(
-    statement: Insert, known: DeviceSchema | None, template: Template | None, moment: TimeContext
-) -> _Values:
-    """Return the statement's values, as columns for a device with this schema."""
-    found = _Values()
-    met: list[str] = []
-    for place, name in enumerate(statement.measurements):
-        literals = [_literal(row[place], moment) for row in statement.rows]
-        series = None if known is None else known.find(name)
-        met.append(name if series is None else series.measurement)
-        created = None
-        if series is None:
-            type_ = inferred_type(literals)
-            if type_ is None:
-                continue
-            series = created = _of_template(template, name) or new_series(name, type_)
-        column, misfits = column_of_literals(literals, series.type, moment.zone, moment.unit)
-        if misfits is not None:
-            found.misfits.append(name + misfits)
-            if not column.present.any():
-                continue
-        found.names.append(series.measurement)
-        found.columns.append(_as_declared(series, column))
-        if created is not None:
-            found.missing.append(created)
-    _check_duplicates(met, statement.measurements)
-    return found
-
-
-def _check_duplicates(own: Sequence[str], names: Sequence[str]) -> None:
-    """Raise UserMistake 701 if two of the statement's `names` denote one series; `own` are their measurements."""
-    if len(set(own)) < len(own):
-        raise UserMistake(f"INSERT names a measurement twice: {', '.join(names)}", code=701)
-
-
-def _literal(value: Expression, moment: TimeContext) -> Literal:
-    """Return a value as a literal; an expression such as now() is computed as a time."""
-    if isinstance(value, Literal):
-        return value
-    return Literal(LiteralKind.TIME, constant_time(value, moment), str(value))
-
-
-def _of_template(template: Template | None, name: str) -> SeriesSchema | None:
-    """Return the template's series of a name, if there is one."""
-    return None if template is None else template.find(name)
-
-
-def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
-    """Convert a column to the series' type. Raises UserMistake 507, or 2008 with a value that would be lost."""
-    if column.type is series.type:
-        return _as_declared(series, column)
-    mismatch = f"{device}.{series.measurement} is {series.type.name}: a column of {column.type.name} does not fit"
-    if column.type in FLOATING_TYPES and series.type in INTEGER_TYPES:
-        try:
-            return exact_integers(column, series.type)
-        except UserMistake as error:
-            raise UserMistake(f"{mismatch}: {error}", code=error.code) from error
-    if series.type not in _ACCEPTED.get(column.type, frozenset()):
-        raise UserMistake(mismatch, code=_TYPE_MISMATCH)
-    check_conversion(column.type, series.type)
-    try:
-        converted = convert(column, series.type)
-    except UserMistake as error:
-        message = f"{device}.{series.measurement}: {str(error).removeprefix('CAST: ')}"
-        raise UserMistake(message, code=error.code) from error
-    return _as_declared(series, converted)
-
-
-def _fit_all(
-    device: str, wanted: Sequence[SeriesSchema | None], columns: Sequence[Column], *, partial: bool
-) -> tuple[Sequence[Column | None], Sequence[str]]:
-    """Convert columns to their series' types; if `partial`, return None for those that do not fit, and the reasons.
-
-    Raises UserMistake as `_fit`.
-    """
-    fitted, misfits = list[Column | None](), list[str]()
-    for series, column in zip(wanted, columns, strict=True):
-        try:
-            fitted.append(column if series is None else _fit(device, series, column))
-        except UserMistake as error:
-            if not partial:
-                raise
-            fitted.append(None)
-            misfits.append(str(error))
-    return fitted, misfits
-
-
-def _as_declared(series: SeriesSchema, column: Column) -> Column:
-    """Round a column to the series' decimals, if it has any. The result is a new column, so no shape is cached."""
-    return column if series.decimals is None else rounded(column, series.decimals)

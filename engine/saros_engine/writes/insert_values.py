@@ -1,0 +1,72 @@
+"""The values of an INSERT statement, as columns for its device.
+
+The type of a series that does not exist is that of its first value: BOOLEAN for true and false, DOUBLE for numbers,
+TEXT for quoted text. Values that do not fit their series are left out and named.
+
+Pure: any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from saros_engine.catalog.templates import Template
+from saros_engine.expressions.literal_values import column_of_literals, inferred_type
+from saros_engine.expressions.time_filter import TimeContext, constant_time
+from saros_engine.writes.fitting import as_declared, check_duplicates, new_series, series_of_template
+from saros_grammar.syntax.ast import Expression, Insert, Literal, LiteralKind
+from saros_storage.base.block import Column
+from saros_storage.schema import DeviceSchema, SeriesSchema
+
+
+@dataclass(slots=True)
+class InsertValues:
+    """The values of an INSERT as columns to write, the series to create, and the values that do not fit."""
+
+    names: list[str] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    missing: list[SeriesSchema] = field(default_factory=list)
+    #: A text for each measurement with values that do not fit.
+    misfits: list[str] = field(default_factory=list)
+
+
+def values_in(statement: Insert) -> int:
+    """Return the number of values of an INSERT that are not null."""
+    values = [value for row in statement.rows for value in row]
+    return sum(not (isinstance(value, Literal) and value.kind is LiteralKind.NULL) for value in values)
+
+
+def values_of(
+    statement: Insert, known: DeviceSchema | None, template: Template | None, moment: TimeContext
+) -> InsertValues:
+    """Return the statement's values, as columns for a device with this schema."""
+    found = InsertValues()
+    met: list[str] = []
+    for place, name in enumerate(statement.measurements):
+        literals = [_literal(row[place], moment) for row in statement.rows]
+        series = None if known is None else known.find(name)
+        met.append(name if series is None else series.measurement)
+        created = None
+        if series is None:
+            type_ = inferred_type(literals)
+            if type_ is None:
+                continue
+            series = created = series_of_template(template, name) or new_series(name, type_)
+        column, misfits = column_of_literals(literals, series.type, moment.zone, moment.unit)
+        if misfits is not None:
+            found.misfits.append(name + misfits)
+            if not column.present.any():
+                continue
+        found.names.append(series.measurement)
+        found.columns.append(as_declared(series, column))
+        if created is not None:
+            found.missing.append(created)
+    check_duplicates(met, statement.measurements)
+    return found
+
+
+def _literal(value: Expression, moment: TimeContext) -> Literal:
+    """Return a value as a literal; an expression such as now() is computed as a time."""
+    if isinstance(value, Literal):
+        return value
+    return Literal(LiteralKind.TIME, constant_time(value, moment), str(value))

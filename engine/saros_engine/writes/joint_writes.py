@@ -1,0 +1,139 @@
+"""Batches of different devices that are written together.
+
+    ColumnBatch --checked--> CheckedBatch --fitted to the schema--> Fitted ----------+--> JointWrite --> Database.write
+    MultiBatch  --kinds of devices--> one device fitted for all of a kind --> Group -+
+
+Thread-confined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from saros_engine.writes.batches import MultiBatch
+from saros_engine.writes.fitting import points_of
+from saros_storage.base.block import Column
+from saros_storage.base.tablet import MultiTablet, Tablet
+from saros_storage.base.types import DataType, Int64Array
+from saros_storage.base.write_request import WriteRequest
+from saros_storage.schema import CreateDatabase, SchemaChange
+
+#: The shape of a batch: its device as written by the caller, measurements, types, and requested alignment.
+BatchKey = tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedBatch:
+    """A checked batch: each column has one value per row and at least one point, and no row is expired."""
+
+    key: BatchKey
+    times: Int64Array
+    columns: Mapping[str, Column]
+    #: If rows were expired: the number of points including theirs, and a text that describes them.
+    given: int = 0
+    expired: str = ""
+    #: True if columns that do not fit their series are left out.
+    partial: bool = False
+    #: Tags of the series that the batch creates.
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def points(self) -> int:
+        """The number of points."""
+        return 0 if self.is_empty else points_of(tuple(self.columns.values()))
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to write."""
+        return not self.columns or not len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A batch as a tablet that fits the current schema."""
+
+    tablet: Tablet
+    creates: Sequence[SchemaChange] = ()
+    #: For the columns of a partial batch that are not in the tablet: the number of their points, and the reasons.
+    lost: int = 0
+    misfits: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Devices of one kind, whose rows are written as one tablet."""
+
+    #: The devices' numbers in the request.
+    numbers: Sequence[int]
+    rows: MultiBatch
+    tablet: MultiTablet
+    creates: Sequence[SchemaChange]
+    #: The devices' own batches, once the write of the tablet has failed; otherwise empty.
+    batches: list[CheckedBatch] = field(default_factory=list)
+
+    def outcomes(self, failed: Mapping[CheckedBatch, int | Exception]) -> list[int | Exception]:
+        """Return the outcome of each device; `failed`: those of the batches that the tablet did not write."""
+        points = self.rows.points()
+        return [failed.get(b, n) for b, n in zip(self.batches, points, strict=True)] if self.batches else [*points]
+
+
+@dataclass(frozen=True, slots=True)
+class JointWrite:
+    """Batches of different devices that are written together, and the schema changes that they need."""
+
+    #: The schema's version before the batches were fitted to it.
+    version: int
+    tablets: dict[CheckedBatch, Tablet] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+    creates: list[SchemaChange] = field(default_factory=list)
+    #: The databases in `creates`; several devices may need the same one.
+    databases: set[CreateDatabase] = field(default_factory=set)
+
+    @property
+    def content(self) -> list[Tablet | MultiTablet]:
+        """The tablets to write."""
+        return [*self.tablets.values(), *(group.tablet for group in self.groups)]
+
+    def add(self, batch: CheckedBatch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
+        """Add a batch."""
+        self.tablets[batch] = tablet
+        self._create(creates)
+
+    def add_group(self, group: Group) -> None:
+        """Add a group."""
+        self.groups.append(group)
+        self._create(group.creates)
+
+    def _create(self, creates: Sequence[SchemaChange]) -> None:
+        for change in creates:
+            if isinstance(change, CreateDatabase):
+                if change in self.databases:
+                    continue
+                self.databases.add(change)
+            self.creates.append(change)
+
+
+@dataclass(frozen=True, slots=True)
+class JointWrites:
+    """The joint writes of a request.
+
+    Batches that create series are apart from the others, which a refused schema change then does not affect.
+    """
+
+    plain: JointWrite
+    creating: JointWrite
+
+    @staticmethod
+    def of(request: WriteRequest, version: int) -> JointWrites:
+        """Return empty joint writes for a version of the schema: a single one if the request is numbered."""
+        plain = JointWrite(version)
+        return JointWrites(plain, plain if request.is_numbered else JointWrite(version))
+
+    def add(self, batch: CheckedBatch, tablet: Tablet, creates: Sequence[SchemaChange]) -> None:
+        """Add a batch."""
+        (self.creating if creates else self.plain).add(batch, tablet, creates)
+
+    def add_group(self, group: Group) -> None:
+        """Add a group."""
+        (self.creating if group.creates else self.plain).add_group(group)
