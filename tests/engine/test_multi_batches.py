@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saros_engine.writes import writer
-from saros_engine.writes.batches import MultiBatch
+from saros_engine.writes.batches import ColumnBatch, MultiBatch
 from saros_engine.writes.joint_writes import CheckedBatch
 from saros_storage.base.block import Column
-from saros_storage.base.errors import StorageError, UserMistake
+from saros_storage.base.errors import UserMistake
 from saros_storage.base.tablet import MultiTablet
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
@@ -47,11 +48,11 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     made.close()
 
 
-def databases() -> Iterator[tuple[str, str]]:
+def databases() -> Iterator[tuple[str, str, str]]:
     number = 0
     while True:
         number += 1
-        yield f"root.each{number:04}", f"root.both{number:04}"
+        yield f"root.each{number:04}", f"root.rows{number:04}", f"root.many{number:04}"
 
 
 DATABASES = databases()
@@ -73,31 +74,35 @@ def rows_of_many(draw: st.DrawFn) -> MultiBatch:
     times = np.array(draw(st.lists(st.sampled_from([1, 2, 3, late]), min_size=rows, max_size=rows)), np.int64)
     names = draw(st.lists(st.sampled_from("abc"), max_size=3, unique=True))
     columns = {name: draw(columns_of(draw(st.sampled_from(TYPES)), rows)) for name in names}
-    return MultiBatch(devices, counts, times, columns, draw(st.sampled_from([None, False, True])))
+    tags = [draw(st.sampled_from([{}, {"unit": "K"}, {"unit": "V"}])) for _ in devices] if draw(st.booleans()) else ()
+    return MultiBatch(
+        devices, counts, times, columns, draw(st.sampled_from([None, False, True])), draw(st.booleans()), tags
+    )
 
 
 def below(rows: MultiBatch, database: str) -> MultiBatch:
-    devices = [f"{database}.{device}" for device in rows.devices]
-    return MultiBatch(devices, rows.counts, rows.times, rows.columns, rows.aligned)
+    return replace(rows, devices=[f"{database}.{device}" for device in rows.devices])
 
 
-def one_by_one(engine: Engine, rows: MultiBatch) -> list[object]:
-    outcomes: list[object] = []
-    for batch in rows.batches(range(len(rows.devices))):
-        try:
-            outcomes.append(
-                engine.engine.insert_columns(batch.device, batch.times, batch.columns, aligned=rows.aligned)
-            )
-        except StorageError as error:
-            outcomes.append(error)
-    return outcomes
+def each_batch(rows: MultiBatch) -> list[ColumnBatch]:
+    return rows.batches(range(len(rows.devices)))
+
+
+def one_by_one(engine: Engine, rows: MultiBatch) -> list[int | Exception]:
+    return [outcome for batch in each_batch(rows) for outcome in as_batches(engine, [batch])]
+
+
+def as_batches(
+    engine: Engine, batches: Sequence[ColumnBatch], request: WriteRequest = UNNUMBERED
+) -> list[int | Exception]:
+    return engine.engine.insert_batches(batches, session=engine.session, request=request)
 
 
 def together(engine: Engine, rows: MultiBatch, request: WriteRequest = UNNUMBERED) -> list[int | Exception]:
     return engine.engine.insert_rows(rows, session=engine.session, request=request)
 
 
-def shown(outcomes: list[object], database: str) -> list[object]:
+def shown(outcomes: Sequence[object], database: str) -> list[object]:
     """The outcomes, with texts in place of errors, and without the name of the database."""
     return [
         (getattr(one, "code", None), str(one).replace(database, "root.db")) if isinstance(one, Exception) else one
@@ -118,16 +123,17 @@ def content(engine: Engine, database: str) -> list[object]:
 @given(st.lists(rows_of_many(), min_size=1, max_size=3))
 @settings(max_examples=30, deadline=None)
 def test_outcomes_series_and_points_are_those_of_writing_each_device(engine: Engine, writes: list[MultiBatch]) -> None:
-    each, both = next(DATABASES)
-    for database in (each, both):
+    each, both, batches = names = next(DATABASES)
+    for database in names:
         engine.ask(f"create database {database}")
         for statement in PREPARED:
             engine.ask(statement.format(db=database))
     for number, rows in enumerate(writes):
         expected = shown(one_by_one(engine, below(rows, each)), each)
         request = UNNUMBERED if number % 2 else WriteRequest(1, number + 1)
-        assert expected == shown([*together(engine, below(rows, both), request)], both)
-    assert content(engine, each) == content(engine, both)
+        assert expected == shown(together(engine, below(rows, both), request), both)
+        assert expected == shown(as_batches(engine, each_batch(below(rows, batches)), request), batches)
+    assert content(engine, each) == content(engine, both) == content(engine, batches)
 
 
 def numbers(devices: list[str], **columns: Column) -> MultiBatch:
@@ -178,6 +184,20 @@ def test_devices_of_a_template_are_one_tablet(engine: Engine, written: list[list
     using = [row[0] for row in engine.ask("show paths using device template kind")[1]]
     assert devices == [path for path in using if path.startswith("root.used.")]
     assert {"true"} == {row[1] for row in engine.ask("show devices root.used.**")[1]}
+
+
+def test_small_batches_of_one_shape_are_one_tablet_and_keep_their_tags(
+    engine: Engine, written: list[list[object]]
+) -> None:
+    devices = [f"root.tagged.d{number}" for number in range(5)]
+    tags = [{"number": str(number)} for number in range(5)]
+    batches = each_batch(replace(numbers(devices), tags=tags))
+    other = ColumnBatch("root.tagged.other", np.array([1]), {"c": Column.of(DataType.TEXT, ["x"])}, None)
+    assert [4] * 5 + [1] == as_batches(engine, [*batches, other])
+    assert [4] * 5 + [1] == as_batches(engine, [*batches, other])
+    assert written == [["root.tagged.other", devices]] * 2
+    shown = [(row[0], row[6]) for row in engine.ask("show timeseries root.tagged.*.a")[1]]
+    assert shown == [(f"{device}.a", f'{{"number":"{number}"}}') for number, device in enumerate(devices)]
 
 
 def test_a_device_that_differs_is_written_in_the_same_entry(engine: Engine, written: list[list[object]]) -> None:

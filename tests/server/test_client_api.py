@@ -21,7 +21,7 @@ from saros_server.api.insert_request import InsertRequest
 from saros_server.api.operations import InsertOutcome, Login
 from saros_server.api.result_cursors import CursorGone
 from saros_storage.base.clock import SystemClock
-from saros_storage.base.tablet import Tablet
+from saros_storage.base.tablet import MultiTablet, Tablet, tablets_of
 from saros_storage.base.write_request import WriteRequest
 
 SECOND = 1_000_000_000
@@ -174,17 +174,17 @@ def test_inserts_that_create_nothing_are_one_write(
 ) -> None:
     devices = [f"root.a.d{number}" for number in range(5)]
     ask(api, operations.INSERT_MANY, token, [rows_of(device, 1) for device in devices])
-    store, written = api.node.store, list[int]()
+    store, written = api.node.store, list[list[str]]()
     write = store.write
 
-    def counted(tablets: Sequence[Tablet], *arguments: object, **named: object) -> None:
-        written.append(len(tablets))
+    def counted(tablets: Sequence[Tablet | MultiTablet], *arguments: object, **named: object) -> None:
+        written.append([one.device for tablet in tablets for one in tablets_of(tablet)])
         write(tablets, *arguments, **named)
 
     monkeypatch.setattr(store, "write", counted)
     outcomes = ask(api, operations.INSERT_MANY, token, [rows_of(device, 2, 3) for device in devices])
     assert outcomes == [InsertOutcome(2)] * 5
-    assert written == [5]
+    assert written == [devices]
 
 
 def test_an_insert_that_the_store_refuses_does_not_keep_others_from_being_written(api: ClientApi, token: bytes) -> None:

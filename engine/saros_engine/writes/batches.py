@@ -22,6 +22,11 @@ from saros_storage.base.tablet import first_rows
 from saros_storage.base.types import Int64Array
 from saros_wire.client_values import TooManyBytes, UnreadableValues
 
+#: Batches with more rows are not joined: their columns would be copied, and the cost of a batch matters less.
+_JOINED_ROWS_MAX = 64
+#: This number of batches is not worth joining.
+_FEW = 3
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -53,8 +58,11 @@ class MultiBatch:
     counts: Sequence[int]
     times: Int64Array
     columns: Mapping[str, Column]
-    #: See `ColumnBatch.aligned`.
+    #: See `ColumnBatch`.
     aligned: bool | None
+    partial: bool = False
+    #: Tags of the series that each device's batch creates; empty: none of the batches has tags.
+    tags: Sequence[Mapping[str, str]] = ()
 
     @property
     def starts(self) -> Int64Array:
@@ -64,11 +72,12 @@ class MultiBatch:
     def batches(self, numbers: Sequence[int]) -> list[ColumnBatch]:
         """Return the batches of the devices with these numbers; their arrays are views."""
         starts = self.starts.tolist()
-        return [self._batch(self.devices[n], starts[n], starts[n] + self.counts[n]) for n in numbers]
+        return [self._batch(n, starts[n], starts[n] + self.counts[n]) for n in numbers]
 
-    def _batch(self, device: str, start: int, stop: int) -> ColumnBatch:
+    def _batch(self, number: int, start: int, stop: int) -> ColumnBatch:
         columns = {name: column.slice(start, stop) for name, column in self.columns.items()}
-        return ColumnBatch(device, self.times[start:stop], columns, self.aligned)
+        device, tags = self.devices[number], self.tags[number] if self.tags else {}
+        return ColumnBatch(device, self.times[start:stop], columns, self.aligned, self.partial, tags)
 
     def chosen(self, numbers: Sequence[int]) -> MultiBatch:
         """Return the rows of the devices with these numbers, which ascend."""
@@ -79,7 +88,8 @@ class MultiBatch:
         places = np.flatnonzero(np.repeat(is_chosen, self.counts))
         columns = {name: column.take(places) for name, column in self.columns.items()}
         devices, counts = [self.devices[n] for n in numbers], [self.counts[n] for n in numbers]
-        return MultiBatch(devices, counts, self.times[places], columns, self.aligned)
+        tags = [self.tags[n] for n in numbers] if self.tags else ()
+        return MultiBatch(devices, counts, self.times[places], columns, self.aligned, self.partial, tags)
 
     def points(self) -> list[int]:
         """Return the number of points of each device."""
@@ -89,6 +99,35 @@ class MultiBatch:
             points += counts if column.valid is None else np.add.reduceat(column.valid, starts, dtype=np.int64)
         found: list[int] = points.tolist()
         return found
+
+
+def joined(batches: Sequence[ColumnBatch | Exception]) -> list[tuple[list[int], MultiBatch]]:
+    """Return the small batches that have the same columns, joined, with their numbers.
+
+    Batches of many rows, with columns of unequal lengths, or with columns that few others have are left out.
+    """
+    alike: dict[object, list[int]] = {}
+    for number, batch in enumerate(batches):
+        if isinstance(batch, ColumnBatch) and 0 < (rows := len(batch.times)) <= _JOINED_ROWS_MAX:
+            columns = batch.columns
+            if all(len(column.values) == rows for column in columns.values()):
+                types = tuple([column.type for column in columns.values()])
+                alike.setdefault((tuple(columns), types, batch.aligned, batch.partial), []).append(number)
+    return [(numbers, _joined([batches[n] for n in numbers])) for numbers in alike.values() if len(numbers) > _FEW]
+
+
+def _joined(batches: Sequence[ColumnBatch | Exception]) -> MultiBatch:
+    parts = [batch for batch in batches if isinstance(batch, ColumnBatch)]
+    first = parts[0]
+    return MultiBatch(
+        [batch.device for batch in parts],
+        [len(batch.times) for batch in parts],
+        np.concatenate([batch.times for batch in parts]),
+        {name: Column.concat([batch.columns[name] for batch in parts]) for name in first.columns},
+        first.aligned,
+        first.partial,
+        [batch.tags for batch in parts] if any(batch.tags for batch in parts) else (),
+    )
 
 
 def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Result]) -> list[_Result | Exception]:

@@ -1,15 +1,17 @@
 """Kinds of devices: two devices of a kind fit the same columns in the same way, so one of them is resolved for all.
 
-    existing device   kind: its set of series, which devices created alike share, and its alignment
-    new device        kind: its device template
+    existing device, all columns exist    kind: the series of the columns, and its alignment
+    existing device, columns are missing  kind: its set of series, which devices created alike share, and its alignment
+    new device                            kind: its device template
 
 Devices whose batches differ from the others are of no kind: those without a value in some column, with expired rows, or
-with a path that is illegal. Pure: any thread.
+with a path that is illegal; and those with tags for missing columns of an existing device or of a template. Pure: any
+thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,53 +20,96 @@ from saros_engine.catalog.templates import template_name_for
 from saros_engine.writes.batches import MultiBatch
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.types import DataType
 from saros_storage.schema import DeviceSchema, Expiry, SchemaTree
+
+#: Measurement, type and decimals of the series of each column.
+_Fit = tuple[tuple[str, DataType, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceKind:
     """Devices of one kind: their numbers in a MultiBatch, ascending, and their canonical paths."""
 
-    #: The schema of the first device; None if the devices are new. Keeps the set of series alive, by which the kind is
-    #: identified.
+    #: The schema of the first device; None if the devices are new.
     known: DeviceSchema | None
     numbers: list[int] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
 
 
-def kinds_of(rows: MultiBatch, skipped: Collection[int], schema: SchemaTree, expiry: Expiry) -> Sequence[DeviceKind]:
-    """Return the kinds of the devices, except for those with the numbers `skipped`.
+def independent_paths(devices: Sequence[str], columns: Set[str]) -> list[str | None] | None:
+    """Return the canonical path of each device, None for an illegal one; or None if the order of the devices matters.
 
-    There are none if the order of the devices matters: if one is named twice, or is at or below the path of a column of
-    another, where only the first of the two can be created.
+    It matters if a device is named twice, or is at or below the path of a column of another, where only the first of
+    the two can be created.
     """
-    kinds: dict[object, DeviceKind] = {}
-    left_out = _with_absent_columns(rows).union(skipped)
-    firsts = np.minimum.reduceat(rows.times, rows.starts).tolist() if expiry.rules and len(rows.times) else []
-    paths: set[str] = set()
+    paths: list[str | None] = []
     above_columns: set[str] = set()
-    for number, device in enumerate(rows.devices):
+    for device in devices:
         try:
             nodes = split_path(device)
         except UserMistake:
+            paths.append(None)
             continue
-        path = join_nodes(nodes)
-        if not rows.columns.keys().isdisjoint(nodes):
-            above_columns.update(join_nodes(nodes[:at]) for at, node in enumerate(nodes) if node in rows.columns)
-        if path in paths:
-            return ()
-        paths.add(path)
+        paths.append(join_nodes(nodes))
+        if not columns.isdisjoint(nodes):
+            above_columns.update(join_nodes(nodes[:at]) for at, node in enumerate(nodes) if node in columns)
+    legal = {path for path in paths if path is not None}
+    is_unique = len(legal) == len(paths) - paths.count(None)
+    return paths if is_unique and legal.isdisjoint(above_columns) else None
+
+
+def kinds_of(
+    rows: MultiBatch, paths: Sequence[str | None], skipped: Collection[int], schema: SchemaTree, expiry: Expiry
+) -> Sequence[DeviceKind]:
+    """Return the kinds of the devices with these canonical paths, except for those with the numbers `skipped`."""
+    kinds: dict[object, DeviceKind] = {}
+    left_out = _with_absent_columns(rows).union(skipped)
+    firsts = np.minimum.reduceat(rows.times, rows.starts).tolist() if expiry.rules and len(rows.times) else []
+    fits = _Fits(rows.columns)
+    for number, path in enumerate(paths):
+        if path is None or number in left_out:
+            continue
         limit = expiry.expired_before(path) if firsts else None
-        if number in left_out or (limit is not None and firsts[number] < limit):
+        if limit is not None and firsts[number] < limit:
             continue
         known = schema.device(path)
-        key: object = template_name_for(schema, path) if known is None else (id(known.series), known.aligned)
+        has_tags = bool(rows.tags and rows.tags[number])
+        if known is None:
+            template = template_name_for(schema, path)
+            if has_tags and template is not None:
+                continue
+            key: object = (template, has_tags)
+        else:
+            fit = fits.of(known)
+            if has_tags and fit is None:
+                continue
+            key = (id(known.series) if fit is None else fit, known.aligned)
         kind = kinds.get(key)
         if kind is None:
             kind = kinds[key] = DeviceKind(known)
         kind.numbers.append(number)
         kind.paths.append(path)
-    return list(kinds.values()) if paths.isdisjoint(above_columns) else ()
+    return list(kinds.values())
+
+
+class _Fits:
+    """What distinguishes existing devices for the same columns; computed once for each set of series."""
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        self._columns = tuple(columns)
+        #: By id of a set of series: the set, which keeps the id valid, and the result.
+        self._found: dict[int, tuple[object, _Fit | None]] = {}
+
+    def of(self, known: DeviceSchema) -> _Fit | None:
+        """Return measurement, type and decimals of each column's series; None if a series does not exist."""
+        found = self._found.get(id(known.series))
+        if found is None:
+            series = [one for name in self._columns if (one := known.find(name)) is not None]
+            is_complete = len(series) == len(self._columns)
+            fit = tuple([(one.measurement, one.type, one.decimals) for one in series]) if is_complete else None
+            found = self._found[id(known.series)] = known.series, fit
+        return found[1]
 
 
 def _with_absent_columns(rows: MultiBatch) -> set[int]:

@@ -30,8 +30,8 @@ from saros_engine.catalog.templates import template_for, with_template
 from saros_engine.catalog.views import require_no_views, sources_of_aliases
 from saros_engine.expressions.time_filter import TimeContext, constant_time
 from saros_engine.extensions.triggers import Triggers
-from saros_engine.writes.batches import ColumnBatch, MultiBatch, failure_of_others, outcomes_of
-from saros_engine.writes.device_kinds import DeviceKind, kinds_of
+from saros_engine.writes.batches import ColumnBatch, MultiBatch, failure_of_others, joined, outcomes_of
+from saros_engine.writes.device_kinds import DeviceKind, independent_paths, kinds_of
 from saros_engine.writes.fitting import (
     TYPE_MISMATCH,
     check_duplicates,
@@ -158,43 +158,66 @@ class Writer:
         """Write batches of different devices; return for each its number of points, or its error.
 
         An error among `batches` is its own outcome. Batches that fire no trigger are joined into at most two writes:
-        first those that create series, then the others; into one write if the request is numbered. If a batch is
-        refused, all batches of its write are written one by one. Any other failure is the outcome of all batches that
-        were not written before it.
+        first those that create series, then the others; into one write if the request is numbered. Small batches of
+        devices of one kind are one tablet. If a batch is refused, all batches of its write are written one by one. Any
+        other failure is the outcome of all batches that were not written before it.
         """
         joint = JointWrites.of(request, self._store.schema.version)
-        return self._insert_jointly(outcomes_of(batches, self._checked), joint, request)[0]
+        groups: list[Group] = []
+        tables = [] if self._triggers.exist else joined(batches)
+        if tables:
+            given = [batch for batch in batches if isinstance(batch, ColumnBatch)]
+            paths = independent_paths([batch.device for batch in given], set().union(*(b.columns for b in given)))
+            by_device = {} if paths is None else dict(zip((batch.device for batch in given), paths, strict=True))
+            for numbers, rows in tables if by_device else ():
+                groups += self._groups(rows, [by_device[device] for device in rows.devices], (), numbers)
+        return self._insert_groups(groups, dict(enumerate(batches)), joint, request)
 
     def insert_rows(
         self, rows: MultiBatch, refused: Mapping[int, Exception], request: WriteRequest
     ) -> list[int | Exception]:
         """Write rows of many devices as `insert_batches` does; return the outcome of each device.
 
-        `refused`: the errors of devices that are not to be written, by number. Devices of one kind are resolved
-        together and written as one tablet, unless there are triggers.
+        `refused`: the errors of devices that are not to be written, by number.
         """
         joint = JointWrites.of(request, self._store.schema.version)
-        groups = [] if self._triggers.exist else self._groups(rows, refused)
+        numbers = range(len(rows.devices))
+        paths = None if self._triggers.exist else independent_paths(rows.devices, rows.columns.keys())
+        groups = [] if paths is None else self._groups(rows, paths, refused, numbers)
+        together = {number for group in groups for number in group.numbers}
+        left = [number for number in numbers if number not in together and number not in refused]
+        batches: dict[int, ColumnBatch | Exception] = {**refused, **dict(zip(left, rows.batches(left), strict=True))}
+        return self._insert_groups(groups, batches, joint, request)
+
+    def _insert_groups(
+        self,
+        groups: Sequence[Group],
+        batches: Mapping[int, ColumnBatch | Exception],
+        joint: JointWrites,
+        request: WriteRequest,
+    ) -> list[int | Exception]:
+        """Write groups, and the batches that are not in a group; return all outcomes, by number."""
         for group in groups:
             joint.add_group(group)
         together = {number for group in groups for number in group.numbers}
-        alone = [number for number in range(len(rows.devices)) if number not in together]
-        left = iter(rows.batches([number for number in alone if number not in refused]))
-        batches = [refused[number] if number in refused else next(left) for number in alone]
-        outcomes, failed = self._insert_jointly(outcomes_of(batches, self._checked), joint, request)
+        alone = sorted(batches.keys() - together)
+        checked = outcomes_of([batches[number] for number in alone], self._checked)
+        outcomes, failed = self._insert_jointly(checked, joint, request)
         found = dict(zip(alone, outcomes, strict=True))
         for group in groups:
             found.update(zip(group.numbers, group.outcomes(failed), strict=True))
-        return [found[number] for number in range(len(rows.devices))]
+        return [found[number] for number in range(len(found))]
 
-    def _groups(self, rows: MultiBatch, refused: Collection[int]) -> list[Group]:
-        """Return the devices that can be written in groups."""
+    def _groups(
+        self, rows: MultiBatch, paths: Sequence[str | None], refused: Collection[int], numbers: Sequence[int]
+    ) -> list[Group]:
+        """Return the devices that can be written in groups; `numbers`: the devices' numbers in the request."""
         schema = self._store.schema
         expiry = Expiry(schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
-        kinds = [kind for kind in kinds_of(rows, refused, schema, expiry) if len(kind.numbers) > 1]
-        return [group for kind in kinds if (group := self._group(rows, kind)) is not None]
+        kinds = [kind for kind in kinds_of(rows, paths, refused, schema, expiry) if len(kind.numbers) > 1]
+        return [group for kind in kinds if (group := self._group(rows, kind, numbers)) is not None]
 
-    def _group(self, rows: MultiBatch, kind: DeviceKind) -> Group | None:
+    def _group(self, rows: MultiBatch, kind: DeviceKind, numbers: Sequence[int]) -> Group | None:
         """Return a kind of devices as a group, or None if its columns have to be converted or refused."""
         try:
             first = self._checked(rows.batches(kind.numbers[:1])[0])
@@ -207,7 +230,7 @@ class Writer:
         members = [*zip(kind.numbers, kind.paths, strict=True)]
         creates: list[SchemaChange] = []
         if fitted.creates:
-            found = self._creates_like(fitted, kind)
+            found = self._creates_like(fitted, kind, rows.tags)
             members = [member for member in members if member[1] in found]
             creates = [change for changes in found.values() for change in changes]
         own = rows.chosen([number for number, _ in members])
@@ -219,23 +242,31 @@ class Writer:
             tuple(own.columns.values()),
             fitted.tablet.aligned,
         )
-        return Group([number for number, _ in members], own, tablet, creates) if members else None
+        return Group([numbers[number] for number, _ in members], own, tablet, creates) if members else None
 
-    def _creates_like(self, fitted: Fitted, kind: DeviceKind) -> dict[str, list[SchemaChange]]:
-        """Return the changes that the devices of a kind need, without devices that must be checked individually."""
+    def _creates_like(
+        self, fitted: Fitted, kind: DeviceKind, tags: Sequence[Mapping[str, str]]
+    ) -> dict[str, list[SchemaChange]]:
+        """Return the changes that the devices of a kind need, without devices that must be checked individually.
+
+        `tags`: of the series of each device, by number; empty: none has tags.
+        """
         like = fitted.creates[-1]
         assert isinstance(like, CreateSeries)
         names = [series.measurement for series in like.series]
         catalogue = self._store.schema.catalogue
         found: dict[str, list[SchemaChange]] = {}
-        for path in kind.paths:
+        for number, path in zip(kind.numbers, kind.paths, strict=True):
             try:
                 require_not_internal(path)
                 require_no_views(catalogue, path, names)
                 databases = self.database_for(path) if kind.known is None else []
             except UserMistake:
                 continue
-            found[path] = [*databases, CreateSeries(path, like.aligned, like.series, if_missing=True)]
+            series = like.series
+            if tags and tags[number]:
+                series = tuple([replace(one, tags=tags[number]) for one in series])
+            found[path] = [*databases, CreateSeries(path, like.aligned, series, if_missing=True)]
         return found
 
     def _insert_jointly(
