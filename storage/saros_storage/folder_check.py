@@ -126,7 +126,7 @@ class _FolderCheck:
     def _partition_folders(self, folder: str, depth: int) -> Iterator[str]:
         try:
             names = self._disk.list(folder)
-        except NotADirectoryError:  # such as the new manifest of a partition that a crash left without one
+        except NotADirectoryError:  # such as a temporary manifest that a crash left
             return
         if MANIFEST in names:
             yield folder

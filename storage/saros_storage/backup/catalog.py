@@ -3,8 +3,8 @@
     saros-backup 2 5f3a90c1 812
     {"number": 3, "taken_ns": ..., "incremental": true, "captures": [...], "objects": [[...]], ...}
 
-One line with format version, checksum and length of the rest, then JSON. Version 1, which is still read, differs in
-that its pieces of the log have no salts. Values; pure: any thread.
+One line with format version, checksum and length of the rest, then JSON. Version 1, which is still read, lacks the
+salts of the log's pieces. Values; pure: any thread.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ class Catalog:
     incremental: bool
     time_unit: str
     time_partition_interval: int
-    #: True if the log leads to points after the capture; False for a cluster's node, which is restored as captured.
+    #: True if the log can be replayed to points after the capture; False for a cluster's node, which is restored as
+    #: captured.
     exact: bool
     schema: bytes = field(repr=False)
     captures: tuple[Checkpoint, ...] = field(repr=False)
     #: The objects of each capture, in the order of its files' numbers.
     objects: tuple[tuple[StoredObject, ...], ...] = field(repr=False)
-    #: CRC-32 of the last record of its log, by which the next backup checks that its log continues from there.
+    #: CRC-32 of the last record of its log; the next backup uses it to check that its own log continues from there.
     last_crc32: int = 0
     #: True if its log continues where the previous backup ended.
     continues: bool = False
@@ -73,13 +74,13 @@ class Catalog:
 
     @property
     def floor(self) -> int:
-        """The first point of the log at which it can be restored: its files contain no later entries."""
+        """The earliest log index to which it can be restored: its files contain no later entries."""
         (capture,) = self.captures
         return max(capture.index, capture.schema_index, *(p.manifest.flushed for p in capture.partitions))
 
     @property
     def reached(self) -> int:
-        """The last entry that it contains."""
+        """The index of the last log entry that it contains."""
         return max((capture.reached for capture in self.captures), default=0)
 
 

@@ -45,7 +45,7 @@ class Progress:
 
 
 class BackupRun:
-    """The making of one backup, for one use."""
+    """One run of a backup; used once."""
 
     def __init__(
         self,

@@ -5,10 +5,10 @@
     log 40             log 40 .. 90             log 150 .. 200           (91 to 149 were already removed)
     points 40 ........................ 90       200
 
-The files and the log of a backup lead to every point from its `floor` to the end of the log: its own log, followed by
-the logs of later backups as long as each continues where the previous one ended. The newest backup that leads to the
-point is chosen. Times are resolved by the clock marks in the log, to a second; the millisecond in which a backup was
-taken leads to the backup. Pure.
+A backup can be restored to any point from its `floor` to the end of the log. That log consists of its own pieces, then
+those of later backups, as long as each continues where the previous one ended. The newest backup that can be restored
+to the point is chosen. Clock marks in the log resolve times, to a second; the millisecond in which a backup was taken
+means that backup. Pure.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AtTime:
 
 
 def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: Marks) -> Point:
-    """Return the way to a point; None: the newest one. Raises UserMistake 2052 if no backup leads there."""
+    """Return the files and logs for a point; None: the newest one. Raises UserMistake 2052 if there are none."""
     assert catalogs
     if at is None:
         return Point((catalogs[-1],), catalogs[-1].reached)

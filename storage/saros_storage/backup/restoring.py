@@ -140,7 +140,7 @@ class Restore:
     # ------------------------------------------------------------------ the log
 
     def _log(self, point: Point) -> None:
-        """Write segments with the records after the files, up to the point."""
+        """Write log segments with the records that follow the captured files, up to the point."""
         first = point.chain[0].captures[0].index + 1
         folder = os.path.join(self._folder, LOG_FOLDER)
         self._disk.make_folder(folder)
@@ -151,7 +151,7 @@ class Restore:
         self._disk.sync_folder(folder)
 
     def _segments(self, point: Point, first: int) -> Iterator[tuple[SegmentName, memoryview]]:
-        """Yield a segment for each piece of the log that has wanted records; they are valid only with its salt."""
+        """Yield a segment for each piece of the log that has such records, with the salt for which they are valid."""
         wanted = first
         for catalog in point.chain:
             for piece, data in self._pieces(catalog):
@@ -186,7 +186,7 @@ class Restore:
 
 
 def _check_whole(record: Record, point: Point) -> None:
-    """Raise UserMistake 2052 if the log alone cannot repeat an entry: a LOAD after the files."""
+    """Raise UserMistake 2052 for an entry that the log alone cannot replay: a LOAD."""
     taken = point.chain[0]
     if record.index > taken.reached and record.kind == MUTATION and loads_files(record.payload):
         message = (

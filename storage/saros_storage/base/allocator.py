@@ -1,8 +1,8 @@
 """Keep freed memory in the process: decoding constantly allocates and frees arrays of some hundred kilobytes.
 
-By default glibc maps fresh pages for each such array and returns them to the kernel immediately, and every page costs a
-fault and a zeroing: a quarter of the time of decoding a wide file. With these settings, freed memory is reused up to a
-bound. Other C libraries are not changed.
+By default glibc maps fresh pages for each such array and returns them to the kernel immediately. The page faults and
+the zeroing take a quarter of the time of decoding a wide file. With these settings, freed memory is reused up to a
+bound. Other C libraries keep their defaults.
 """
 
 from __future__ import annotations

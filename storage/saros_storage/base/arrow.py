@@ -22,7 +22,7 @@ from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, NumericAr
 
 #: An Arrow array, type or module. Any, because pyarrow has no type annotations that mypy could use.
 Arrow = Any
-#: Bytes from here on are not ASCII. Looking for them takes a twentieth of the time of Arrow's cast, which validates.
+#: Bytes from here on are not ASCII. Scanning for them takes a twentieth of the time of Arrow's validating cast.
 _NOT_ASCII = 128
 
 

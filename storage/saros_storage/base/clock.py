@@ -42,7 +42,7 @@ class JumpGuard:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: Wall clock and monotonic clock at the last moment when the former was trusted; replaced as a whole.
+        #: Wall clock and monotonic clock at the last moment when the wall clock was trusted; replaced as a whole.
         self._believed_ns = clock.now_ns(), clock.monotonic_ns()
         #: Monotonic time at which a jump was first seen; None: the wall clock is trusted.
         self._jumped_at_ns: int | None = None

@@ -27,7 +27,7 @@ class StorageError(Exception):
 
 
 class UserMistake(StorageError):
-    """The request cannot be carried out as it is; `code` gives the kind of mistake."""
+    """The request is invalid as it stands; `code` gives the kind of mistake."""
 
     code = 701
 

@@ -1,4 +1,4 @@
-"""Less frequent runs of Python's cyclic garbage collector, for plans, writes and flushes of many series.
+"""Run Python's cyclic garbage collector less often during plans, writes and flushes of many series.
 
 A plan of 100,000 series, its operators and its blocks are millions of live objects without cycles; so are the index
 entries of a file with as many series. The collector would scan them repeatedly, for longer than the rest of the work
@@ -6,11 +6,11 @@ takes. While a thread is inside `reduced_gc`, its threshold is therefore raised:
 
     threshold of the youngest generation: the process's -- first to enter --> YOUNG_MAX -- last to leave --> as before
 
-The collector stays on: garbage of other threads waits for at most `YOUNG_MAX` new objects. A process that has disabled
-it, or already has a higher threshold, is left alone; so is one that sets a threshold in the meantime.
+The collector stays on: garbage of other threads waits for at most `YOUNG_MAX` new objects. Nothing changes if the
+process has disabled the collector, has a higher threshold already, or sets one in the meantime.
 
-The effect is process-wide, as the collector is; any thread, also nested. A child process forked by another thread may
-keep YOUNG_MAX.
+The effect is process-wide. Any thread may enter, also nested. A child process forked by another thread may keep
+YOUNG_MAX.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-#: The number of series or columns from which on collections are reduced; below it, a collection is cheap.
+#: Collections are reduced from this number of series or columns; below it, a collection is cheap.
 WIDE_MIN = 1_000
 #: New objects between two collections of the youngest generation: about 20 MB.
 YOUNG_MAX = 200_000
@@ -39,7 +39,7 @@ class _GcControl:
         self._before: _Thresholds | None = None
 
     def enter(self) -> None:
-        """Count one more; the first one raises the threshold."""
+        """Count a thread that enters; the first one raises the threshold."""
         with self._lock:
             self._inside += 1
             found = gc.get_threshold()
@@ -48,7 +48,7 @@ class _GcControl:
                 gc.set_threshold(YOUNG_MAX, *found[1:])
 
     def leave(self) -> None:
-        """Count one less; the last one restores the threshold."""
+        """Count a thread that leaves; the last one restores the threshold."""
         with self._lock:
             self._inside -= 1
             if self._inside or self._before is None:

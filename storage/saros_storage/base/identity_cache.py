@@ -1,6 +1,6 @@
 """A cache for functions of shared immutable values, such as the series of all devices of one kind.
 
-The cost of a look-up by identity does not grow with the size of the argument; that of hashing or comparing it does.
+A look-up by identity takes the same time for any argument; hashing or comparing takes longer for a large one.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def unquote_node(node: str) -> str:
 
 
 def sql_node(node: str) -> str:
-    """Return a canonical node quoted, as SQL needs it where no dot stands before it: `time` and `null` are words."""
+    """Return a canonical node in back-quotes, for SQL where no dot precedes it and `time` would be a keyword."""
     return node if node.startswith("`") else f"`{node}`"
 
 
@@ -75,7 +75,7 @@ def split_series(text: str) -> tuple[str, str]:
 
 
 def check_path(text: str) -> None:
-    """Raise UserMistake 509 if a path is too long, or has a zero byte: other programs end a name there."""
+    """Raise UserMistake 509 if a path is too long, or contains a zero byte, which ends a name in other programs."""
     check_length(text)
     if "\0" in text:
         raise _illegal(text.replace("\0", "\\0"), "it has a zero byte, written \\0 here")
@@ -171,8 +171,9 @@ class PathPattern:
                 break
         return reached
 
-    # A pattern is an automaton whose state is the set of positions that the nodes seen may have reached: linear in path
-    # times pattern, regardless of the number of `**`. A walk of the schema tree stops where the set is empty.
+    # A pattern is an automaton. Its state is the set of positions that the nodes seen so far may have reached, so the
+    # time for a match is linear in path times pattern, regardless of the number of `**`. A walk of the schema tree
+    # stops where the set is empty.
 
     def start(self) -> frozenset[int]:
         """Return the state before the first node."""
@@ -193,7 +194,7 @@ class PathPattern:
         return len(self.nodes) in reached
 
     def accepts_after(self, reached: frozenset[int], node: str) -> bool:
-        """Return `accepts(advance(reached, node))`, at less cost."""
+        """Return `accepts(advance(reached, node))`, but faster."""
         last = len(self.nodes)
         if last in reached and self.nodes[last - 1] == "**":
             return True

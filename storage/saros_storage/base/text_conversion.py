@@ -60,7 +60,7 @@ def _java_float(value: np.floating[Any]) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     digits, exponent = np.format_float_scientific(value, unique=True, trim="0").split("e")
     if digits.endswith(".0"):
-        # Java always prints two digits, the nearest two: 4.9E-324, where 5E-324 would read back as the same value.
+        # Java always prints at least two digits: 4.9E-324, although 5E-324 reads back as the same value.
         digits, exponent = np.format_float_scientific(value, precision=1, unique=False, trim="k").split("e")
     return f"{digits}E{int(exponent)}"
 

@@ -1,4 +1,4 @@
-"""The vocabulary of everything else: data types, encodings, compressors, time units.
+"""Basic types: data types, encodings, compressors, time units.
 
 The numbers are TsFile's own ids (Apache TsFile v4), so a value of these enums can be written to disk as it is. In
 memory, a column has the NumPy dtype of `NUMPY_DTYPE`, or is a `TextArray` if its type is text-like (see `block.py`).

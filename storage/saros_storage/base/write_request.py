@@ -21,7 +21,7 @@ class WriteRequest:
     client: int = 0
     #: 0: the request has no number.
     sequence: int = 0
-    #: Monotonic time in ns after which the request waits for nothing; None: each step waits for its own maximum.
+    #: Monotonic time in ns after which the request waits for nothing; None: each step has its own limit.
     deadline_ns: int | None = None
     #: The request was sent before with unknown outcome, so no failure may say that nothing was done.
     in_doubt: bool = False

@@ -1,11 +1,11 @@
-"""Cached statistics of pages per window of a grid, for repeated queries by windows.
+"""Cached statistics of pages per window of a grid, for repeated windowed queries.
 
     page 0      . . . . | . . . . . | . .         page 1   . . . | . . . . . | . .
     its cells      c         c        c                      c       c         c        a row of Summaries each
 
 Cells are statistics of rows (`window_statistics.celled`), cut at window borders and at page borders, so that they can
-be reused page by page for any requested time range. They take a small part of the memory of the decoded pages. So a
-repeated query by windows is answered without decoding rows, even if the decoded rows do not fit into memory.
+be reused page by page for any requested time range. They take a small part of the memory of the decoded pages. A
+repeated windowed query is therefore answered without decoding rows, even if the decoded rows do not fit into memory.
 
     (file, device, columns, chunk, position of the grid)  ->  ChunkCells
 
@@ -56,7 +56,7 @@ class ChunkCells:
         return lacking[0], lacking[-1] + 1
 
     def plus(self, first: int, cells: Summaries, bounds: Sequence[int], total: int) -> ChunkCells:
-        """Add the cells of pages from `first` on, out of `total`; those of the i-th page start at row `bounds[i]`."""
+        """Add the cells of pages from `first` on, out of `total`; the i-th page's cells start at row `bounds[i]`."""
         if len(bounds) == total + 1:
             return ChunkCells({}, cells, tuple(bounds))
         pages = {**self.pages, **{page: cells.slice(a, b) for page, (a, b) in enumerate(pairwise(bounds), first)}}

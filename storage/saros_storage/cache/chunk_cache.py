@@ -77,7 +77,7 @@ class ChunkCache:
 
     @property
     def misses(self) -> int:
-        """Number of look-ups that did not."""
+        """Number of look-ups that did not find their rows."""
         return self._misses
 
     def get(self, key: ChunkKey, first: int, stop: int) -> Block | None:
@@ -97,7 +97,7 @@ class ChunkCache:
             return None
 
     def _promote(self, key: ChunkKey) -> None:
-        """Move an entry from new to proven; the least recently used proven ones make room."""
+        """Move an entry from new to proven; move the least recently used proven entries back to make room."""
         runs = self._new.pop(key)
         self._proven[key] = runs
         size = _size(runs)

@@ -5,7 +5,8 @@
     log (a store's)      .............. | 44 45 46           makes it exact: replaying it adds the missing entries
 
 - For the chosen partitions, all entries up to `index` are in the manifests' files and tombstones. A caller that needs
-  exactly one index holds entries back meanwhile (then `index` is `reached`), or takes the log after `index` too.
+  the state at exactly one index either holds back entries during the capture (then `index` equals `reached`), or also
+  takes the log after `index`.
 - Only chosen partitions are flushed, and of them those that need it; entries are applied in the meantime.
 - Files are hard links, so neither compaction nor a deletion changes them; a manifest names each with size and checksum.
 - `schema` is the region's whole tree with its TTL rules, as of `schema_index`.
@@ -72,7 +73,7 @@ class LogPiece:
     first: int
     last: int
     size: int
-    #: The segment's; 0: none. Captures of earlier versions do not mention it.
+    #: Salt of the segment; 0: none. Captures of earlier versions lack it.
     salt: int = 0
 
 

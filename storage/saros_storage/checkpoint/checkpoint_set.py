@@ -20,7 +20,7 @@ class CheckpointSet:
     time_unit: str
     #: Width of a slice in ticks.
     time_partition_interval: int
-    #: True for a store: its log then leads from the capture to any later point.
+    #: True for a store: its log can then be replayed from the capture to any later point.
     exact: bool
     #: The schema that belongs to all captures.
     schema: bytes = field(repr=False)

@@ -21,7 +21,8 @@ from saros_storage.folder.layout import database_folder_name, kind_folder
 from saros_storage.io.disk import Disk
 from saros_storage.partition.partition_files import save_manifests
 
-#: (number of a file, offset, count) -> up to PIECE_BYTES of that many files from the offset on; fewer: they end there.
+#: (number of the first file, offset in it, count) -> up to PIECE_BYTES of `count` consecutive files; fewer bytes mean
+#: that the files end there.
 Read = Callable[[int, int, int], bytes]
 Placed = tuple[CheckpointFile, str]
 

@@ -145,7 +145,7 @@ class CheckpointRegistry:
             return kept
 
     def read(self, id_: bytes, number: int, offset: int, count: int = 1) -> bytes:
-        """Return up to PIECE_BYTES of `count` consecutive files; fewer: they end there. `offset`: in the first one.
+        """Return up to PIECE_BYTES of `count` consecutive files; fewer only at their end. `offset`: in the first file.
 
         Raises NoSuchCheckpoint, also for a number that does not exist.
         """

@@ -137,7 +137,7 @@ class Compactor:
                 self._lock.wait()
 
     def stop(self) -> None:
-        """End the thread; all regions have been removed before."""
+        """End the thread; the caller has removed all regions."""
         with self._lock:
             self._stopping = True
             thread = self._thread
@@ -222,7 +222,7 @@ class Compactor:
             return None
 
     def _advance_request(self, request: _Request, *, again: bool) -> None:
-        """Proceed to the request's next partition, unless the last one is to be examined again; finish after all."""
+        """Proceed to the request's next partition, unless the current one needs another look; finish after the last."""
         if not again and not request.done:
             del request.partitions[0]
             if not request.partitions:

@@ -28,7 +28,8 @@ from saros_storage.scan.tsfile_access import DeviceIndex, TsFileAccess
 from saros_storage.schema import TtlRules
 from saros_storage.schema.ttl import Expiry
 
-#: An estimate is valid for this part of the file's time span, in which the dead share grows by about as much.
+#: An estimate is valid for one part in this many of the file's time span; the dead share grows by about the same part
+#: in that time.
 _SPAN_PARTS = 16
 _NS_PER_SECOND = 1_000_000_000
 
@@ -59,7 +60,7 @@ class GarbageEstimates:
         known = self._found.get(file.access)
         if known is not None and known.holds(tombstones, expiry):
             return known.dead_fraction
-        # Opens the file separately from readers, so that the index of a file that is not queried is not kept.
+        # Opened separately from readers: the index of a file that is not queried should not stay in memory.
         dead_fraction = estimate_dead_fraction(file, LazyFile(file.path, disk, _ignore_damage), tombstones, expiry)
         ticks = max((s.end for s in file.devices.values()), default=0)
         ticks -= min((s.start for s in file.devices.values()), default=0)

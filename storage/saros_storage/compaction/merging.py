@@ -53,7 +53,7 @@ _CHUNK_BYTES = 32 << 20
 _EXPIRED_PARTS = 8
 #: Memory for the pages that are loaded at a time, provided that pages are small enough.
 _LOADED_BYTES = 64 << 20
-#: A value with its share of a mask.
+#: Bytes of a value and its share of the mask.
 _VALUE_BYTES = 9
 #: Bytes per sync: a single sync of a large file could not be interrupted, and would delay the log's.
 _SYNCED_BYTES = 8 << 20

@@ -32,9 +32,10 @@ from enum import Enum
 
 from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
 
-#: A cross merge is worthwhile if its late bytes times this reach the bytes of the job, which bounds the cost per byte.
+#: A cross merge is worthwhile if its late bytes, times this factor, are at least the bytes of the job; this bounds the
+#: cost per late byte.
 _LATE_SHARE = 4
-#: The same if there are at least `files_min` late files: readers then have that many overlaps fewer.
+#: The factor if there are at least `files_min` late files, since the merge then removes as many overlaps for readers.
 _LATE_SHARE_OF_MANY = 128
 #: A file is rewritten if at least this share of it is dead, and the dead part is at least this part of `file_bytes`.
 _DEAD_SHARE = 0.5
@@ -150,14 +151,14 @@ def _bytes(files: Iterable[FileSource]) -> int:
 
 
 def _joining(members: Sequence[FileSource], others: Sequence[FileSource]) -> list[FileSource]:
-    """Return those others without which the members are not closed."""
+    """Return the other files that the members need in order to be closed."""
     top = max(map(_place, members))
     spans = hull(members) if any(file.sequence for file in members) else {}
     return [file for file in others if _passed(file, members, top) or (file.sequence and _within(file, spans))]
 
 
 def _passed(file: FileSource, members: Sequence[FileSource], top: tuple[Rank, bool]) -> bool:
-    """Return whether a member that ranks below an overlapping file would rank above it at the place `top`."""
+    """Return whether a member that `file` overlaps and outranks would outrank it at the place `top`."""
     place = _place(file)
     return place < top and any(_place(member) < place and overlap(member, file) for member in members)
 
@@ -234,7 +235,7 @@ class _Picker:
         return sorted(runs, key=len, reverse=True)
 
     def _worth(self, files: Sequence[FileSource]) -> bool:
-        """Return whether an inner merge is worthwhile: fewer files, and no file rewritten for much smaller ones."""
+        """Return whether an inner merge leaves fewer files, and rewrites no file for the sake of much smaller ones."""
         if self._everything:
             mixed = len({file.sequence for file in files}) == 2
             return len(files) >= 2 and (mixed or _bytes(files) <= self._limits.file_bytes)

@@ -153,7 +153,8 @@ class Swap:
             save_manifest(ground.disk, partition.folder, self._manifest(old, dropped))
         except BaseException:
             if not self._is_saved(old):
-                # The new manifest may be on disk, or get there. Keep all files, since a crash may leave either live.
+                # The new manifest may be on disk, or reach it later. Keep all files, since either manifest may be live
+                # after a crash.
                 self._merged, self._new = (), []
             raise
         return dropped

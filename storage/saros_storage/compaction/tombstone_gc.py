@@ -4,8 +4,8 @@
                                   6  outranks the tombstone                                 -> dropped
                                   4  another file that may have hidden points               -> kept
 
-MemTables that are not in files yet count like files. If a tombstone is dropped while its deletion is still in the log,
-a replay may bring it back; it then hides nothing. Pure.
+MemTables that are not flushed yet count as files. If a tombstone is dropped while its deletion is still in the log, a
+replay may bring it back; it then hides nothing. Pure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def removable_tombstones(
     applied: Collection[Tombstone],
     waiting: Sequence[Waiting],
 ) -> list[Tombstone]:
-    """Return tombstones that hide nothing in `files`, `waiting` or `merged`, in which `applied` ones hide nothing."""
+    """Return the tombstones that hide nothing in any of the sources; `applied` ones hide nothing in `merged`."""
 
     def is_needed(tombstone: Tombstone) -> bool:
         below = [file for file in files if file.rank <= tombstone.rank]

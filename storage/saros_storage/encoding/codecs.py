@@ -44,7 +44,7 @@ TEXT_BYTES_MAX = 1 << 30
 _INT32 = frozenset({DataType.INT32, DataType.DATE})
 _INT64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _INTEGERS = _INT32 | _INT64
-#: The types with a TS_2DIFF form, which are those that `encode_rows` takes.
+#: The types with a TS_2DIFF form, accepted by `encode_rows`.
 MATRIX_TYPES = _INTEGERS | FLOATING_TYPES
 _TURNED = _INT64 | FLOATING_TYPES
 _GORILLA = _INTEGERS | FLOATING_TYPES

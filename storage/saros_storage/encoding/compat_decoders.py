@@ -6,7 +6,7 @@
     TS_2DIFF of floats        the same, with an m for which `scaled` cannot divide exactly
 
 The two Apache writers differ on SPRINTZ of DOUBLE and on RLBE of FLOAT and DOUBLE; these are not read, since a file
-does not name its writer. The form of scaled floats that contains values that do not scale is not read either. Pure.
+does not name its writer. Pages of scaled floats that contain unscaled values are not read either. Pure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from saros_storage.kernels.codecs.rlbe import rlbe_decode
 from saros_storage.kernels.codecs.sprintz import sprintz_decode
 from saros_storage.kernels.codecs.ts2diff import ts2diff_decode
 
-#: Values of `m` from here on mark a page that contains values that do not scale.
+#: Values of `m` from here on mark a page that contains unscaled values.
 _UNSCALED = 2_147_483_646
 #: The exponent of the largest power of ten that a double can represent.
 _DIGITS_MAX = 308

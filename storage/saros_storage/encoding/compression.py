@@ -16,7 +16,7 @@ from saros_storage.base.types import ByteArray, Compressor, Int64Array
 from saros_storage.encoding.errors import DecodeError
 from saros_storage.kernels.codecs.lz4 import lz4_decode
 
-#: A level that costs little time; Java's writer uses the highest, at a tenth of the speed.
+#: A fast level; Java's writer uses the highest one, at a tenth of the speed.
 _ZSTD_LEVEL = 3
 _GZIP_LEVEL = 6
 #: Memory limit of an LZMA2 decompressor; data of the usual writers' highest level needs 65 MiB.

@@ -50,7 +50,7 @@ def read_varints(data: ByteArray, bits: int, out: NumericArray) -> int:
 
 
 def read_rle(data: ByteArray, bits: int, count: int) -> Int64Array:
-    """Return `count` patterns from an RLE payload of values of 32 or 64 bits; those of 32 bits are unsigned."""
+    """Return `count` bit patterns from an RLE payload of 32-bit or 64-bit values; 32-bit patterns are unsigned."""
     size, start = read_uvar(data, 0)
     if size < 1 or start + size > len(data):
         raise DecodeError("an RLE page is cut off")

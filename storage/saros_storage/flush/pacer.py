@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-#: Work between two pauses: less than the interpreter lets a thread run while others wait.
+#: Work between two pauses: shorter than the interpreter lets a thread run while others wait.
 SLICE_NS = 4_000_000
 #: The longest pause, so that a flush always ends in a bounded time.
 REST_NS_MAX = 5_000_000_000
@@ -26,7 +26,7 @@ class Pacer:
         self._percent = percent
         self.thread_time_ns = thread_time_ns
         self._lock = threading.Lock()
-        #: The time up to which the budget is spent.
+        #: The time up to which past work has used up the budget.
         self._spent_until_ns = 0
 
     def rest_ns(self, worked_ns: int, now_ns: int) -> int:

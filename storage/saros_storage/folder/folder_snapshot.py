@@ -5,13 +5,14 @@
     data         TsFiles and resources: never changed, only removed    opened after the log, and kept open
 
 If no document has changed between the first and the last reading, and the log still begins with the records that were
-read, all of it was in the folder at the moment at which the log was read: the snapshot is the state that a kill of the
-owner at that moment would have left. Otherwise the attempt is repeated. So a store opened on the snapshot recovers as
-the owner would, and shows a prefix of the log with everything acknowledged before the snapshot began.
+read, then all of them existed at the moment when the log was read. The snapshot is the state that the owner would have
+left if it had been killed at that moment. Otherwise the attempt is repeated. A store opened on the snapshot therefore
+recovers as the owner would, and shows a prefix of the log that includes everything acknowledged before the snapshot
+began.
 
-Each file that is needed is there: a manifest's files stay until the manifest is replaced; a loaded file is there before
-its entry is in the log, and stays until a manifest has it; segments are removed once manifests and schema contain their
-entries. The snapshot takes no lock and writes nothing.
+No needed file is missing: a manifest's files stay until the manifest is replaced; a loaded file exists before its entry
+is in the log, and stays until a manifest contains it; segments are removed only after manifests and schema contain
+their entries. The snapshot takes no lock and writes nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def take_snapshot(disk: Disk, folder: str, trees: Sequence[str] = ()) -> MemoryD
 
 
 def _attempt(disk: Disk, folder: str, roots: Sequence[str]) -> dict[str, memoryview]:
-    """Return the files of one moment. Raises _Changed, FileNotFoundError."""
+    """Return all files as they were at one moment. Raises _Changed, FileNotFoundError."""
     documents = _documents(disk, roots)
     log = _Log(disk, os.path.join(folder, LOG_FOLDER))
     data = {path: _data(disk, path) for path in _walk(disk, roots).data}

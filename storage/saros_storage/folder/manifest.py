@@ -50,9 +50,10 @@ class Manifest:
     tombstones: tuple[Tombstone, ...] = ()
     #: Name and reason of each damaged file.
     set_aside: tuple[tuple[str, str], ...] = ()
-    #: Partition-table version at which the partition came here; higher than that of older data (`Rank.generation`).
+    #: Partition-table version at which the partition moved here; higher than the generation of older data
+    #: (`Rank.generation`).
     generation: int = 0
-    #: The generation up to which data that the partition had elsewhere has arrived among the files.
+    #: The partition's data from elsewhere, up to this generation, has arrived among the files.
     arrived: int = 0
 
     @property

@@ -53,7 +53,7 @@ def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
     """Compare the folder with the options; create the file in a new folder, update its format in an old one.
 
     The file is created first. If it is missing in a folder with data, the folder is refused: its times could be in a
-    unit other than the options' one. Raises StorageError 2015 (a newer format) or 2004 (different time unit or
+    unit other than that of the options. Raises StorageError 2015 (a newer format) or 2004 (different time unit or
     interval), CorruptFile.
     """
     path = os.path.join(folder, NODE_FILE)

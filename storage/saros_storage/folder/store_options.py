@@ -50,9 +50,10 @@ class StoreOptions:
     log_archive_bytes: int = 0
     #: Number of files of similar size that are worth a merge.
     compaction_files_min: int = 8
-    #: Merge files in the background; explicit requests are always carried out.
+    #: Merge files in the background; explicit requests always run.
     compaction: bool = True
-    #: Limit on bytes that compaction reads and writes per second, 0: no limit, and no pauses. Leaves most of a disk.
+    #: Limit on bytes that compaction reads and writes per second, 0: no limit, and no pauses. The default leaves most
+    #: of a disk's throughput to others.
     compaction_bytes_per_second: int = 64 << 20
     #: Limit per second on files received by a node of a cluster, 0: no limit.
     migration_bytes_per_second: int = 0

@@ -13,7 +13,7 @@ from saros_storage.base.errors import FolderInUse
 from saros_storage.io import platform
 
 LOCK_FILE = "LOCK"
-#: Checking for a lock takes it for some microseconds, so a failed attempt is repeated.
+#: A check for the lock holds it for some microseconds, so a failed attempt is repeated.
 _TRIES, _TRY_SECONDS = 5, 0.01
 
 

@@ -1,6 +1,6 @@
 """The folder of compiled kernels: numba's files, a list of the kernels that they hold, and the lock of the compiler.
 
-Asking numba would require importing it, which takes longer than many statements; the list is read at once. numba itself
+Asking numba would require importing it, which takes longer than many statements; reading the list is fast. numba itself
 keeps compiled code until the module of a kernel changes, although other modules and compiler options affect the code
 too. Therefore folder and list are specific to this installation and processor: their names contain a digest of
 everything that compiled code depends on.

@@ -10,7 +10,7 @@ with the point before it. Points at most `shortest` after the stored one are dro
 at which the doors no longer met; a point `longest` or more after it is stored. All this is as in IoTDB, except for
 values that are not numbers.
 
-A straight line through the kept points passes the dropped ones at about the deviation, and at most at twice it.
+The line through the kept points misses a dropped point by about the deviation, and at most by twice the deviation.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ EXPONENT_MIN, EXPONENT_MAX = -342, 308
 _POWER_BITS = 128
 #: Only for exponents in this range can a number be exactly halfway between two doubles.
 _EVEN_MIN, _EVEN_MAX = -4, 23
-#: 64 bits times the reciprocals of these powers may be exact halves.
+#: From this exponent on, a 64-bit mantissa times the reciprocal of a power may be an exact half.
 _RECIPROCAL_MIN = -27
 #: The bits of a double's mantissa, the bias of its exponent, and the exponent of infinity.
 _MANTISSA_BITS, _BIAS, _INFINITE = 52, 1_023, 2_047

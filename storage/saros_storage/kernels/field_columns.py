@@ -222,8 +222,8 @@ def fill(
 ) -> None:
     """Fill `times` in the order of parts, and `order`, `field_rows` and `numbers` in the order of columns.
 
-    `order` holds the numbers of fields, `field_rows` their rows, `numbers` their values. The first two may be empty:
-    they are then not wanted.
+    `order` holds the numbers of fields, `field_rows` their rows, `numbers` their values. `order` and `field_rows` may
+    be empty if they are not needed.
     """
     wanted = len(order) > 0
     last = len(lines) // LINE_WORDS - 1

@@ -452,7 +452,7 @@ def _equal(data: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
 def _known_series(data: ByteArray, at: int, last: int, series: Int64Array, count: int) -> int:
     """Return the number of the series key at `at`, if it is `last` or the one after it; otherwise -1.
 
-    Lines of a series mostly follow each other, or come in turns.
+    Lines of a series mostly follow each other, or several series alternate.
     """
     for guess in (last, last + 1 if last + 1 < count else 0):
         start, size = series[2 * guess], series[2 * guess + 1] - series[2 * guess]
@@ -660,9 +660,9 @@ def tokenise(
 ) -> int:
     """Scan lines from `start` on, until `lines`, `fields` or a table is full; return the start of the next line.
 
-    `multiplier`: odd and secret, the key of the hashes. `floats`: the memory of `fields`. `tables`: two hash tables,
-    each with a power of 2 of entries; it is full at half of them. `series`, `names`: receive the positions of distinct
-    series keys and field names. A first line for which `fields` are too short has the fault LONG.
+    `multiplier`: odd and secret, the key of the hashes. `floats`: the memory of `fields`, as doubles. `tables`: two
+    hash tables, each with a power of 2 of entries; it is full at half of them. `series`, `names`: receive the positions
+    of distinct series keys and field names. A first line for which `fields` are too short has the fault LONG.
     """
     tables[:] = -1
     half = len(tables) // 2

@@ -30,7 +30,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds before numba is loaded, and between checks of the list of compiled kernels.
 _DELAY_S, _LOOK_S = 0.3, 0.5
-#: Maximum number of compiler processes that succeed and still leave kernels uncompiled: something removes their files.
+#: Give up after this many compiler processes that succeeded and still left kernels uncompiled: something removes their
+#: files.
 _PROCESSES_MAX = 3
 
 

@@ -52,7 +52,7 @@ def _union_two_plain(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int6
 
 @kernel("i64(i64r[], i64r[], i64[], i64[], i64[])", twin=_union_two_plain)
 def union_two(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array, at_b: Int64Array) -> int:
-    """Unite two strictly increasing arrays; return the number of `times` (of len(a) + len(b)) that are used."""
+    """Unite two strictly increasing arrays into `times` (of length len(a) + len(b)); return the number of times."""
     i = 0
     j = 0
     n = 0

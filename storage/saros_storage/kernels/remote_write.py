@@ -40,7 +40,7 @@ _VARINT_BYTES_MAX = 10
 
 @part
 def _varint(data: ByteArray, at: int, end: int) -> tuple[np.uint64, int]:
-    """Return a number and its end; the end is -1 if the varint does not end."""
+    """Return a number and its end; the end is -1 if the varint is not terminated."""
     value = np.uint64(0)
     for place in range(_VARINT_BYTES_MAX):
         if at >= end:

@@ -94,7 +94,7 @@ def _four_sums(values: Float64Array, starts: Int64Array, stops: Int64Array, k: i
     """Compute the sums of slices k to k + 3, each in row order.
 
     They are interleaved, so that an addition need not wait for the previous one of the same sum. All integers are
-    unsigned: an index that may be negative costs NumPy's wrap-around.
+    unsigned: for a possibly negative index, numba would add NumPy's wrap-around.
     """
     first, second, third, fourth = U(starts[k]), U(starts[k + 1]), U(starts[k + 2]), U(starts[k + 3])
     shortest = min(stops[k] - starts[k], stops[k + 1] - starts[k + 1], stops[k + 2] - starts[k + 2])

@@ -5,8 +5,8 @@
              or -> CreateDatabase, CreateSeries: the missing schema
 
 A type is never converted, and each device must be aligned or not as the schema has it. A file that does not fit is
-refused, and the error names every conflict. A type that a series had before a change of type does fit. A new series
-gets the encoding and compressor of its first chunk. Pure over a mapped file.
+refused, and the error names every conflict. A file also fits if it has a type that the series had before a change of
+type. A new series gets the encoding and compressor of its first chunk. Pure over a mapped file.
 """
 
 from __future__ import annotations

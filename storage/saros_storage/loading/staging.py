@@ -61,7 +61,7 @@ class Staging:
     def reserve_name(self, name: str) -> None:
         """Reserve the name of a staged file in a log entry: `begin` assigns higher ones to later LOADs."""
         load = os.path.dirname(name)
-        if load.isdecimal():  # names of shipments in a cluster are not
+        if load.isdecimal():  # names of files shipped within a cluster are not decimal
             with self._lock:
                 self._last_ns = max(self._last_ns, int(load))
 

@@ -1,4 +1,4 @@
-"""The thread that fsyncs a log at a fixed interval in milliseconds, in durability `interval`."""
+"""The thread that fsyncs a log at a fixed interval, for durability `interval`."""
 
 from __future__ import annotations
 

@@ -7,19 +7,19 @@ covers these fields alone, see `_check`. The segment's salt goes into both, see 
 8 bytes within a payload is aligned in a mapped segment too. The indexes of a log increase by one.
 
 After a power cut, some file systems (ext4 with `data=writeback`) show the blocks of removed files at the end of a file
-that was growing. If they hold records, even ones for the same place, these have another salt. They are then neither
-records of this segment nor evidence of damage to it.
+that was growing. Records in such blocks, even for the same place, have another salt. They are neither records of this
+segment nor evidence of damage to it.
 
 `unsynced` is one more than the number of earlier records that were not fsynced when this one was written (65535: at
 least that many). So a record tells which records were fsynced by then: all up to `index - unsynced`. If a record is bad
-and reading has to end there, this decides the meaning of the damage:
+and reading has to end there, `unsynced` of later records decides the meaning of the damage:
 
     power cut     7 8 | 9 #### 11                 9, 10 and 11 were written at once, and 10 reached the disk in part
                         unsynced: 1 2 3           11 says: 8 is fsynced. So 10 was never acknowledged: a torn tail
     damage        7 8 9 #### 11                   11 was written when 10 was fsynced: it may have been acknowledged
                   unsynced: 1 1 1 1 1
 
-    It is a torn tail, unless some good record after it says that it was fsynced: then the segment is damaged.
+    A bad record is a torn tail, unless a good record after it says that it was fsynced; then the segment is damaged.
 
 A power cut may keep any of the blocks that were not fsynced, in any order. So everything after a bad record is searched
 for such evidence, not only the place where the next record should be. A bad record whose `check` is correct is skipped
@@ -124,7 +124,7 @@ class PendingRecord:
         return PendingRecord(group, kind, payload, size, crc)
 
     def encode(self, index: int, synced: int, salt: int) -> list[bytes | memoryview]:
-        """Encode the record, in parts; `synced` is the last record that is fsynced, `salt` that of the segment."""
+        """Encode the record, in parts; `synced` is the last record that is fsynced, `salt` belongs to the segment."""
         assert self.size <= PAYLOAD_BYTES_MAX
         assert synced < index <= _INDEX_MASK
         tag = self.group | self.kind << 32 | min(index - synced, _UNKNOWN) << 48
@@ -168,7 +168,7 @@ class Head:
     synced: int
     #: The first bytes of the payload.
     start: bytes
-    #: That of the segment.
+    #: Salt of the segment.
     salt: int
 
     @property
@@ -206,7 +206,7 @@ def heads(read: ReadPiece, offset: int, index: int, salt: int) -> Iterator[Head]
 
 
 def _synced(word: int, tag: int) -> int:
-    """Return `Head.synced`; for an old record the record itself, since it has been verified as a whole."""
+    """Return `Head.synced`; for an old record its own index, since it has been verified as a whole."""
     unsynced = tag >> 48
     return 0 if unsynced == _UNKNOWN else (word & _INDEX_MASK) - unsynced
 

@@ -4,15 +4,15 @@
         the first caller to wait becomes the leader: it takes the whole queue, writes and fsyncs it, wakes the others
         the others wait for it; a caller that came too late leads the next round
 
-So one fsync serves all callers that arrived while the previous one ran, and a single client pays for no hand-over
-between threads.
+One fsync thus serves all callers that arrived during the previous one, and a single client needs no hand-over between
+threads.
 
     fsync           wait returns when the record is fsynced
     os              wait returns when the operating system has it
     interval:<ms>   like os; `sync_due` fsyncs at most once per interval (the store's timer calls it)
 
 Records overwrite zeros that were written in advance, some MiB at a time. The file's size then rarely changes, which
-halves the cost of most fsyncs. Recovery does not mistake such a tail for records, and cuts it off.
+halves the cost of most fsyncs. Recovery does not take the remaining zeros for records, and cuts them off.
 
 A power cut may keep any part of the records that were not fsynced, with holes between them. Each record stores the
 number of earlier records that were not fsynced when it was written. This distinguishes a hole without acknowledged
@@ -20,8 +20,8 @@ records (a torn tail) from damage to acknowledged records, see `record`. Only th
 since each segment is fsynced before the next one is created. With durability `os` and `interval`, a hole in records
 that were never fsynced is a torn tail as well.
 
-Each segment has a random salt, without which its records are not valid, see `segment_name`. So nothing that another
-segment has left on the disk is taken for a record.
+Each segment has a random salt, without which its records are not valid, see `segment_name`. Leftovers of other segments
+on the disk are therefore never taken for records.
 
 A failed write or fsync is never retried: the log stops permanently and raises LogFailed for all callers. A full disk is
 different: the queued records are withdrawn without effect (DiskFull), and the log goes on when there is space again.
@@ -73,7 +73,7 @@ class LogOptions:
 class _Segment:
     path: str
     name: SegmentName
-    #: Size of the file; of the segment being written, the size before it was opened.
+    #: Size of the file; for the segment being written, the size before it was opened.
     size: int = 0
 
     @property
@@ -92,22 +92,23 @@ class SegmentedLog:
         #: Oldest first; records are appended to the last one.
         self._segments = segments
         self._file: File | None = None
-        #: Records that are not being written yet; the first one is `_written + 1`, unless a leader is writing.
+        #: Queued records that no leader has taken yet; the first one has the index `_written + 1`, unless a leader is
+        #: writing.
         self._queue: list[PendingRecord] = []
         self._next_index = next_index
         #: Invariant: synced <= written < next_index.
         self._written = next_index - 1
         self._synced = next_index - 1
-        #: The first lost index of each time the queue was withdrawn: tickets of that round from there on are void,
+        #: For each withdrawal of the queue, the first lost index: tickets of that round from this index on are void,
         #: although the index is assigned again.
         self._lost_from: list[int] = []
-        #: Size of the file before the queue being written.
+        #: Size of the file before the current write of the queue.
         self._good_bytes = 0
         #: Allocated size of the file: records, and zeros after them.
         self._reserved_until = 0
         self._leading = False
         self._failure: BaseException | None = None
-        #: Bytes that a full disk refused last; 0 after a successful write.
+        #: Size of the last write that a full disk refused; 0 after a successful write.
         self._refused_bytes = 0
         self._closed = False
 
@@ -139,8 +140,8 @@ class SegmentedLog:
         if segments:
             # A segment removed by a killed process, without a sync, must not reappear before the next one is removed.
             disk.sync_folder(folder)
-            # Also without a tail to cut off: records written but not fsynced by a process that died are read here like
-            # the others, and must not be lost in a later crash, once there are later segments.
+            # Needed even without a tail to cut off: records that a process wrote but did not fsync before it died are
+            # read here like the others, and must not be lost in a later crash, once there are later segments.
             disk.truncate(segments[-1].path, segments[-1].size)
         return SegmentedLog(folder, disk, options, segments, next_index), records
 

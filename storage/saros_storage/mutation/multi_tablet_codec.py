@@ -4,8 +4,8 @@
                          start | device | start | times | column | mask | column ...    a field at a time
 
 The frames are those of the devices' own tablets, byte for byte (`tablet_codec`): logs, replicas and older versions see
-no difference. Frames have one size if the paths of their devices have the same length, and the devices as many rows.
-Frames of rare sizes and tablets with text are built individually. Pure: any thread.
+no difference. Frames have one size if the paths of their devices have the same length, and the devices the same number
+of rows. Frames of rare sizes and tablets with text are built individually. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _frames_of_one_size(tablet: MultiTablet, paths: Sequence[bytes], rows: _Rows
 
 
 def _cut(frames: NumericArray, devices: Sequence[str], head: FrameHead, times: Int64Array) -> list[TabletFrame]:
-    """Return the rows of a matrix as frames; `head`: that of one of the devices; `times`: shape (devices, rows)."""
+    """Return the rows of a matrix as frames; `head`: the head of one of the devices; `times`: shape (devices, rows)."""
     count, size = frames.shape
     frames.flags.writeable = False
     whole = frames.reshape(-1).data

@@ -1,7 +1,7 @@
 """Check tablets against the schema, and find the database of each.
 
-A tablet may have a former type of its series: it was prepared before the type changed, and is read like the data
-written then. Shapes that passed the check are cached, so that the next batch of the same shape costs one look-up.
+A tablet may use a former type of its series if it was prepared before the type changed; it is then read like data of
+that time. Shapes that passed the check are cached, so that the next batch of the same shape costs one look-up.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class TabletValidator:
     """A cache of checked tablet shapes. Thread-safe: cache entries are immutable and replaced as a whole."""
 
     def __init__(self) -> None:
-        #: By ids of a set of series and of measurements: the set, and the measurements and types that fit it. Devices
-        #: created with the same series share the set.
+        #: By the ids of a set of series and of the measurements: the set, and the measurements and types that fit it.
+        #: Devices created with the same series share the set.
         self._known: dict[
             tuple[int, int], tuple[Mapping[str, SeriesSchema], tuple[str, ...], tuple[DataType, ...]]
         ] = {}

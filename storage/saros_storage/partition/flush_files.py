@@ -3,12 +3,13 @@
     device d1, flushed up to 40       rows 35 38 | 41 42 43
                                       unseq/..     seq/..
 
-Series are encoded together, as the rows of a matrix, because one call costs as much as encoding a hundred values: those
-of a device that were written together, which share one array of times, and neighbouring short ones of any devices.
+Several series are encoded together, as the rows of a matrix, because one call costs as much as encoding a hundred
+values. These are series of a device that were written together and share one array of times, and neighbouring short
+series of any devices.
 
 For a series with a deadband, in-order rows are thinned out: only the points that the deadband keeps are written. Late
 rows are all written, since a late row may replace an older value. The last point is always kept, so that the device's
-time span is that of all rows.
+time span covers all rows.
 
 Each file and its `.resource` are written under temporary names. `finish` syncs them (those of several MemTables
 together), renames them and syncs the folders. Then the caller names them in the manifest, which makes them part of the

@@ -247,7 +247,7 @@ class _Device:
         self.aligned = aligned
         #: By set of measurements; an aligned device has one run, under ().
         self.runs: dict[tuple[str, ...], _Run] = {}
-        #: The number of runs, and those of each measurement of a non-aligned device, oldest first; see `_runs_with`.
+        #: The number of runs, and the runs of each measurement of a non-aligned device, oldest first; see `_runs_with`.
         self._runs_of: tuple[int, Mapping[str, Sequence[_Run]]] = (0, {})
         #: Replaced, never changed: devices may share it.
         self.types: Mapping[str, DataType] = {}

@@ -241,7 +241,7 @@ class Partition:
     # ------------------------------------------------------------------ reading
 
     def snapshot(self) -> PartitionSnapshot | None:
-        """Return a snapshot for readers; None if the partition is empty. The same object as long as nothing changes."""
+        """Return a snapshot for readers; None if the partition is empty. It is the same object as long as nothing changes."""
         index = -1 if self.active is None else self.active.last_index
         if self._snapshot is None or self._snapshot_index != index:
             memtables: list[MemorySource] = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]
@@ -267,5 +267,5 @@ class Partition:
 
 
 def _by_rank(files: Iterable[FileSource]) -> tuple[FileSource, ...]:
-    """Sort files by rank, lowest first; of one flush, the sequence file first."""
+    """Sort files by rank, lowest first; for files of one flush, the sequence file comes first."""
     return tuple(sorted(files, key=lambda f: (f.rank, not f.sequence)))

@@ -71,7 +71,8 @@ def gorilla_decode(
     """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values into `out`, one after the other.
 
     Returns the number of values, or -1 if a page is not a Gorilla stream of counts[i] values. All integers are
-    unsigned: an index that may be negative costs NumPy's wrap-around. Repeated values are decoded eight at a time.
+    unsigned: for a possibly negative index, numba would add NumPy's wrap-around. Repeated values are decoded eight at a
+    time.
     """
     one, two = U(1), U(2)
     wide, field = U(width), U(field_bits)
@@ -154,7 +155,7 @@ def gorilla_encode(values: UInt64Array, width: int, field_bits: int, out: UInt64
     """Encode at least one value (the caller appends the sentinel) into words of `out`; return the number of bits.
 
     The word under construction stays in a register; the last one written has at least one unused bit. `outside` has the
-    bits outside the current window: a change without any of them fits, and its zeros need not be counted.
+    bits outside the current window: a change that sets none of them fits, and its zeros need not be counted.
     """
     one = U(1)
     wide, field = U(width), U(field_bits)

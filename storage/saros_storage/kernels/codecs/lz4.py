@@ -103,7 +103,7 @@ def _inside(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64
 def lz4_block(data: ByteArray, at: np.uint64, stop: np.uint64, out: ByteArray, base: np.uint64, end: np.uint64) -> bool:
     """Decode the block `data[at:stop]` into `out[base:end]`, both within their arrays; return whether it is intact.
 
-    All integers are unsigned: an index that may be negative costs NumPy's wrap-around.
+    All integers are unsigned: for a possibly negative index, numba would add NumPy's wrap-around.
     """
     one = U(1)
     to = base

@@ -59,8 +59,8 @@ def ts2diff_page(
 ) -> int:
     """Decode `count` values of the page [position, limit) of the data into `out` from `filled` on.
 
-    Returns the end of the values in `out`, or -1 if the page is damaged. All integers are unsigned: an index that may
-    be negative costs NumPy's wrap-around.
+    Returns the end of the values in `out`, or -1 if the page is damaged. All integers are unsigned: for a possibly
+    negative index, numba would add NumPy's wrap-around.
     """
     one, byte = U(1), U(8)
     left, begin = count, filled
@@ -121,7 +121,7 @@ def ts2diff_page(
 
 @part
 def _wide(size: int, position: np.uint64, width: np.uint64, count: int) -> int:
-    """Return how many of the deltas at `position` have nine bytes of data from their first byte on."""
+    """Return how many of the deltas at `position` can be read as nine bytes without leaving the data."""
     room = size - np.int64(position) - 9
     return min(count, int((8 * room + 7) // np.int64(width)) + 1) if room >= 0 else 0
 

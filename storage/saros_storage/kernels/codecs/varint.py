@@ -1,6 +1,7 @@
 """LEB128 integers and length-prefixed text: TsFile's PLAIN INT32 and TEXT, and ZIGZAG.
 
-Positions are unsigned: a possibly negative index costs NumPy's wrap-around, and keeps copies from being vectorised.
+Positions are unsigned: for a possibly negative index, numba would add NumPy's wrap-around, which keeps copies from
+being vectorised.
 """
 
 from __future__ import annotations
