@@ -350,7 +350,7 @@ class Store:
     # ------------------------------------------------------------------ entries
 
     def _commit(self, mutation: Mutation) -> None:
-        """Log a checked entry and apply it, and hold the lock all the time, as the module describes."""
+        """Log and apply a checked entry, holding the lock throughout; see the module."""
         with self._lock:
             self._region.check_open()
             ticket = self._append(mutation)

@@ -36,8 +36,8 @@ _SHAPES_CACHED = 4_096
 _SMALL_WIDTH = 64
 #: Columns of up to this many rows are copied into one buffer, which is faster than sending them one by one.
 _FEW_ROWS = 64
-#: The most bytes of columns in a message: half the limit, which leaves room for metadata and for batches of text, which
-#: are halved by rows.
+#: Maximum bytes of columns in a message: half the limit, which leaves room for metadata and for batches of text, which
+#: are split in half by rows.
 _BATCH_BYTES_MAX = MESSAGE_BYTES_MAX // 2
 #: The numeric types whose arrays are Arrow buffers without conversion.
 _PLAIN_TYPES = NUMERIC_TYPES | {DataType.TIMESTAMP}
@@ -99,7 +99,7 @@ class Message:
     __slots__ = ("buffers", "nbytes")
 
     def __init__(self, buffers: Sequence[bytes | memoryview], nbytes: int) -> None:
-        """Wrap `buffers`, whose items have one byte and which have `nbytes` in all."""
+        """Wrap `buffers`, whose items are single bytes and whose total size is `nbytes`."""
         self.buffers = buffers
         self.nbytes = nbytes
 

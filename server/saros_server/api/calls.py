@@ -40,7 +40,7 @@ class Peer:
 
     #: `ipv4:192.0.2.1`, `ipv6:[2001:db8::1]`, or `unix`. Tokens of sessions are bound to it.
     host: str
-    #: The peer is this machine.
+    #: True if the peer is this machine.
     is_local: bool
 
     @classmethod
@@ -101,7 +101,7 @@ class Call(NamedTuple):
     def numbered(self, sequence: int, timeout_ms: int = 0) -> WriteRequest:
         """Return the caller's write request with a sequence number and the call's deadline.
 
-        `timeout_ms`: the statement's own limit; the earlier deadline applies; 0: no limit of its own.
+        `timeout_ms`: the statement's own time limit (0: none); the earlier deadline applies.
         """
         deadline_ns = self.deadline_ns
         if timeout_ms:

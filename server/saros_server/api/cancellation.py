@@ -18,7 +18,7 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
+        """True if `cancel` was called."""
         return self._callbacks is None
 
     def on_cancel(self, callback: Callable[[], object]) -> bool:

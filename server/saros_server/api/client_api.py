@@ -79,7 +79,7 @@ class ClientApi:
 
     @property
     def requires_login(self) -> bool:
-        """Whether a client must log in to get a session."""
+        """True if a client must log in to get a session."""
         return not self._services.gate.is_open
 
     @property
@@ -94,12 +94,12 @@ class ClientApi:
 
     @property
     def is_joining(self) -> bool:
-        """Whether the node is joining a cluster and is not a member yet."""
+        """True if the node is joining a cluster and is not a member yet."""
         cluster = self.node.cluster
         return cluster is not None and not cluster.status.is_in
 
     def close(self) -> None:
-        """Close all sessions; the node closes with the last."""
+        """Close all sessions; the node closes with the last one."""
         services = self._services
         services.executions.close()
         services.sessions.close()
@@ -132,8 +132,8 @@ class ApiConnection:
         """Apply the operation's policy to the caller, and run the operation.
 
         `token`: the token of the caller's session; empty: the caller has none.
-        `wait_ms`: how long a write may wait for other nodes of a cluster; None: as long as each of its steps allows.
-        Raises NoSession, and the errors of the operation.
+        `wait_ms`: how long a write may wait for other nodes of a cluster; None: each step has its own limit. Raises
+        NoSession, and the errors of the operation.
         """
         if OPERATIONS.get(operation.name) is not operation:
             raise TypeError(f"operation {operation.name} is not registered")

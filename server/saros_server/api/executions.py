@@ -4,9 +4,9 @@
     fetch    -> a stream of the rows of a cursor; discard -> the cursor is closed
     stream   -> a stream of all rows
 
-A stream costs each side half as much again as an answer does, so a result that fits goes into an answer. The owner of
-a result closes it: the complete answer, the stream, or `result_cursors` if the client does not fetch it. A cancelled
-token ends a stream at once, and an answer after `_ANSWER_SECONDS` at the latest.
+A stream costs each side 50 % more than an answer, so a result that fits goes into an answer. The owner of a result
+closes it: the complete answer, the stream, or `result_cursors` if the client does not fetch it. A cancelled token ends
+a stream at once, and an answer after `_ANSWER_SECONDS` at the latest.
 
 Rows are sent as Arrow IPC messages, which are views of columns in memory: a protocol copies them only if it must.
 Thread-safe.
@@ -41,7 +41,7 @@ _ANSWER_SECONDS = 0.1
 #: The maximum number of results that clients have not read to the end. Each occupies one of the node's 256 threads
 #: for calls; the others are for short calls. The check is not exact: concurrent calls may all see the last place free.
 RESULTS_MAX = 192
-#: More than the groups of a cluster, each of which may be named twice, for its data and its schema.
+#: More than twice the number of groups of a cluster: each may be named for its data and for its schema.
 _GROUPS_MAX = 4_096
 #: The session was shown no data that later reads depend on.
 NOTHING_SHOWN: Mapping[int, int] = MappingProxyType({})
@@ -66,13 +66,13 @@ class Statement(NamedTuple):
     parameters: Sequence[object] = ()
     #: 0: the node's configured timeout.
     timeout_ms: int = 0
-    #: The client's sequence number of the write, by which retries have one effect; 0: none.
+    #: The client's sequence number of the write, so that retries take effect once; 0: none.
     sequence: int = 0
-    #: The log position that any node has shown the session, by group, for reads that are not strong.
+    #: For reads that are not strong: the log position up to which any node has shown the session data, by group.
     shown: Mapping[int, int] = NOTHING_SHOWN
-    #: The read point at which a SELECT reads; None: one of its own.
+    #: The read point at which a SELECT reads; None: the SELECT gets a new one.
     read_point: ReadPoint | None = None
-    #: Raise StatementNotAllowed for a statement that does not only read.
+    #: Raise StatementNotAllowed unless the statement only reads.
     read_only: bool = False
 
 
@@ -85,7 +85,7 @@ class ResultHead(NamedTuple):
     schema: bytes
     type_names: tuple[str, ...]
     update_count: int
-    #: Whether it is already known that the rows may be stale.
+    #: True if it is already known that the rows may be stale.
     stale: bool
     #: The data already known to be missing: a text for each unavailable group.
     missing: Sequence[str] = ()
@@ -237,7 +237,7 @@ class Executions:
         return ResultCursor(outcome, session, [], outcome.missing)
 
     def _first_messages(self, result: ResultCursor, size: int) -> tuple[list[Message], bool]:
-        """Return messages for an answer that has `size` bytes already, and whether the result is complete with them."""
+        """Return messages for an answer that has `size` bytes already, and whether they complete the result."""
         outcome, messages = result.outcome, list[Message]()
         if not outcome.has_rows:
             return messages, True

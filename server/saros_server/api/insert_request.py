@@ -29,7 +29,7 @@ _CACHED_BYTES = 16 << 20
 #: The start of an Arrow IPC message: a continuation marker, and the size of its metadata.
 _MESSAGE = struct.Struct("<Ii")
 _MARK = 0xFFFF_FFFF
-#: The messages of a stream: the schema and a record batch.
+#: Number of messages in a stream: the schema and a record batch.
 _MESSAGES = 2
 
 
@@ -40,7 +40,7 @@ class InsertRequest:
     device: str
     #: None: keep the device's alignment.
     aligned: bool | None
-    #: The client's sequence number of the write, by which retries have one effect; 0: none.
+    #: The client's sequence number of the write, so that retries take effect once; 0: none.
     sequence: int
     times: object
     columns: Mapping[str, object]

@@ -73,7 +73,7 @@ class OpenedSession:
     server: str
     #: host:port of all nodes that clients may connect to, this node's first; empty without a cluster.
     addresses: Sequence[str]
-    #: Identifies the memory in which the node de-duplicates writes; 0: the cluster's log does.
+    #: Identifies the in-memory record by which the node de-duplicates writes; 0: the cluster's log de-duplicates them.
     memory: int
 
 
@@ -114,7 +114,7 @@ def _close(call: Call, _: None) -> None:
 
 
 def _renew(_: Call, __: None) -> None:
-    """Keep the session from expiring while its client works on results that it has, and makes no other calls."""
+    """Keep the session from expiring while its client processes results and makes no other calls."""
 
 
 def _ping(call: Call, _: None) -> NodeHealth:

@@ -153,7 +153,7 @@ def _opened(folder: str, configuration: Configuration, *, read_only: bool) -> No
 
 
 def _leave(key: str) -> None:
-    """Count one session less, and close the node with its last one.
+    """Count one session less; close the node with the last one.
 
     The node closes under the lock, so that a concurrent `open_session` waits for it.
     """
@@ -215,7 +215,7 @@ class EmbeddedSession:
     ) -> EmbeddedOutcome:
         """See the driver's `Session.execute`. A `request` that was executed before is not executed again.
 
-        `read_only`: raise StatementNotAllowed for a statement that does not only read.
+        `read_only`: raise StatementNotAllowed unless the statement only reads.
         """
         self._check_open()
         timeout_ms = None if timeout_s is None else int(timeout_s * 1000)
@@ -468,7 +468,7 @@ class EmbeddedOutcome:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the statement returns rows."""
+        """True if the statement returns rows."""
         return self._result.has_rows
 
     @property

@@ -71,7 +71,7 @@ class AuditTail:
     """The newest lines of a trail."""
 
     lines: list[AuditLine]
-    #: Whether there are no older lines.
+    #: True if there are no older lines.
     is_complete: bool
 
 
@@ -102,7 +102,7 @@ class AuditLog:
                 self._file = None
 
     def tail(self, lines_max: int, *, user: str = "", event: str = "") -> AuditTail:
-        """Return the newest lines, newest first, of one user or event; empty: of all. Raises OSError."""
+        """Return the newest lines of one user or event, newest first; an empty text matches all. Raises OSError."""
         found: list[AuditLine] = []
         bytes_left = TAIL_BYTES_MAX
         for name in reversed(audit_files(self._disk, self._folder)):

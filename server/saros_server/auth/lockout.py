@@ -41,7 +41,7 @@ class Lockout:
         self._attempts: dict[str, _Attempts] = {}
 
     def begin(self, key: str, now_ns: int) -> int:
-        """Begin an attempt, and return 0: `end` must follow. If it must wait, begin none and return the nanoseconds."""
+        """Begin an attempt and return 0; `end` must follow. If it must wait, return the nanoseconds to wait instead."""
         known = self._attempts.get(key)
         if known is None:
             self._make_room(now_ns)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from saros_storage.base.errors import UserMistake
 
 CHARACTERS_MIN = 12
-#: Longer passwords would cost time and add no security.
+#: Longer passwords would take longer to hash and add no security.
 BYTES_MAX = 1_024
 _WEAK = 2041
 _SALT_BYTES, _HASH_BYTES = 16, 32

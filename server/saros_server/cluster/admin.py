@@ -1,4 +1,4 @@
-"""Administrative statements about nodes, carried out as commands in the meta group's log. Any thread."""
+"""Administrative statements about nodes, executed as commands in the meta group's log. Any thread."""
 
 from __future__ import annotations
 

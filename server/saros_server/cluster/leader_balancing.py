@@ -1,10 +1,10 @@
-"""The decision when a leader transfers its group to the group's head, so that no node leads more than its share.
+"""Decide when a leader transfers its group to the group's head, so that no node leads more than its share.
 
     the head has been up to date for SETTLED_ROUNDS               transfer now
     the group was transferred, and is still or again led here     transfer again after AGAIN_ROUNDS
 
-So nodes that start one after the other soon share the work, and a head that cannot stay leader does not interrupt its
-group constantly. Pure; one thread.
+Nodes that start one after the other thus soon share the work, and a head that cannot stay leader does not constantly
+interrupt its group. Pure; one thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from saros_cluster.raft.messages import GroupId
 
-#: A round is a second: longer than a hiccup, shorter than a user would notice.
+#: A round lasts a second: two are longer than a hiccup, and shorter than a user would notice.
 SETTLED_ROUNDS = 2
 AGAIN_ROUNDS = 20
 

@@ -221,7 +221,7 @@ class _Opening:
         self._schema = ClusterSchema()
         self._meta = MetaMachine(self._state_path(META), disk, self._agree, first, file.users)
         _check_administrator(file, self._meta)
-        # The node's budget for MemTables is shared by its groups, of which it has as many as there are replicas.
+        # The groups of a node share its budget for MemTables; a node has as many groups as there are replicas.
         share = options.memtables_total_bytes_max // file.replicas
         self._options = replace(
             options,

@@ -50,7 +50,7 @@ class OtherNodes:
         return ask_each(sorted(self._nodes()), self._ask, TELL, question)
 
     def answer_with(self, answer: Callable[[bytes], bytes]) -> None:
-        """Set the function that answers other nodes. The engine calls it: its port opens before the engine does."""
+        """Set the function that answers other nodes. The engine calls this: the port opens before it is ready."""
         self._answer = answer
 
     def answer(self, _: NodeId, question: bytes) -> bytes:

@@ -129,7 +129,7 @@ class ClusterStatus:
         self._mode = SystemMode()
 
     def set_mode(self, mode: SystemMode) -> None:
-        """Set the mode that is reported to other nodes. It becomes known after the cluster is open."""
+        """Set the mode that is reported to other nodes. Other nodes see the mode only after the cluster is open."""
         self._mode = mode
 
     # ------------------------------------------------------------------ requests and reports
@@ -234,7 +234,7 @@ class ClusterStatus:
     # ------------------------------------------------------------------ for operators
 
     def blocked_by(self) -> str | None:
-        """Return the reason why this node cannot accept any write; None: it can write to some groups at least."""
+        """Return the reason why this node cannot accept any write; None: it can write to at least some groups."""
         if self._routes.is_removed:
             return _REMOVED
         if self._node in self._routes.now.topology.in_state(NodeState.WAITING):
@@ -352,7 +352,7 @@ class ClusterStatus:
         return rows
 
     def _databases(self, group: GroupId, told: Iterable[_NodeReport | None]) -> tuple[str, ...]:
-        """Return the databases of which the group has the schema, or any of its replicas has data."""
+        """Return the databases whose schema the group has, or of which any of its replicas has data."""
         if group == META:
             return ()
         found = {d for d in self._schema.tree.databases() if self._routes.now.schema_group(d) == group}

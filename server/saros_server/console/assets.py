@@ -88,7 +88,7 @@ def _to_console(_: HttpRequest, __: HttpSession) -> Response:
 
 
 def _root(request: HttpRequest, session: HttpSession) -> Response:
-    """Lead browsers to the console."""
+    """Redirect browsers to the console."""
     if "text/html" in request.headers.get("accept", ""):
         return _to_console(request, session)
     raise HttpError(404, f"/ redirects browsers to {_PLACE}: /openapi.json lists the paths for programs")

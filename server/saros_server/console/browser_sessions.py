@@ -6,7 +6,7 @@ A cookie is a random token, kept as a hash; it is HttpOnly and SameSite=Strict, 
 write also need the session's CSRF token in the header `X-Saros-Csrf`, which only pages of this service can know. Every
 session passes the gate of the client API, with its lock-out and audit trail.
 
-A *ticket* is a token that lets one browser in, once, without a password: for a service that only its user may use.
+A *ticket* is a token that admits one browser, once, without a password. It is for a service that only its user may use.
 Thread-safe.
 """
 
@@ -30,9 +30,9 @@ from saros_server.api.client_sessions import NoSession
 from saros_server.http.errors import NOT_LOGGED_IN, HttpError
 from saros_server.http.session import CSRF_HEADER, HttpSession
 
-#: More than this many browsers: the session that was used longest ago is closed.
+#: Beyond this number of browsers, the least recently used session is closed.
 SESSIONS_MAX = 1_000
-#: Unused tickets; more are not needed.
+#: Maximum number of unused tickets.
 TICKETS_MAX = 16
 _TOKEN_BYTES = 32
 _READING_METHODS = ("GET", "HEAD")
@@ -46,7 +46,7 @@ class BrowserSession:
     #: Empty: the service has no users.
     user: str
     csrf: str
-    #: Of the client API; `connection` holds the session.
+    #: Token of the client API; `connection` holds its session.
     token: bytes = field(repr=False)
     connection: ApiConnection = field(repr=False)
 
@@ -55,7 +55,7 @@ class BrowserSessions:
     """The sessions of a service's browsers."""
 
     def __init__(self, api: ClientApi, *, secure: bool, is_sealed: bool = False) -> None:
-        """`secure`: the service has TLS. `is_sealed`: only browsers with a ticket are let in."""
+        """`secure`: the service has TLS. `is_sealed`: only browsers with a ticket are admitted."""
         self._api = api
         self._secure = secure
         self.is_sealed = is_sealed
@@ -156,7 +156,7 @@ class BrowserSessions:
         return f"{self._cookie_name(headers)}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
 
     def _cookie_name(self, headers: Headers) -> str:
-        """Return a name with the port that the browser uses: the services of a machine share its cookies."""
+        """Return a name that contains the port used by the browser: all services of a machine share its cookies."""
         port = headers.get("host", "").rpartition(":")[2]
         name = f"saros-{port}" if port.isascii() and port.isdecimal() else "saros"
         return f"__Host-{name}" if self._secure else name

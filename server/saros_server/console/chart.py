@@ -3,9 +3,9 @@
     {"sql", "width": pixels, "from", "to": milliseconds since 1970, or null}
     --> {"from", "to", "series": [{"name", "times": [milliseconds], "values": [...]}], "hidden", "is_reduced"}
 
-A SELECT of plain series, restricted by time at most, is answered from aggregates of a window per pixel, which read
-stored statistics instead of points (`_plain`). Of any other result, all rows are read and reduced as they come
-(`_streamed`). A value that is null is a gap. `hidden`: series beyond `SERIES_MAX`. Any thread.
+A SELECT of plain series, with at most a condition on time, is answered from aggregates over one window per pixel, which
+read stored statistics instead of points (`_plain`). For any other statement, all rows are read and reduced as they
+arrive (`_streamed`). A null is drawn as a gap. `hidden`: series beyond `SERIES_MAX`. Any thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from saros_server.rest.fields import integer, text
 from saros_server.rest.results import Result, execute
 from saros_storage.base.types import TIME_MAX, TIME_MIN
 
-#: Lines that can be told apart, and more.
+#: More lines could not be told apart.
 SERIES_MAX = 40
 _WIDTH_MIN, _WIDTH_MAX = 10, 8_000
 #: A series with no more points than this for each pixel is drawn from its points.
@@ -273,7 +273,7 @@ class _Held:
 
 
 def _columns_of(batch: pa.RecordBatch, types: tuple[str, ...]) -> Iterator[tuple[str, Times, Values]]:
-    """Yield the numeric columns of a batch; with a column Device, those of each device."""
+    """Yield the numeric columns of a batch; if it has a column Device, the columns of each device."""
     names = batch.schema.names
     times = _ticks(batch.column(0))
     groups: dict[str, Any] = {"": slice(None)}

@@ -1,4 +1,4 @@
-"""M4: the points of a series that draw as all of its points do.
+"""M4: select the points of a series that draw the same line as all of its points.
 
     a window of time for each column of pixels --> its first, smallest, largest, and last point
 

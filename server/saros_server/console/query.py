@@ -4,7 +4,7 @@
     {"rows", "values": [[...], ...]}                           as often as there are rows
     {"end": true, "stale"}   or   {"error": {"code", "message"}}
 
-The last line tells a complete result from one that was cut off. Times are ISO 8601 texts in UTC. Numbers that
+The last line distinguishes a complete result from one that was cut off. Times are ISO 8601 texts in UTC. Numbers that
 JavaScript cannot represent (integers beyond 2^53, NaN, infinities) are texts. Pure: any thread.
 """
 
@@ -30,7 +30,7 @@ from saros_server.rest.results import Result, execute, iso_times, json_column
 NDJSON = "application/x-ndjson"
 #: Rows in one line.
 _LINE_ROWS = 5_000
-#: The largest integer up to which JavaScript represents all.
+#: JavaScript represents all integers up to this one exactly.
 _SAFE_INTEGER = 2**53 - 1
 
 
@@ -73,7 +73,7 @@ def _end(head: ResultHead) -> dict[str, Any]:
 
 
 def column_values(column: pa.Array) -> Any:
-    """Return the values of a column as the console takes them."""
+    """Return the values of a column in the form that the console expects."""
     if pa.types.is_timestamp(column.type):
         column = iso_times(column)
     if pa.types.is_int64(column.type) and _is_beyond_javascript(column):

@@ -149,7 +149,7 @@ def _read_point(message: client_pb2.ReadPoint) -> ReadPoint:
 
 
 def _answer(answer: Answer) -> bytes:
-    """Return the encoded answer: in protobuf, two concatenated messages are one with the fields of both."""
+    """Return the encoded answer, concatenated from two parts: protobuf reads them as one message with all fields."""
     head = answer.head
     encode = _small_columns if len(head.schema) <= _SMALL_SCHEMA_BYTES else _columns
     made = client_pb2.Answer(batch_bytes=[message.nbytes for message in answer.messages])

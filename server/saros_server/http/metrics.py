@@ -152,7 +152,7 @@ _NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a server that are not figures of its node."""
+    """The figures that belong to a server, not to its node."""
 
     sessions: Callable[[], int]
     uptime_s: Callable[[], float]

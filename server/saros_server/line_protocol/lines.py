@@ -129,7 +129,7 @@ class Chunk:
     # ------------------------------------------------------------------------------------------ batches
 
     def batches(self, devices: Sequence[str | None], scale: TimeScale) -> list[ColumnBatch]:
-        """Return the batches of the valid lines; `devices`: paths by number of series; None: skip the series."""
+        """Return the batches of the valid lines; `devices`: paths by series number; None: skip the series."""
         if not len(self._lines):
             return []
         self._check_text()
@@ -220,7 +220,7 @@ class _Arrangement:
     def __init__(
         self, data: ByteArray, lines: Int64Array, fields: Int64Array, names: Sequence[str], devices: Int64Array
     ) -> None:
-        """Arrange the lines; `devices`: the number of the device by number of series; -1: none."""
+        """Arrange the lines; `devices`: device numbers by series number; -1: none."""
         self._data, self._fields, self._names = data, fields, names
         count, size = len(lines), len(fields)
         parts, columns = (
@@ -238,13 +238,13 @@ class _Arrangement:
         self._times = np.empty(self._part_offsets[-1], np.int64)
         size = int(self._column_offsets[-1])
         self._numbers = np.empty(size, np.int64)
-        #: Of each value: its field, and its row. Empty if no column is a text or has gaps.
+        #: The field and the row of each value. Empty if no column is a text or has gaps.
         self._order, self._rows = np.empty((2, 0 if self._is_plain() else size), np.int64)
         offsets = self._part_offsets, self._column_offsets
         fill(flat_lines, flat_fields, rows, places, *offsets, self._times, self._order, self._rows, self._numbers)
 
     def batches(self, paths: Sequence[str]) -> list[ColumnBatch]:
-        """Return the batches of each part: one, and another one for each further type of a field."""
+        """Return the batches of each part: one, plus one for each further type of a field."""
         tables: list[list[dict[str, int]]] = [[] for _ in self._parts]
         for column, (part, name) in enumerate(self._columns[:, [columns_.COLUMN_PART, columns_.COLUMN_NAME]].tolist()):
             found = next((table for table in tables[part] if self._names[name] not in table), None)

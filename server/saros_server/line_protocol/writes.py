@@ -104,7 +104,7 @@ def _report(chunk: Chunk, problems: _Problems) -> None:
 
 
 def _rounds(batches: Iterable[ColumnBatch]) -> Iterator[list[ColumnBatch]]:
-    """Yield batches in rounds: those of one round have different devices, and those of one device keep their order."""
+    """Yield batches in rounds: within a round all devices differ, and the batches of a device keep their order."""
     rounds: defaultdict[int, list[ColumnBatch]] = defaultdict(list)
     numbers: defaultdict[str, int] = defaultdict(int)
     for batch in batches:

@@ -7,7 +7,7 @@
                         add_admitted_node, note_removed      nodes that join later, or have left
 
 A cluster is created once. Nodes keep their ids and ports. A lost folder is not created again under its old id: the node
-would have forgotten its votes, and voting again it could cause the loss of acknowledged writes. Such a node has an
+would have forgotten its votes, and by voting again it could cause the loss of acknowledged writes. Such a node has an
 entry in `problems`; the others run without it.
 
 One process at a time creates or starts nodes (a lock on DIR); reading and stopping need no lock.
@@ -56,7 +56,7 @@ class LocalCluster:
     """A local cluster as its directory describes it. Created by `find` and `make`."""
 
     directory: str
-    #: The file of one node; those of the others differ only in `node` and `joined`.
+    #: The file of one node; the files of the other nodes differ only in `node` and `joined`.
     file: ClusterFile
     #: The nodes that cannot be started, with the reasons.
     problems: Mapping[NodeId, str]

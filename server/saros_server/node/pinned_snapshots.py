@@ -27,7 +27,7 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReadView
 
 #: Each may keep the MemTables of its moment in memory: some hundred megabytes in the worst case.
 KEPT_MAX = 32
-#: Longer than any job that plans, computes and reads again, and too short for a disk to fill up unnoticed.
+#: Long enough for any job that plans, computes and reads again; short enough that no disk fills up unnoticed.
 LEASE_MS_MAX = 86_400_000
 _NAME_MAX = 128
 _TIMER_SECONDS = 1.0
@@ -52,7 +52,7 @@ class _PinnedSnapshot:
     touched_ns: int
     #: The number of statements that read it.
     users: int = 0
-    #: It was removed: the last user closes the view.
+    #: True if the snapshot was removed; its last user closes the view.
     ended: bool = False
 
 
@@ -149,7 +149,7 @@ class PinnedSnapshots:
             view.close()
 
     def expire(self) -> int:
-        """Drop the snapshots whose lease has expired; return the number of those left."""
+        """Drop the snapshots whose lease has expired; return the number that remain."""
         now = self._clock.monotonic_ns()
         with self._lock:
             due = [n for n, k in self._kept.items() if not k.users and now - k.touched_ns >= k.lease_ns]

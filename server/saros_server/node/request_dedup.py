@@ -38,7 +38,7 @@ class State(Enum):
 
 
 class _Client:
-    """The answers to a client's newest requests; that of sequence number n is at index n % SEQUENCES_KEPT."""
+    """The answers to a client's newest requests; the answer for sequence number n is at index n % SEQUENCES_KEPT."""
 
     __slots__ = ("answers", "newest")
 
@@ -57,7 +57,7 @@ class RequestTable:
     """The requests of all clients."""
 
     def __init__(self) -> None:
-        #: In order of their last request.
+        #: Clients in the order of their last request.
         self._clients: OrderedDict[int, _Client] = OrderedDict()
 
     def begin(self, request: Request) -> State | int:
@@ -79,7 +79,7 @@ class RequestTable:
         return State.RUNNING if answer == _RUNNING else answer
 
     def finish(self, request: Request, answer: int) -> None:
-        """Record the answer of an executed request, which is not negative."""
+        """Record the answer, which is not negative, of an executed request."""
         assert answer >= 0
         self._put(request, answer)
 

@@ -28,7 +28,7 @@ from saros_storage.io.disk import FULL_ERRNOS, Disk
 _FOLDER = "uploads"
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,100}")
 _LEASE_NS = 3_600_000_000_000
-#: Concurrent jobs, and files of a job, which has a few for each of its tasks.
+#: Maximum numbers of concurrent jobs, and of files of a job, which has a few for each of its tasks.
 _JOBS_MAX, _FILES_MAX = 256, 100_000
 #: Ended jobs that are remembered: tasks that outlive their job send their chunks soon after its end.
 _OVER_MAX = 10_000

@@ -42,7 +42,7 @@ class CallMonitor:
         self._watches: set[_Watch] = set()
         #: The watches whose socket is in the epoll, by descriptor.
         self._registered: dict[int, _Watch] = {}
-        #: The thread waits without a time limit: a new watch must wake it.
+        #: True while the thread waits without a time limit, so that a new watch must wake it.
         self._is_asleep = False
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="saros-call-monitor", daemon=True)

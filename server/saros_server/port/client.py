@@ -41,7 +41,7 @@ class Client:
     requests: int = 0
     #: A request of it is being executed.
     is_busy: bool = False
-    #: The time, on the monotonic clock, until which it is parked at most; None: no limit.
+    #: The latest time, on the monotonic clock, until which it stays parked; None: no limit.
     deadline: float | None = None
     #: It waits in the poller.
     is_parked: bool = False

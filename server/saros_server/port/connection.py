@@ -161,7 +161,7 @@ class Connection:
     def receive(self, *, wait: bool) -> bool:
         """Receive the first bytes of a request into the empty buffer; return whether there were any.
 
-        `wait`: for up to `IDLE_SECONDS`; otherwise not at all. For the port. Raises ConnectionClosed.
+        `wait`: wait for up to `IDLE_SECONDS`; otherwise do not wait. For the port. Raises ConnectionClosed.
         """
         if len(self._view) != BUFFER_BYTES:
             self._view = _take_buffer()
@@ -187,7 +187,7 @@ class Connection:
             self._end += self._receive(self._view[self._end :])
 
     def _make_room(self, size: int) -> None:
-        """Replace the buffer by one of `size` bytes with the unread bytes. Views of the old buffer stay valid."""
+        """Replace the buffer by one of `size` bytes, keeping the unread bytes. Views of the old buffer stay valid."""
         moved = memoryview(bytearray(size))
         have = self._end - self._start
         moved[:have] = self._view[self._start : self._end]
@@ -364,7 +364,7 @@ class Connection:
 
 
 def _set_timeouts(plain: socket.socket) -> None:
-    """Set the kernel's timeouts of blocking calls, which cost no further system call for each of them."""
+    """Set the kernel's timeouts of blocking calls, which need no further system call for each blocking call."""
     plain.setblocking(True)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(IDLE_SECONDS))
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(SEND_SECONDS))

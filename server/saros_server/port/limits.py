@@ -1,4 +1,4 @@
-"""The limits of a port: numbers of clients, and timeouts. Those of requests are in `connection`."""
+"""The limits of a port: numbers of clients, and timeouts. The timeouts of requests are in `connection`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Limits:
     #: Connections in all, and from one address. Each may have a session.
     connections: int = SESSIONS_MAX
     connections_per_address: int = 5_000
-    #: Threads that execute requests, and so concurrent requests.
+    #: Threads that execute requests; this also limits concurrent requests.
     workers: int = CALLS_MAX
     #: The time for the TLS handshake and the first bytes of the protocol.
     greeting_s: float = 10.0

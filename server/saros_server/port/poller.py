@@ -27,7 +27,7 @@ _EVENTS = READABLE | GONE | ONCE
 _ACCEPTED_MAX = 100
 #: The pause of accepting after the operating system has refused it, for lack of descriptors or memory.
 _PAUSE_SECONDS = 0.5
-#: The thread wakes up this much after a deadline, so that the deadline has passed for certain.
+#: The thread wakes up this much after a deadline, so that the deadline has certainly passed.
 _LATE_SECONDS = 0.001
 
 

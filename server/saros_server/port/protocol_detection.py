@@ -81,7 +81,7 @@ class ProtocolDetector:
         return Detection.REFUSED
 
     def _answer(self, first: bytes, reason: str) -> bytes:
-        """Return an error that a client which begins with these bytes understands; empty: its protocol is unknown."""
+        """Return an error in the protocol to which these first bytes belong; empty: the protocol is unknown."""
         if first.startswith(_HTTP_METHODS):
             return _http(reason or NOT_HTTP)
         if first[0] == _TLS_HANDSHAKE:

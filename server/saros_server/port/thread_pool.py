@@ -1,4 +1,4 @@
-"""A pool of threads that grows while tasks wait, and shrinks when threads are idle (as Java's cached thread pool).
+"""A pool of threads that grows while tasks wait, and shrinks when threads are idle (like Java's cached thread pool).
 
 Thread-safe.
 """

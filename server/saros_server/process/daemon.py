@@ -2,8 +2,8 @@
 
     launch -> lock on the log, held by the process -> a second or more -> lock on the folder -> `server.json`: it serves
 
-So a process is visible before it has locked the folder, and no second one is launched, which would take the folder once
-the first has ended. A server in the foreground does not lock the log.
+A process is thus visible before it has locked the folder. Otherwise a second one could be launched, which would take
+the folder once the first has ended. A server in the foreground does not lock the log.
 """
 
 from __future__ import annotations

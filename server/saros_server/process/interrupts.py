@@ -28,7 +28,7 @@ from types import FrameType, TracebackType
 _PATIENCE_SECONDS = 3.0
 
 
-#: Of the main thread; in a child, that is the thread that has forked.
+#: Id of the main thread; in a forked child, this is the thread that called fork.
 _main_ident = threading.main_thread().ident or 0
 
 

@@ -26,7 +26,7 @@ from saros_storage.kernels.precompile import all_kernels
 
 logger = logging.getLogger(__name__)
 
-#: Gives a tenth of the processor time of a competing thread of normal priority.
+#: Gets a tenth of the processor time of a competing thread with normal priority.
 _GENTLE_NICE = 10
 
 

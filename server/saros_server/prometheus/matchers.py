@@ -18,7 +18,7 @@ from saros_server.prometheus.series import NAME_LABEL, ROOT
 from saros_storage.base.paths import join_nodes, quote_node
 from saros_wire.generated.prometheus_pb2 import LabelMatcher
 
-#: The maximum number of matchers of a query, and the most characters of a pattern.
+#: Maximum numbers of matchers of a query, and of characters of a pattern.
 MATCHERS_MAX = 64
 PATTERN_CHARACTERS_MAX = 65_536
 

@@ -3,8 +3,8 @@
     query --SHOW TIMESERIES--> series --matchers--> devices --SELECT ... ALIGN BY DEVICE--> samples --kernel--> bytes
 
 A query that selects a large part of the matching devices reads all of them by a pattern, and drops the others;
-otherwise it names its devices, a number at a time. Hints are ignored, which the protocol allows. Samples are in order
-of time, at most one for each millisecond. One thread at a time.
+otherwise it names its devices, up to `_NAMED_MAX` in each statement. Hints are ignored, which the protocol allows.
+Samples are in order of time, at most one for each millisecond. One thread at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from saros_storage.base.types import TIME_MAX, TIME_MIN, TIME_UNITS, Float64Arra
 from saros_storage.kernels.remote_write import SAMPLE_BYTES_MAX, encode_samples
 from saros_wire.generated.prometheus_pb2 import Label, Query, QueryResult, ReadRequest, ReadResponse, TimeSeries
 
-#: The maximum number of queries of a request, and the most samples of its response.
+#: Maximum numbers of queries of a request, and of samples of its response.
 QUERIES_MAX = 100
 SAMPLES_MAX = 2_000_000
 #: The maximum number of devices that a statement names.

@@ -2,8 +2,8 @@
 
     body --kernel--> keys, times, values --known series--> one insert a series --> INSERT_MANY --> problems
 
-A known series costs a look-up of its encoded labels. A new series is created with its labels as tags. Samples are
-idempotent, so that a request that failed in part can be sent again. Metadata and exemplars are ignored.
+A known series costs a look-up of its encoded labels. A new series is created with its labels as tags. Writes of samples
+are idempotent, so a request that failed in part can be sent again. Metadata and exemplars are ignored.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ SKIP_LINES_MAX = 1_000_000
 BAD_ROWS_MAX = 100
 _NOTES_MAX = 20
 _FORMATS = ("csv", "json", "parquet")
-#: Limit on the processes that read Parquet files, each with the memory of an import, and a request's wait for one.
+#: Maximum number of processes that read Parquet files, each with the memory of an import; seconds that a request waits
+#: for one.
 WORKERS_MAX, _WORKER_SECONDS = 2, 20.0
 _WORKERS = threading.BoundedSemaphore(WORKERS_MAX)
 _JOB = {"job": "The random name of the import.", "offset": "The place of the piece in the file, in bytes."}

@@ -29,7 +29,7 @@ class Result:
     head: ResultHead
     schema: pa.Schema
     messages: Iterator[Message]
-    #: The source of rows that were not in the first answer; None if all rows were.
+    #: The source of rows that were not in the first answer; None if all rows were in it.
     stream: ResultStream | None
 
     @property

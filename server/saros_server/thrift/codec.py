@@ -47,7 +47,7 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _FIELD = struct.Struct(">bh")
 _STOP = b"\0"
-#: The headers of the field with the answer in a result struct, by wire type; and of the request in an argument struct.
+#: The header of the answer's field in a result struct, by wire type, and of the request's field in an argument struct.
 _STRUCT_ANSWER, _LONG_ANSWER = _FIELD.pack(TType.STRUCT, 0), _FIELD.pack(TType.I64, 0)
 _REQUEST = _FIELD.pack(TType.STRUCT, 1)
 #: In the compact protocol: the type byte of an exception of version 1, and the continuation bit of a varint.

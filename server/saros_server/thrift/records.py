@@ -5,9 +5,9 @@
                   round 1   device a (record 4: another type)
 
 Groups of one round have different devices and may be written in parallel. Rounds are written one after the other, so
-that of two values with the same time the later record's wins. A group's columns have nulls where a record lacks a
-measurement; a new group begins before nulls become too many. Python loops over records, not over values.
-Pure: any thread.
+that of two values with the same time, the one from the later record wins. A group's columns have nulls where a record
+lacks a measurement; a new group begins before nulls become too many. Python loops over records, not over values. Pure:
+any thread.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class RecordGroup:
 
 
 def _merged(types: dict[str, int], shape: dict[str, int]) -> dict[str, int] | None:
-    """Return the types of a group with another record, or None if they conflict."""
+    """Return the types of a group after a record with the types `shape` is added, or None if they conflict."""
     merged = dict(types)
     for name, type_ in shape.items():
         known = merged.get(name, NULL)

@@ -27,7 +27,7 @@ PAGE_ROWS = 5_000
 _PAGE_BYTES = 16 << 20
 #: The maximum number of open results of a connection.
 RESULTS_MAX = 16
-#: Narrow results recur: the number of shapes that are cached, and the most columns of a cached shape.
+#: Narrow results recur: the number of cached shapes, and the maximum number of columns of a cached shape.
 _SHAPES_CACHED, _SMALL_WIDTH = 256, 64
 
 
@@ -53,7 +53,7 @@ class ResultShape:
     #: The names and types of the columns after Time.
     names: list[str]
     type_names: list[str]
-    #: The position in the order of sending, of each name's first column, and of each column.
+    #: Positions in the order of sending: of the first column of each name, and of each column.
     name_places: dict[str, int]
     places: list[int]
     #: The types of the columns in the order of sending.

@@ -3,8 +3,8 @@
     openSession --> token of the client API --closeSession, or end of connection--> closed, with its results
 
 Clients send the numbers of their session and their statement with every message, and some of them swap the two. The
-session is always that of the connection, whatever the number is. Numbers of statements only group results, which
-`closeOperation` closes together. A client cannot refer to results and statements of other connections.
+session is always the connection's own, whatever number the client sends. Numbers of statements only group results,
+which `closeOperation` closes together. A client cannot refer to results and statements of other connections.
 
 One thread at a time.
 """

@@ -45,7 +45,7 @@ _NO_NULLS, _NULLS = b"\0", b"\1"
 
 
 def encode_block(batch: pa.RecordBatch, types: Sequence[DataType], *, timed: bool) -> bytes:
-    """Return the TsBlock of a batch; `types`: of its columns after Time; `timed`: it has a Time column."""
+    """Return the TsBlock of a batch; `types`: the types of its columns after Time; `timed`: it has a Time column."""
     rows = batch.num_rows
     formats = [_FORMATS[type_] for type_ in types]
     columns = batch.columns[1:] if timed else batch.columns

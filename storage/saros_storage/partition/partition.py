@@ -241,7 +241,7 @@ class Partition:
     # ------------------------------------------------------------------ reading
 
     def snapshot(self) -> PartitionSnapshot | None:
-        """Return a snapshot for readers; None if the partition is empty. It is the same object as long as nothing changes."""
+        """Return a snapshot for readers, the same object as long as nothing changes; None if the partition is empty."""
         index = -1 if self.active is None else self.active.last_index
         if self._snapshot is None or self._snapshot_index != index:
             memtables: list[MemorySource] = [m.snapshot() for m in self.immutable if isinstance(m, MemTable)]

@@ -59,7 +59,7 @@ class PartitionsReader(Generic[_Item]):
 
 
 def _rows_read(item: Block | Summary | Summaries | Unaligned) -> int:
-    """Return the row count for activity statistics. Summaries count as one row, since they cost the reader no more."""
+    """Return the row count for activity statistics; a `Summaries` costs no more than one row and counts as one."""
     if isinstance(item, Block):
         return item.rows
     return 0 if isinstance(item, Unaligned) else 1

@@ -218,7 +218,7 @@ class FilePieces:
     def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
         """Yield the chunk's pages in the request's time and order, in runs of up to `wanted()` rows, at least one page.
 
-        Avoids the cost per page that `pages` has.
+        Avoids the per-page cost of `pages`.
         """
         time, descending = self._request.time, self._request.descending
         spans, rows = self._pages_of(chunk.chunk)
@@ -434,7 +434,7 @@ def _shape(chunk: ChunkMeta) -> tuple[int, int, int]:
 
 
 def _owned_copy(column: Column) -> Column:
-    """Return the column in memory of its own, so that evicting it from a cache frees the bytes that were counted."""
+    """Return the column in its own memory, so that evicting it from a cache frees the bytes counted for it."""
     values = column.values
     if isinstance(values, np.ndarray) and values.base is not None:
         return Column(column.type, values.copy(), column.valid)

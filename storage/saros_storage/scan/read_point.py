@@ -84,7 +84,7 @@ class ReadPoint:
     partial: bool = False
     #: The reason why data is left out, by group. Replaced, never changed in place; new groups come last.
     missing: Mapping[int, str] = field(default_factory=dict)
-    #: End of all waiting, on the monotonic clock; None: each step waits for at most its own maximum.
+    #: End of all waiting, on the monotonic clock; None: each step has its own limit.
     deadline_ns: int | None = None
     #: The schema that the statement depends on, as far as it is known yet.
     patterns: frozenset[str] = frozenset()
@@ -94,7 +94,7 @@ class ReadPoint:
     wanted: Mapping[int, int] = field(default_factory=dict)
     #: Records what the read shows; None: nothing is recorded.
     horizon: ReadHorizon | None = None
-    #: Returns the view of a kept moment to read from; None: a new view is created.
+    #: Returns a held snapshot to read from; None: a new view is created.
     picture: Callable[[], ReadView] | None = None
 
     def leave_out(self, errors: Iterable[tuple[int, Exception]]) -> None:

@@ -6,8 +6,8 @@
       tombstones  rank (0,4): root.a.d1.** [10, 20)       hides data of rank <= (0,4) only
 
 Ranks order everything: the higher one wins. The rank of a MemTable is the version that its file will get, assigned when
-the MemTable is created. The rank of a tombstone is the newest one below the active MemTable, from which the deleted
-rows are removed immediately: so it does not hide rows that arrive later.
+the MemTable is created. A tombstone ranks directly below the active MemTable, from which the deleted rows are removed
+immediately. It therefore does not hide rows that arrive later.
 
 Snapshots are immutable values; the partition keeps the files of a pinned snapshot on disk. Pure: any thread.
 """
@@ -39,7 +39,7 @@ def nothing(_: str, __: int) -> bool:
 
 
 class Rank(NamedTuple):
-    """The order of sources: `generation`, the partition-table version at which the slot came here, then `version`."""
+    """The order of sources: `generation`, the partition-table version at which the slot moved here, then `version`."""
 
     generation: int
     version: int

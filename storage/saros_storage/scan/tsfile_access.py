@@ -62,7 +62,8 @@ class DeviceIndex:
 class PageSpan:
     """One page (of an aligned device: the pages of all requested columns that share its time page).
 
-    `statistics[i]` is None if column i has no point in the page. In a single-page chunk they are the chunk's.
+    `statistics[i]` is None if column i has no point in the page. In a single-page chunk, these are the statistics of
+    the chunk.
     """
 
     start: int
@@ -96,7 +97,7 @@ class TsFileAccess(Protocol):
         ...
 
     def pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> Sequence[PageSpan]:
-        """Return the pages of chunk number `chunk`, reading headers only. Several non-aligned series: `same_pages`."""
+        """Return the pages of a chunk, reading headers only. For several non-aligned series, see `same_pages`."""
         ...
 
     def same_pages(self, device: DeviceIndex, measurements: Sequence[str], chunk: int) -> bool:

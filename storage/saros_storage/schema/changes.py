@@ -21,7 +21,7 @@ from saros_storage.schema.model import Deadband, SeriesSchema
 _SERIES_SETS_MAX = 4_096
 #: Made once: a log entry may have thousands of changes.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-#: Items of a series that has only a measurement, type, encoding and compressor.
+#: Number of encoded items of a series that has only a measurement, type, encoding and compressor.
 _PLAIN_WORDS = 4
 
 

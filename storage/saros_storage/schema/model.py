@@ -92,7 +92,7 @@ LEGAL_ENCODINGS: dict[DataType, frozenset[Encoding]] = {
 
 
 def stored_encoding(type_: DataType, declared: Encoding) -> Encoding:
-    """Return the encoding that files use for a declared one: the type's default if Saros does not write the declared.
+    """Return the encoding that files use for a declared one, or the type's default if Saros does not write that one.
 
     Saros does not write encodings that lose digits (RLE and TS_2DIFF of floats), or that Apache's two readers decode
     differently.

@@ -108,7 +108,7 @@ class _Place:
     series: Container[str]
 
     def is_free(self, name: str) -> bool:
-        """Return whether nothing of this name is below the node."""
+        """Return whether the node has no child or series of this name."""
         return name not in self.children and name not in self.series
 
 
@@ -138,7 +138,7 @@ class SchemaTree:
         return path in self._databases
 
     def database_of(self, path: str) -> str | None:
-        """Return the database that contains the path, or is the path, or None."""
+        """Return the database at or above the path, or None."""
         nodes = split_path(path)
         for count in range(2, len(nodes) + 1):
             prefix = join_nodes(nodes[:count])
@@ -302,7 +302,7 @@ class SchemaTree:
         return True
 
     def _place_below(self, source: SchemaTree, nodes: tuple[str, ...]) -> _Place:
-        """Return the place below a node of `source`; without a database if it is below a series, too."""
+        """Return the place below a node of `source`; it has no database if a series is at or above the node."""
         path = join_nodes(nodes)
         database = self.database_of(path) if source._series_above(path) is None else None
         node, device = source._find(path), source.device(path)

@@ -1,4 +1,4 @@
-"""Expired points: those of a device before a limit that moves with the clock.
+"""Expiry of points: a device's points are expired before a limit that moves with the clock.
 
     now 10:00, TTL of root.db.** 1 h      expired_before("root.db.d") = 09:00; a point at 08:59:59.999 is expired
     reads                                  start at the limit immediately, whatever the files still contain

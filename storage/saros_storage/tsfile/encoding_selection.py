@@ -1,13 +1,13 @@
 """The encoding of a chunk of floating-point numbers where GORILLA is declared: GORILLA, PLAIN or TS_2DIFF.
 
-GORILLA removes what neighbouring values share; the remaining bits are not aligned to bytes, so that a compressor finds
-little in them. Values that repeat compress better in PLAIN. Values with few decimals are whole numbers divided by a
-power of ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF
-is used only if every value is restored bit for bit.
+GORILLA removes the bits that neighbouring values share; the remaining bits are not aligned to bytes, so a compressor
+gains little. Values that repeat compress better in PLAIN. Values with few decimals are whole numbers divided by a power
+of ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF is used
+only if every value is restored bit for bit.
 
 The choice is made on the first rows of the chunk (`chosen_encoding`). A trial of all three costs more than writing a
-small chunk. Where many small chunks are written, as in a flush, `EncodingChoices` remembers the choice for the next
-ones of the series, and makes none for a few rows: a compaction that joins such chunks chooses for the whole.
+small chunk. For many small chunks, as in a flush, `EncodingChoices` reuses the choice for the next chunks of the
+series. For a few rows it makes no choice: a compaction that joins such chunks chooses for all of them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class EncodingChoices:
     def without_trial(
         self, device: str, measurement: str, declared: Encoding, type_: DataType, rows: int
     ) -> Encoding | None:
-        """Return the encoding of the next chunk of the series if no trial is due; counts as a use. None: one is due.
+        """Return the encoding of the series' next chunk if no trial is due; counts as a use. None: a trial is due.
 
         Values may not allow TS_2DIFF.
         """
@@ -133,7 +133,7 @@ def chosen_encoding(
 
 
 def declared_encoding(found: Encoding, type_: DataType) -> Encoding:
-    """Return the declared encoding that a series is given from the encoding of its chunks.
+    """Return the declared encoding for a series, derived from the encoding of its chunks.
 
     PLAIN and TS_2DIFF may result from a declared GORILLA.
     """

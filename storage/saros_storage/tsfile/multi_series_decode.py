@@ -4,8 +4,8 @@
     s1   page page page      of a type that has a kernel       times    compared as bytes, decoded once
     s2   page page page
 
-The Python cost of a call is shared by many series, and a decoding thread takes the interpreter lock correspondingly
-rarely. Other encodings are read series by series.
+The Python cost of a call is shared by many series, and a decoding thread takes the interpreter lock less often. Other
+encodings are read series by series.
 
 Pure over a mapped file: any thread.
 """

@@ -8,8 +8,8 @@ Recently decoded times are recognised by their stored bytes. The comparison is c
 times at regular intervals take a few bytes per 128 rows, and cheaper still where they differ, because the first
 difference ends it. A join of such series gets one shared array, and has no times to compare.
 
-A series is read run by run, and the next series again from its beginning. Therefore the cache keeps the runs of a whole
-series, or of a few that are read side by side.
+A series is read run by run; then the next series is read, again from its beginning. Therefore the cache keeps the runs
+of a whole series, or of a few that are read side by side.
 
 Any thread: two threads that decode the same times at once may both do the work.
 """

@@ -148,7 +148,7 @@ class _Check:
 
 
 def _count(rows: Block, counts: Sequence[int]) -> list[StoredStatistics]:
-    """Return the statistics of each page, given its row count, of the only column or else of the times."""
+    """Return the statistics of each page, given its row count: of the only column, or of the times without one."""
     if rows.columns:
         return stats.of_pages(rows.columns[0].type, rows.times, rows.columns[0], counts)
     stops = np.cumsum(counts).tolist()

@@ -6,9 +6,9 @@
           ... INTERNAL_MEASUREMENT
             LEAF_MEASUREMENT   every 256th series -> the start of its run of TimeseriesMetadata
 
-Child i of a node covers the bytes from its offset to that of the next child, the last one to the end of the node.
-Children precede their parent in the file. The reader enforces this, so that no cycle can trap it; and it visits no more
-nodes than the file has room for, so that shared children cannot trap it either.
+Child i of a node covers the bytes from its offset to the offset of the next child; the last child covers the rest up to
+the node's end offset. Children precede their parent in the file. The reader enforces this, so that no cycle can trap
+it; and it visits no more nodes than the file has room for, so that shared children cannot trap it either.
 
 Writing: `build_index`, pure. Reading: `IndexTree`, thread-safe, with a bounded cache of parsed nodes.
 """
