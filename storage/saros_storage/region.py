@@ -1,4 +1,4 @@
-"""A region: the data and schema of one group on one node. It applies entries that its owner has already logged.
+"""A region: the data and schema of one group on one node. A region applies entries that its owner has already logged.
 
     take_effect(index, mutation)   under the lock, in the log's order: schema tree, MemTables, tombstones
     view      snapshots of all partitions          immutable: later entries do not change them
@@ -272,7 +272,7 @@ class Region:
         self.partitions.begin_with(database, number, generation, index, underlay)
 
     def arrive(self, keys: Collection[Key], capture: Checkpoint, folder: str) -> None:
-        """Install the files of partitions that move here: those of `capture`, named by number in `folder`.
+        """Install the files of partitions that move here: the files of `capture`, named by number in `folder`.
 
         Idempotent: partitions that were dropped meanwhile, or are already installed, are skipped. A partition that is
         not in the capture was empty. Raises CorruptFile, OSError, StoreClosed; no partition is installed then.

@@ -170,7 +170,7 @@ class Store:
         *,
         request: WriteRequest = UNNUMBERED,  # noqa: ARG002 (one log: repetitions are found before they get here)
     ) -> None:
-        """Apply changes, all or none. Not for deletions, which `delete_series` does. Raises UserMistake."""
+        """Apply changes, all or none. For deletions, use `delete_series`. Raises UserMistake."""
         with change_locks(self.write_guards):
             for guard in self.write_guards:
                 guard.check_changes(changes)

@@ -35,8 +35,8 @@ from saros_wire.read_point import ReadPoint
 #: An answer waits for more rows until it has this many bytes, and never has more than twice as many: an answer is
 #: copied more often than the messages of a stream.
 _ANSWER_BYTES = 1 << 20
-#: An answer waits for rows for this long; for a result that takes longer, the cost of a stream does not matter. Not
-#: less, since small queries take tens of milliseconds on a busy machine.
+#: An answer waits for rows for this long; for a result that takes longer, the cost of a stream does not matter. A
+#: shorter wait would not do, since small queries take tens of milliseconds on a busy machine.
 _ANSWER_SECONDS = 0.1
 #: The maximum number of results that clients have not read to the end. Each occupies one of the node's 256 threads
 #: for calls; the others are for short calls. The check is not exact: concurrent calls may all see the last place free.

@@ -4,9 +4,9 @@
             --stream, of a known layout--> views of the message
                       of an unknown layout --Arrow, which validates it--> Arrow arrays; the layout is cached
 
-Creating Arrow's objects for a batch costs several times as much as writing a few rows. So if all columns are numbers
-of one type without nulls, the layout that Arrow found is cached by the stream's metadata, which determines the offset
-of each column whatever its values. Any thread.
+Creating Arrow's objects for a batch costs several times as much as writing a few rows. If all columns are numbers of
+one type without nulls, the layout that Arrow found is therefore cached by the stream's metadata, which determines the
+offset of each column regardless of its values. Any thread.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _layouts = _LayoutCache()
 
 
 def read_insert(columns: Columns) -> InsertRequest:
-    """Return the request, decoded from its message if need be. Raises BadMessage for invalid offsets or lengths."""
+    """Return the request, decoded from its message if necessary. Raises BadMessage for invalid offsets or lengths."""
     return columns if isinstance(columns, InsertRequest) else _read(columns)
 
 

@@ -78,7 +78,7 @@ class _Shared:
     options: Mapping[str, object] = field(default_factory=dict)
 
 
-#: By real path. Empty in a forked process, for which the folders are in use by its parent.
+#: Nodes by real path. Empty in a forked process, for which the folders are in use by its parent.
 _nodes: ForkLocal[str, _Shared] = ForkLocal()
 #: Distinguishes the nodes of a folder that is opened read-only several times: each shows a different moment.
 _snapshots = count()

@@ -24,7 +24,7 @@ _WRITE_NS = 5_000_000_000
 
 
 class TokenUses:
-    """Records the days of logins on a thread of its own."""
+    """Records the days of logins on its own thread."""
 
     def __init__(self, directory: Directory, clock: Clock) -> None:
         self._directory = directory

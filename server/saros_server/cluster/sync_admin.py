@@ -68,7 +68,7 @@ class ClusterSyncAdmin(NodeSyncAdmin):
         return found
 
     def receivers(self) -> Sequence[ReceiverRow]:
-        """See `SyncAdmin.receivers`; return those of all nodes, with the node's name before those of other nodes."""
+        """See `SyncAdmin.receivers`; the receivers of other nodes follow, with the node before the name."""
         rows = list(super().receivers())
         for node, told in self._node_reports():
             if isinstance(told, str):

@@ -36,7 +36,7 @@ class ConfigurationError(Exception):
 
 #: The source of a value given on the command line or in the call.
 _GIVEN = "option"
-#: From the most verbose to the least.
+#: Log levels, the most verbose first.
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _SIZES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _DURATIONS_MS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}

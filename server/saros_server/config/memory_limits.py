@@ -1,6 +1,6 @@
 """The memory that this process may use, and the default share of queries.
 
-It is the machine's memory, or the limit of the process's cgroup (Linux, version 1 or 2) or a parent, if that is less.
+The smaller of the machine's memory and the limit of the process's cgroup (Linux, version 1 or 2) or one of its parents.
 """
 
 from __future__ import annotations

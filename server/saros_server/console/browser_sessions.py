@@ -60,7 +60,7 @@ class BrowserSessions:
         self._secure = secure
         self.is_sealed = is_sealed
         self._lock = threading.Lock()
-        #: By the hash of the cookie; the least recently used one first.
+        #: Sessions by the hash of their cookies, the least recently used first.
         self._sessions: OrderedDict[bytes, BrowserSession] = OrderedDict()
         self._tickets: OrderedDict[bytes, None] = OrderedDict()
 

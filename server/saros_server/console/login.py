@@ -72,7 +72,7 @@ def _state(found: BrowserSession | None, session: HttpSession) -> dict[str, str]
 
 
 def _json_of(request: HttpRequest) -> dict[str, object]:
-    """Return the JSON body; a page of another site cannot send this content type without a preflight request. Raises HttpError."""
+    """Return the JSON body; other sites cannot send this content type without a preflight. Raises HttpError."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != JSON:
         raise HttpError(415, f"the body must be {JSON}")

@@ -67,7 +67,7 @@ class FrameHandler:
         self._is_greeted = False
         #: The position in the stream of bytes up to which the monitor has scanned.
         self._seen = 0
-        #: Requests that the monitor has seen and that have not begun, and those of them that were canceled.
+        #: Requests that the monitor has seen and that have not begun, and the subset of them that was canceled.
         self._queued: set[int] = set()
         self._canceled: set[int] = set()
         self._running: _Running | None = None

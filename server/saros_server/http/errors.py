@@ -56,7 +56,7 @@ class HttpError(Exception):
     """The refusal of a request, with its HTTP status."""
 
     def __init__(self, status: int, message: str, code: int = BAD_REQUEST, **headers: str) -> None:
-        """Create the error; `headers` are those of the response, with `_` for `-`."""
+        """Create the error; `headers`: headers of the response, with `_` for `-`."""
         super().__init__(message)
         self.status = status
         self.code = code

@@ -82,7 +82,7 @@ class DeviceMap:
         return path
 
     def _order(self, prefix: str, wanted: Iterable[str]) -> Sequence[str]:
-        """Return the tag keys below a path, after appending those of `wanted` that are missing."""
+        """Return the tag keys below a path, after appending the missing ones of `wanted`."""
         known = self._keys.get(prefix)
         for _ in range(_ATTEMPTS_MAX):
             if known is None:

@@ -69,7 +69,7 @@ def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
 
 
 def secure(cluster: LocalCluster, administrator: Administrator, disk: Disk) -> None:
-    """Give the cluster an administrator; after an interrupted call, that of `interrupted_administrator`.
+    """Give the cluster an administrator; after an interrupted call, pass the result of `interrupted_administrator`.
 
     Raises the errors of `check`, FolderInUse (a node runs), CorruptFile, OSError.
     """

@@ -108,7 +108,7 @@ class PinnedSnapshots:
             one.close()
 
     def find(self, name: str, instance: int) -> ReadPoint:
-        """Return the read point of a snapshot. Raises NoSuchReadPoint; so does the read point's `picture`."""
+        """Return the read point of a snapshot. Raises NoSuchReadPoint, as does the read point's `picture`."""
         self._check_instance(name, instance)
         with self._lock:
             kept = self._get(name)
@@ -160,7 +160,7 @@ class PinnedSnapshots:
         return left
 
     def close(self) -> None:
-        """Drop all snapshots. For a node that stops, when no statement runs any more."""
+        """Drop all snapshots. Called when the node stops and no statement is running."""
         with self._lock:
             self._closed = True
             if self._timer is not None:

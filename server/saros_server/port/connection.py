@@ -357,7 +357,7 @@ class Connection:
         raise ConnectionClosed("the client has closed the connection, or does not stop sending")
 
     def close(self) -> None:
-        """Close the socket. No thread may use it any more."""
+        """Close the socket. No thread may be using it."""
         self._socket.close()
         self._start = self._end
         self.release_buffer()

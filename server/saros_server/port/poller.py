@@ -52,7 +52,7 @@ class Poller:
         self._lock = threading.Lock()
         #: Parked clients by descriptor. The thread that removes a client owns it.
         self._parked: dict[int, Client] = {}
-        #: A heap of clients by deadline; some of them may not be parked any more.
+        #: A heap of clients by deadline; some may no longer be parked.
         self._deadlines: list[tuple[float, int, Client]] = []
         #: The descriptors in the epoll, until their sockets are closed.
         self._known: set[int] = set()

@@ -34,7 +34,7 @@ class Stream(Protocol):
         ...
 
     def send_now(self, data: bytes) -> int:
-        """Send as much of `data` as the socket accepts at once; return the number of bytes that must not be sent again."""
+        """Send as much of `data` as the socket accepts at once; return how many bytes must not be sent again."""
         ...
 
 

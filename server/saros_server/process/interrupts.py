@@ -77,7 +77,7 @@ class UninterruptibleSection:
             signal.default_int_handler(number, frame)
         if self._ending is None:
             self._ending = _thread.allocate_lock()
-            # Not with `threading`, whose locks the interrupted code may hold.
+            # Does not use `threading`, whose locks the interrupted code may hold.
             _thread.start_new_thread(self._end, (self._ending,))
 
     def _end(self, ending: _thread.LockType) -> None:

@@ -120,7 +120,7 @@ def _batches(text: str, session: HttpSession) -> Generator[pa.RecordBatch]:
 
 
 def _samples(text: str, session: HttpSession) -> Generator[tuple[str, Samples]]:
-    """Yield the samples of devices, in order of time; those of one device may be split into parts."""
+    """Yield the samples of devices, in order of time; the samples of one device may be split into parts."""
     with closing(_batches(text, session)) as batches:
         for batch in batches:
             yield from _samples_of_batch(batch)

@@ -4,7 +4,7 @@
     up                                 <-->  root.prometheus.up.`{}`
     {job="node"}                       <-->  root.prometheus.`{job="node"}`            a series without a name
 
-The last node has the labels in PromQL's syntax, sorted by name. So every node derives the same path from the labels,
+The last node has the labels in PromQL's syntax, sorted by name. Every node thus derives the same path from the labels,
 and the labels from the path, without stored state. A label without a value counts as absent.
 
 Pure; results are cached. Any thread.

@@ -51,7 +51,7 @@ def tablet(device: str, aligned: bool | None, shape: Shape, times: list[int], co
 def records(
     devices: list[str], aligned: bool | None, shapes: list[Shape], times: list[int], rows: list[list[Any]]
 ) -> list[list[InsertRequest]]:
-    """Return the inserts of rows, in rounds. The inserts of a round are for different devices, and the inserts of a device keep their order.
+    """Return the inserts of rows, in rounds of different devices; the rows of a device keep their order.
 
     Raises HttpError 400, UserMistake.
     """

@@ -152,7 +152,7 @@ class _Ragged:
 
 
 def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
-    """Return the texts with null in place of those that mean no value, whether quoted or not."""
+    """Return the texts, with null in place of texts that mean no value, whether quoted or not."""
     if not nulls:
         return column
     return pc.if_else(pc.is_in(column, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), column)

@@ -129,7 +129,7 @@ def matches(text: pa.Array, pattern: str) -> int:
 
 
 def matching(text: pa.Array, pattern: str) -> pa.Array:
-    """Return the texts with null in place of those that do not match the pattern."""
+    """Return the texts, with null in place of texts that do not match the pattern."""
     return pc.if_else(pc.match_substring_regex(text, pattern), text, NO_TEXT)
 
 
@@ -166,7 +166,7 @@ def _floats(text: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _bytes_of(text: pa.Array) -> pa.Array:
-    """Parse texts of hexadecimal digits to bytes, decoding those of all values at once."""
+    """Parse texts of hexadecimal digits to bytes, decoding all values at once."""
     digits = pc.utf8_slice_codeunits(matching(text, _BYTES), 2)
     present = digits.drop_null()
     joined = pc.binary_join(pa.ListArray.from_arrays([0, len(present)], present), "")

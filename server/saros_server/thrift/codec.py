@@ -12,8 +12,8 @@ Structs are declared as dataclasses: annotations are wire types, and order is fi
         note: Text | None = numbered(5, default=None)       5: numbers continue from here
 
 Structs are immutable; `None` stands for an absent field. Apache Thrift's C codec reads and writes them with the table
-that `thrift_struct` creates. It checks each length against that of the frame, and limits nesting. A frame is received
-into the memory that the codec reads, so bytes are copied once, into the struct.
+that `thrift_struct` creates. It checks each length against the length of the frame, and limits nesting. A frame is
+received into the memory that the codec reads, so bytes are copied once, into the struct.
 
 Messages of the compact protocol, and those without a frame, are recognised only to tell the client that they are not
 supported.

@@ -1,4 +1,4 @@
-"""Records of IoTDB's session protocol: rows with measurements, types and values of their own, grouped into columns.
+"""Records of IoTDB's session protocol, grouped into columns: each row has its own measurements, types and values.
 
     records --> groups: one device each, its records in their order, each measurement of one type
                   round 0   device a (records 0 2 5)   device b (records 1 3)

@@ -28,7 +28,7 @@ from saros_storage.base.types import NUMPY_DTYPE, DataType
 _INT = struct.Struct(">i")
 #: Encodings of columns.
 _BOOLEANS, _FOUR_BYTES, _EIGHT_BYTES, _BYTES = 0, 1, 2, 3
-#: By type: the physical type, the encoding, and the dtype of numbers on the wire.
+#: The physical type, the encoding, and the dtype of numbers on the wire, by type.
 _FORMATS: dict[DataType, tuple[DataType, int, str]] = {
     DataType.BOOLEAN: (DataType.BOOLEAN, _BOOLEANS, "?"),
     DataType.INT32: (DataType.INT32, _FOUR_BYTES, ">i4"),
@@ -74,7 +74,7 @@ def _column(column: pa.Array, type_: DataType) -> list[bytes | memoryview]:
 
 
 def encode_data_set(batch: pa.RecordBatch, types: Sequence[DataType], *, timed: bool) -> DataSet:
-    """Return a batch as a data set, the old format. The arguments are those of `encode_block`."""
+    """Return a batch as a data set, the old format. Takes the same arguments as `encode_block`."""
     columns = batch.columns[1:] if timed else batch.columns
     columns = columns[: len(types)]
     times = numbers_from_arrow(batch.column(0), NUMPY_DTYPE[DataType.INT64]) if timed else np.zeros(batch.num_rows)

@@ -67,7 +67,7 @@ def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: 
 
 
 def taken_time(catalog: Catalog) -> str:
-    """Format the time of a backup in UTC, such as `2026-11-21T18:00:00.250Z`; restoring to it leads to the backup."""
+    """Format the time of a backup in UTC, such as `2026-11-21T18:00:00.250Z`; restoring to it restores the backup."""
     taken = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=catalog.taken_ns // _MILLISECOND)
     return taken.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

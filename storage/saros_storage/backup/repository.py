@@ -64,7 +64,7 @@ class Repository:
         return os.path.join(self._folder, _OBJECTS, stored.sha256[:2], stored.sha256)
 
     def read(self, stored: StoredObject) -> Iterator[memoryview]:
-        """Yield an object's content in pieces; raises CorruptFile if it is missing or, at the end, if it has changed."""
+        """Yield an object in pieces; raises CorruptFile if it is missing or, at the end, if its content has changed."""
         path = self.object_path(stored)
         if not self.disk.exists(path):
             raise CorruptFile(path, 0, "missing, and part of a backup")

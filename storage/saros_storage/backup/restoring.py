@@ -53,7 +53,7 @@ class Restored:
 
 
 class Restore:
-    """The restore of one backup, for one use."""
+    """One restore of a backup; used once."""
 
     def __init__(
         self, repository: Repository, target: str, disk: Disk, on_progress: Callable[[Progress], None] = lambda _: None

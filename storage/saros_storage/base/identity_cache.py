@@ -21,7 +21,7 @@ def cached_by_identity(size: int) -> Callable[[Callable[[A], R]], Callable[[A], 
     """
 
     def decorate(function: Callable[[A], R]) -> Callable[[A], R]:
-        #: By identity of the argument. The entry references the argument, so its identity cannot be reused.
+        #: Results by the identity of the argument. The entry references the argument, so its identity cannot be reused.
         entries: dict[int, tuple[A, R]] = {}
 
         @wraps(function)

@@ -55,7 +55,7 @@ class DataType(IntEnum):
         return self in NUMERIC_TYPES
 
 
-#: Types stored as `TextArray`, and those of them that contain characters.
+#: Types stored as `TextArray`, and the subset whose values are characters.
 TEXT_TYPES = frozenset({DataType.TEXT, DataType.BLOB, DataType.STRING})
 STRING_TYPES = frozenset({DataType.TEXT, DataType.STRING})
 #: Floating-point types; integer types, including times; types that numeric functions accept.

@@ -7,7 +7,7 @@
 - For the chosen partitions, all entries up to `index` are in the manifests' files and tombstones. A caller that needs
   the state at exactly one index either holds back entries during the capture (then `index` equals `reached`), or also
   takes the log after `index`.
-- Only chosen partitions are flushed, and of them those that need it; entries are applied in the meantime.
+- Only the chosen partitions that need it are flushed; entries are applied in the meantime.
 - Files are hard links, so neither compaction nor a deletion changes them; a manifest names each with size and checksum.
 - `schema` is the region's whole tree with its TTL rules, as of `schema_index`.
 - Files are numbered: for each partition in order, for each entry of its manifest, a TsFile and its resource; then

@@ -6,7 +6,7 @@
         manifest        both sides' files, and the arrival: the commit point
         partition       under the region's lock: later views read the files, and nothing elsewhere
 
-Files and tombstones keep their ranks, which are below those of everything written here. Files keep their names, except
+Files and tombstones keep their ranks, which are lower than any rank assigned here. Files keep their names, except
 sequence files that are no longer sequence files here: one MemTable may have become a file of each kind, both with the
 same name. A crash before the manifest is replaced leaves links that the next start removes, so the installation can be
 repeated. The caller holds the region's `folders`, so there is no flush, drop or compaction in the meantime.

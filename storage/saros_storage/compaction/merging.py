@@ -69,7 +69,7 @@ ExpiredBefore = Callable[[str], int | None]
 
 
 class Unmergeable(StorageError):
-    """The form in which `file` stores a device cannot be combined with that of the other files."""
+    """`file` stores a device in a form that cannot be combined with the form in the other files."""
 
     def __init__(self, file: str, device: str) -> None:
         super().__init__(f"{file} holds {device} with other types or another alignment than other files")
@@ -104,7 +104,7 @@ class MergeOptions:
 
 
 class Merge:
-    """One merge job, for one use."""
+    """One merge job; used once."""
 
     def __init__(
         self,

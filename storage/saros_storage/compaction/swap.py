@@ -64,7 +64,7 @@ class PartitionChanged(Exception):
 
 
 class Swap:
-    """The replacement of one job's sources, for one use."""
+    """The replacement of one job's sources; used once."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ _RETRY_SECONDS = 1.0
 _EXPIRY_SECONDS = 60.0
 #: Maximum number of partitions, and bytes of their MemTables, that are saved together.
 _TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
-#: The byte limit for gentle flushes: no writer waits for that memory, and each sync slows down those of the log.
+#: The byte limit for gentle flushes: no writer waits for that memory, and each sync slows down the syncs of the log.
 _GENTLY_TOGETHER_BYTES_MAX = 16 << 20
 #: Interval at which a pausing flusher checks for urgent work.
 _LOOK_SECONDS = 0.02
@@ -161,7 +161,7 @@ class Flusher:
         self._waiting: dict[int, Partition] = {}
         #: Partitions that are saved gently, once `_waiting` is empty.
         self._unhurried: dict[int, Partition] = {}
-        #: By the partition's id: savings whose files are written but not yet in the manifest.
+        #: Partitions whose files are written but not yet in the manifest, by the partition's id.
         self._written: dict[int, _Saving] = {}
         #: Milliseconds in the name of the last file; increases strictly, so that no name is used twice.
         self._name_ms = 0
@@ -444,8 +444,8 @@ class Flusher:
     def _deadband_for(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
         """Return the deadband of a series; None where dropped points could uncover older ones.
 
-        That is so if an unsequence file reaches beyond the last flushed time, or if the partition has an underlay. See
-        `flush_files.Thinning`.
+        This is the case if an unsequence file reaches beyond the last flushed time, or if the partition has an
+        underlay. See `flush_files.Thinning`.
         """
         series = self._declared(device, measurement)
         if series is None or series.deadband is None or series.type is not type_ or partition.underlay is not None:

@@ -130,7 +130,7 @@ class _Log:
         self._disk = disk
         self._folder = folder
         self._paths = self._list()
-        #: By path: closed segments, which do not change, and the whole records of the last one.
+        #: Contents by path: closed segments, which do not change, and the whole records of the last one.
         self.segments = {path: disk.map(path) for path in self._paths[:-1]}
         if self._paths:
             self._last = self._paths[-1]

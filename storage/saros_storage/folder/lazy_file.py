@@ -1,7 +1,7 @@
 """A TsFile that is opened at its first use, and reported if it turns out to be damaged.
 
-Implements `scan.tsfile_access.TsFileAccess`. Once opened, a file stays readable after it is removed from the disk. So a
-file that is about to be removed while a view may still read it is opened first (`open`). Thread-safe.
+Implements `scan.tsfile_access.TsFileAccess`. Once opened, a file stays readable after it is removed from the disk. A
+file that is about to be removed is therefore opened first if a view may still read it (`open`). Thread-safe.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     @kernel("i64(u8r[], i64[])", twin=_decode_numpy)
     def decode(data, out): ...
 
-`@part` marks a function that kernels call, mostly those of its own module; `unaligned` has such functions for all
+`@part` marks a function that kernels call, mostly kernels of its own module; `unaligned` has such functions for all
 modules.
 
 Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, a trailing `r` before
@@ -130,7 +130,8 @@ class Kernel(Generic[P, R]):
     def compile(self) -> Callable[P, R]:
         """Compile (or load from the cache) now; idempotent.
 
-        Not on the main thread: Ctrl-C there could interrupt the first import of numba, which cannot be repeated.
+        Must not be called on the main thread: Ctrl-C there could interrupt the first import of numba, which cannot be
+        repeated.
         """
         if threading.current_thread() is threading.main_thread():
             with ThreadPoolExecutor(1, "saros-kernel") as executor:

@@ -141,7 +141,7 @@ def _spaces_end(data: ByteArray, at: int) -> int:
 def _field_name(data: ByteArray, at: int, fields: Int64Array, before: int, count: int) -> int:
     """Record the name of field `count` at `at`; return its end.
 
-    The name usually equals that of field `before`, from the previous line. Then the field gets the same number;
+    The name usually equals the name of field `before`, from the previous line. Then the field gets the same number;
     otherwise its number stays -1 for now.
     """
     record, twin = count * FIELD_WORDS, before * FIELD_WORDS

@@ -324,7 +324,7 @@ def variation_starts(
 ) -> float:
     """Mark rows that start a new run: those that differ by more than `delta` from the first row of their run.
 
-    A row that is not `valid` is a run of its own. Returns the first value of the last run.
+    A row that is not `valid` forms a run by itself. Returns the first value of the last run.
     """
     for i in range(len(values)):
         if len(valid) > 0 and not valid[i]:

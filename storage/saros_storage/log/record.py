@@ -11,8 +11,8 @@ that was growing. Records in such blocks, even for the same place, have another 
 segment nor evidence of damage to it.
 
 `unsynced` is one more than the number of earlier records that were not fsynced when this one was written (65535: at
-least that many). So a record tells which records were fsynced by then: all up to `index - unsynced`. If a record is bad
-and reading has to end there, `unsynced` of later records decides the meaning of the damage:
+least that many). A record thus tells which records were fsynced when it was written: all up to `index - unsynced`. If a
+record is bad and reading has to end there, `unsynced` of later records decides the meaning of the damage:
 
     power cut     7 8 | 9 #### 11                 9, 10 and 11 were written at once, and 10 reached the disk in part
                         unsynced: 1 2 3           11 says: 8 is fsynced. So 10 was never acknowledged: a torn tail
@@ -21,11 +21,11 @@ and reading has to end there, `unsynced` of later records decides the meaning of
 
     A bad record is a torn tail, unless a good record after it says that it was fsynced; then the segment is damaged.
 
-A power cut may keep any of the blocks that were not fsynced, in any order. So everything after a bad record is searched
-for such evidence, not only the place where the next record should be. A bad record whose `check` is correct is skipped
-as a whole, since its payload might contain bytes that look like records. A good record that says only "at least 65535
-unsynced" leaves open whether a bad one before it was fsynced. But such a record occurs only after as many were written
-without a fsync, which never happens with durability `fsync`.
+A power cut may keep any of the blocks that were not fsynced, in any order. Everything after a bad record is therefore
+searched for such evidence, not only the place where the next record should be. A bad record whose `check` is correct is
+skipped as a whole, since its payload might contain bytes that look like records. A good record that says only "at least
+65535 unsynced" leaves open whether a bad one before it was fsynced. But such a record occurs only after as many were
+written without a fsync, which never happens with durability `fsync`.
 
 Segments of earlier versions have no salt (0); their leftovers count as records. The oldest ones have records with 0 for
 `check` and `unsynced` (a segment has only old or only new ones), whose crc32 covers u64 index, u32 group, u32 kind,

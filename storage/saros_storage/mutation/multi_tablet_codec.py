@@ -3,9 +3,9 @@
     frames of one size   start | device | start | times | column | mask | column ...    a device per row of a matrix,
                          start | device | start | times | column | mask | column ...    a field at a time
 
-The frames are those of the devices' own tablets, byte for byte (`tablet_codec`): logs, replicas and older versions see
-no difference. Frames have one size if the paths of their devices have the same length, and the devices the same number
-of rows. Frames of rare sizes and tablets with text are built individually. Pure: any thread.
+The frames equal those of the devices' individual tablets, byte for byte (`tablet_codec`): logs, replicas and older
+versions see no difference. Frames have one size if the paths of their devices have the same length, and the devices the
+same number of rows. Frames of rare sizes and tablets with text are built individually. Pure: any thread.
 """
 
 from __future__ import annotations

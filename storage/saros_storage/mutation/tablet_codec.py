@@ -257,7 +257,7 @@ def frame_matrix(frame: bytes | memoryview, types: tuple[DataType, ...]) -> Nume
     """Return the columns of a frame as the rows of one array of shape (columns, rows), a view.
 
     Returns None unless all columns have the same fixed-width type, without nulls and without padding between them.
-    `types` are those of the frame's head.
+    `types`: the types in the frame's head.
     """
     size, rows = _sizes(frame)
     start = _SIZES.size + size

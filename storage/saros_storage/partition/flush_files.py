@@ -47,7 +47,7 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 _MANY = 8
 #: Maximum number of series of a device encoded together: a throttled flush pauses between steps, which must be short.
 _TOGETHER_MAX = 64
-#: Short series, of at most this many rows, are encoded together with those of the next devices, up to a higher number.
+#: Series of at most this many rows are encoded together across devices, up to a higher maximum number of series.
 _SHORT_ROWS = 64
 _SHORT_TOGETHER_MAX = 1_024
 
@@ -101,7 +101,7 @@ class WrittenFile:
 
 
 class FileFlush:
-    """Writer of one MemTable, for one use."""
+    """The writer of one MemTable; used once."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class FileFlush:
     def _write_alike(self, *, but: str | None = None) -> None:
         """Write the series that are encoded together, except those of the device `but`.
 
-        Those whose values do not allow TS_2DIFF are written one by one.
+        Series whose values do not allow TS_2DIFF are written one by one.
         """
         alike = [one for one in self._alike if one.device != but]
         self._alike = [one for one in self._alike if one.device == but]
@@ -281,7 +281,7 @@ class FileFlush:
 
 
 def _time_pages(times: Sequence[Int64Array]) -> list[bytes]:
-    """Return the encoded times of each series; those of neighbours are often equal."""
+    """Return the encoded times of each series; neighbours often have equal times."""
     if all(part is times[0] for part in times):
         return [encode_times(times[0])] * len(times)
     raws = [part.tobytes() for part in times]

@@ -245,7 +245,7 @@ class _Device:
 
     def __init__(self, *, aligned: bool) -> None:
         self.aligned = aligned
-        #: By set of measurements; an aligned device has one run, under ().
+        #: Runs by set of measurements; an aligned device has one run, under ().
         self.runs: dict[tuple[str, ...], _Run] = {}
         #: The number of runs, and the runs of each measurement of a non-aligned device, oldest first; see `_runs_with`.
         self._runs_of: tuple[int, Mapping[str, Sequence[_Run]]] = (0, {})

@@ -48,7 +48,7 @@ class Arrived:
     set_aside: tuple[tuple[str, str], ...] = ()
 
     def added_to(self, manifest: Manifest, tombstones: Iterable[Tombstone]) -> Manifest:
-        """Return the manifest with the arrived content added; `tombstones` are those of the live partition."""
+        """Return the manifest with the arrived content added; `tombstones`: the tombstones of the live partition."""
         grown = manifest.with_files(tuple(entry for entry, _ in self.files), manifest.flushed)
         return replace(
             grown,

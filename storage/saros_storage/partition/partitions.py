@@ -4,7 +4,7 @@
              loaded files                        ->  afterwards, by the caller, which has the disk (`load`)
 
 A partition skips an entry that its files already contain (`flushed`), and an entry from before the partition was
-created. So a replay may start anywhere before the first entry that some partition still needs.
+created. A replay may therefore start anywhere before the first entry that some partition still needs.
 
 Pure: does no I/O. Belongs to the store, under its lock.
 """

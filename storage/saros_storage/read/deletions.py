@@ -83,9 +83,9 @@ class _BySeries:
 
     def __init__(self, tombstones: tuple[Tombstone, ...]) -> None:
         self.tombstones = tombstones
-        #: By series path, for tombstones of a single series.
+        #: Tombstones of a single series, by series path.
         self._exact: dict[str, list[Tombstone]] = {}
-        #: By wildcard pattern: the literal prefix that all matching paths share, and the tombstones.
+        #: Tombstones with wildcards, by pattern, each with the literal prefix that all matching paths share.
         self._wild: dict[str, tuple[str, list[Tombstone]]] = {}
         for tombstone in tombstones:
             pattern = parse_pattern(tombstone.pattern)

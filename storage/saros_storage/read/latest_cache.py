@@ -24,7 +24,7 @@ from saros_storage.base.types import DataType, Scalar
 
 #: Time and value of a point.
 Point: TypeAlias = tuple[int, Scalar]
-#: By measurement: the type for which the lookup was made, and the latest point (None if the series has no point).
+#: The type for which the lookup was made, and the latest point (None if the series has no point), by measurement.
 Known: TypeAlias = Mapping[str, tuple[DataType, Point | None]]
 Basis: TypeAlias = tuple[object, ...]
 

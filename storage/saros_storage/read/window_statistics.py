@@ -95,8 +95,8 @@ def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | S
 def celled(block: Block, grid: WindowGrid, pages: Sequence[int]) -> tuple[Summaries, list[int]]:
     """Return the statistics of each page's rows in each window that has any, and the first cell of each page.
 
-    The block's times rise. `pages` holds one time per page: that of its first row, or an earlier time after the last
-    row of the previous page. The second result ends with the total number of cells.
+    The block's times rise. `pages` holds one time per page: the time of its first row, or an earlier time after the
+    last row of the previous page. The second result ends with the total number of cells.
     """
     times = block.times
     begins = np.searchsorted(times, _borders(int(times[0]), int(times[-1]), grid))

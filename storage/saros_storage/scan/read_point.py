@@ -71,8 +71,8 @@ EVERYTHING = ReadScope(("root",), None)
 class ReadPoint:
     """The log index, by group, up to which entries must be applied for a read. Each statement has its own."""
 
-    #: The read may return old data: older than acknowledged writes, or than what the session was shown. May become
-    #: true while replicas are asked.
+    #: The read may return old data: older than acknowledged writes, or than the data that the session was shown. May
+    #: become true while replicas are asked.
     stale: bool = False
     #: Data that the read does not return will not be returned by later reads either (consistency level `strong`).
     strong: bool = False

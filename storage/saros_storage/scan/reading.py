@@ -70,7 +70,8 @@ class TimeRange:
 class ValueBound:
     """A bound on the wanted rows: the value in `column` is present and within [low, high] (None: unbounded).
 
-    It permits skipping rows; the reader need not filter. `low` and `high` are inclusive, of a numeric type, never NaN.
+    It permits the reader to skip rows, but does not require it to filter. `low` and `high` are inclusive, of a numeric
+    type, never NaN.
     """
 
     column: int
@@ -300,7 +301,7 @@ class SeriesReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the reader holds. Idempotent."""
+        """Release the reader's resources. Idempotent."""
         ...
 
 
@@ -335,7 +336,7 @@ class MultiSeriesReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the reader holds. Idempotent."""
+        """Release the reader's resources. Idempotent."""
         ...
 
 

@@ -4,9 +4,9 @@
     ("template on", "root.a")  "t1"
 
 The catalogue does not interpret the texts. Each entry has a number; of several entries for one key, the one with the
-highest number counts, as for TTL rules. So replicas that receive entries in different orders end up with the same ones.
-The number of a removed entry is kept, without a text. If two writers that did not know of each other chose the same
-number, the text that sorts last counts.
+highest number counts, as for TTL rules. Replicas that receive entries in different orders therefore end up with the
+same ones. The number of a removed entry is kept, without a text. If two writers that did not know of each other chose
+the same number, the text that sorts last counts.
 
 An immutable value.
 """

@@ -5,9 +5,9 @@
     root.db.c          INF                   root.db.c     ->  unlimited
 
 A pattern is a device path, or a prefix followed by `.**`, which covers all devices below the prefix. Each rule has a
-number; of several rules for one pattern, the one with the highest number counts. So replicas that receive rules in
-different orders end up with the same ones. The number of a removed rule is kept in an empty rule. If two writers that
-did not know of each other chose the same number, the rule with the longer life counts.
+number; of several rules for one pattern, the one with the highest number counts. Replicas that receive rules in
+different orders therefore end up with the same ones. The number of a removed rule is kept in an empty rule. If two
+writers that did not know of each other chose the same number, the rule with the longer life counts.
 
 An immutable value.
 """

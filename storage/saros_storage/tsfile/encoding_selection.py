@@ -60,7 +60,7 @@ class EncodingChoices:
     """
 
     def __init__(self) -> None:
-        #: By device and measurement: the encoding, and the number of chunks that may still use it.
+        #: The encoding, and the number of chunks that may still use it, by device and measurement.
         self._devices: LruCache[str, dict[str, tuple[Encoding, int]]] = LruCache(_SERIES_MAX)
 
     def without_trial(

@@ -41,7 +41,7 @@ class _CachedTimes:
     times: Int64Array
 
 
-#: By the shape of a run: sizes, counts, first and last times of its pages. Weights are bytes.
+#: Keyed by the shape of a run: sizes, counts, first and last times of its pages. Weights are bytes.
 _recent: LruCache[bytes, _CachedTimes] = LruCache(_BYTES_MAX)
 
 

@@ -107,7 +107,7 @@ class _Check:
         self._compare(at, f"the index of {name}", type_, stats.merge(known), series.statistics)
 
     def _count_chunk(self, device: DeviceIndex, series: SeriesIndex, chunk: int) -> StoredStatistics:
-        """Compare the statistics of a chunk's pages with their points, and return those of the whole chunk."""
+        """Compare the statistics of a chunk's pages with their points; return the statistics of the whole chunk."""
         names = () if series is device.time else (series.measurement,)
         pages = self._reader.layout(device, series, chunk).pages
         if not pages:

@@ -1,4 +1,4 @@
-"""Bit streams as 64-bit words: reading eight bytes at a time is what makes the bit codecs fast.
+"""Bit streams as 64-bit words: the bit codecs are fast because they read eight bytes at a time.
 
 The most significant bit of a stream comes first (TsFile's order), so its words are big-endian. Bit p of the stream is
 bit 63 - p % 64 of word p // 64.

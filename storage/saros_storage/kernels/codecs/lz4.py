@@ -21,7 +21,7 @@ from saros_storage.kernels.unaligned import copy_2, copy_8, copy_16
 U = np.uint64
 #: Minimum number of literals after the last match.
 _LAST = 5
-#: A length greater than that of any block, which marks a truncated one.
+#: A length that exceeds any block; it marks a truncated block.
 _CUT = 1 << 62
 #: Maximum bytes that a short sequence reads and writes: 14 literals, a match of 18, and the excess of its copies.
 _NEAR = 48
