@@ -83,7 +83,7 @@ class _ClientSession:
 
 @dataclass(slots=True, eq=False)
 class SessionHolder:
-    """A connection as a holder of sessions."""
+    """A connection, and the sessions that it holds."""
 
     #: The peer's host.
     host: str

@@ -292,7 +292,7 @@ class EmbeddedSession:
         return RowsWritten(sum([n for n in outcomes if isinstance(n, int)]) if refused else points, refused)
 
     def _multi_batch_of(self, rows: DeviceRows) -> MultiBatch:
-        """Return the rows as the engine takes them. Raises UserMistake."""
+        """Return the rows in the form that the engine takes. Raises UserMistake."""
         times, columns = self._as_columns(rows.times, rows.columns)
         if min(rows.counts, default=1) < 1 or sum(rows.counts) != len(times):
             counted = f"{sum(rows.counts)} rows of {len(rows.counts)} devices"
@@ -317,7 +317,7 @@ class EmbeddedSession:
         return write_lines(write, session, default_template=template, refusal_of=refusal_of)
 
     def _as_columns(self, times: object, columns: Mapping[str, object]) -> tuple[Int64Array, dict[str, Column]]:
-        """Return the times and the columns as the engine takes them. Raises UserMistake."""
+        """Return the times and the columns in the form that the engine takes. Raises UserMistake."""
         unit, zone = self._unit, self._context.zone
         names = _node_names(tuple(columns))
         ours = {name: to_column(name, values, unit, zone) for name, values in zip(names, columns.values(), strict=True)}

@@ -18,7 +18,7 @@ from saros_server.cluster.status import ClusterStatus
 logger = logging.getLogger(__name__)
 
 _INTERVAL_SECONDS = 1.0
-#: Groups transferred at a time: a group accepts no proposals until its new leader takes over.
+#: Maximum number of groups transferred at a time: a group accepts no proposals until its new leader takes over.
 TRANSFERS_MAX = 4
 
 

@@ -7,9 +7,9 @@
              │                │           ├──────── RegionMachine, MetaMachine
              └── RoutedView ──┴── GrpcPeers ══ other nodes
 
-This is the cluster's part of the composition root. `open` returns a node that participates in the cluster, or releases
-everything that it has opened; `close` stops the node. Data that is not flushed stays in the log. Thread-safe after
-`open`.
+This module is the cluster's part of the composition root. `open` returns a node that participates in the cluster, or
+releases everything that it has opened; `close` stops the node. Data that is not flushed stays in the log. Thread-safe
+after `open`.
 """
 
 from __future__ import annotations

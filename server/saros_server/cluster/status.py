@@ -123,7 +123,7 @@ class ClusterStatus:
         self._clock = clock
         #: The last report of each node; None: it did not answer.
         self._reports: dict[NodeId, _NodeReport | None] = {}
-        #: The committed entries of this node's replicas at the last `refresh`, to compare the reports with.
+        #: The committed entries of this node's replicas at the last `refresh`, for comparison with the reports.
         self._committed: Mapping[GroupId, int] = {}
         self._turn: RoundRobin[NodeId] = RoundRobin(_OTHERS_ASKED)
         self._mode = SystemMode()

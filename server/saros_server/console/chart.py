@@ -241,7 +241,7 @@ def _points_of(result: Result, wanted: _Request) -> _Chart:
 
 
 class _Held:
-    """The points of a series, reduced whenever they are many."""
+    """The points of a series, which are reduced whenever there are too many."""
 
     def __init__(self, width: int) -> None:
         self._width = width

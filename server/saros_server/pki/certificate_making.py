@@ -36,7 +36,7 @@ Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 def make_certificates(folder: str, cluster: str, hosts: Mapping[NodeId, str]) -> list[str]:
-    """Create the missing files among an authority and the certificates of nodes; return the names of those created.
+    """Create the missing files of an authority and the certificates of nodes; return the names of the created files.
 
     Raises UserMistake 2004 (invalid host name; an authority that cannot be read), OSError.
     """

@@ -1,4 +1,4 @@
-"""A client of the port: its connection and its stage. The thread that has the client owns its fields."""
+"""A client of the port: its connection and its stage. The thread that currently handles a client owns its fields."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ import time
 
 #: Bytes, or the end of the stream, can be read.
 READABLE: int = select.POLLIN
-#: The other side has closed the connection, or its direction.
+#: The peer has closed the connection, or its sending direction.
 GONE: int = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
-#: One event, after which the socket has none until `modify`.
+#: One event; after it, the socket has no events until `modify`.
 ONCE: int = getattr(select, "EPOLLONESHOT", 1 << 30)
 #: An event for each arrival of bytes.
 EDGE: int = getattr(select, "EPOLLET", 1 << 31)

@@ -36,7 +36,7 @@ _FIELD_CHARACTERS_MAX = _BLOCK_BYTES
 #: Limit on a header, which may have several lines.
 _HEADER_CHARACTERS_MAX = 2 * LINE_CHARACTERS_MAX
 
-#: Converts texts of rows to typed batches; the other arguments are the number of rows before, and the file position.
+#: Converts rows of texts to typed batches; the other arguments are the number of preceding rows, and the file position.
 Convert = Callable[[pa.RecordBatch, int, int], Sequence[SourceBatch]]
 
 
@@ -159,7 +159,7 @@ def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
 
 
 class _Lines:
-    """The line numbers of rows: they differ by blank lines, and by line breaks in quoted values.
+    """The line numbers of rows, which differ from row numbers by blank lines and by line breaks in quoted values.
 
     The file is read a second time, up to the last bad row.
     """

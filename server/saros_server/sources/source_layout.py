@@ -99,7 +99,7 @@ class SourceColumn:
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """Integers of a column that become other numbers as DOUBLE."""
+    """Integers of a column that a DOUBLE cannot represent exactly."""
 
     name: str
     header: str

@@ -137,7 +137,7 @@ def execute_batch(session: ThriftSession, request: ExecuteBatch) -> Status:
 
 
 def each(parts: Sequence[_Part], run: Callable[[_Part], Status]) -> Status:
-    """Run the parts of a call one after another; return the status of the call, merged from theirs."""
+    """Run the parts of a call one after another; return the status of the call, merged from the parts' statuses."""
     return merged(statuses_of(parts, run))
 
 

@@ -26,7 +26,7 @@ def success(leader: str = "") -> Status:
 
 
 def merged(parts: Sequence[Status]) -> Status:
-    """Return the status of a call of several parts, merged from theirs."""
+    """Return the status of a call of several parts, merged from the statuses of the parts."""
     if all(part is DONE for part in parts):
         return DONE
     failed = [part for part in parts if part.code not in (SUCCESS, REDIRECTION)]

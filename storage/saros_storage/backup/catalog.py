@@ -69,7 +69,7 @@ class Catalog:
 
     @property
     def size(self) -> int:
-        """Size of all its files in bytes."""
+        """Total size of the backup's files in bytes."""
         return sum(stored.size for objects in self.objects for stored in objects)
 
     @property

@@ -5,8 +5,8 @@
     partial                     durable objects of an unfinished backup, from which it can continue
     partial.new                 the object being written
 
-Objects that neither a catalog nor `partial` names belong to a backup that was never finished; the next one removes
-them. Belongs to one thread of one process.
+Objects that are named by neither a catalog nor `partial` belong to a backup that was never finished; the next backup
+removes them. Belongs to one thread of one process.
 """
 
 from __future__ import annotations

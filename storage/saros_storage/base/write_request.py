@@ -1,7 +1,7 @@
 """The client request that a write belongs to, passed with the write from the client interface down to the log.
 
 The deadline bounds everything that the write waits for in a cluster: leaders, their confirmation, answers of other
-nodes, drops and moves of data. It does not bound computation: an embedded database ignores it.
+nodes, drops and moves of data. The deadline does not bound computation, so an embedded database ignores it.
 
 A numbered request has one effect, however often and wherever it is sent again. A write without a number cannot be
 distinguished from others. A group of a cluster takes a second write with the same number for a repetition, so a

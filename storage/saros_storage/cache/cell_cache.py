@@ -4,8 +4,9 @@
     its cells      c         c        c                      c       c         c        a row of Summaries each
 
 Cells are statistics of rows (`window_statistics.celled`), cut at window borders and at page borders, so that they can
-be reused page by page for any requested time range. They take a small part of the memory of the decoded pages. A
-repeated windowed query is therefore answered without decoding rows, even if the decoded rows do not fit into memory.
+be reused page by page for any requested time range. Cells take a small part of the memory that the decoded pages would
+take. A repeated windowed query is therefore answered without decoding rows, even if the decoded rows do not fit into
+memory.
 
     (file, device, columns, chunk, position of the grid)  ->  ChunkCells
 
@@ -33,7 +34,7 @@ _ENTRY_BYTES, _COLUMN_BYTES = 600, 250
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkCells:
-    """The cells of some pages of a chunk; once all pages are present, in one piece."""
+    """The cells of some pages of a chunk, joined into one piece once all pages are present."""
 
     #: Cells by page, until all pages are present.
     pages: Mapping[int, Summaries] = field(default_factory=dict)

@@ -37,9 +37,9 @@ _Entries: TypeAlias = OrderedDict[ChunkKey, tuple[_Run, ...]]
 _ENTRY_BYTES = 500
 #: Share of the cache for entries that were used more than once.
 _PROVEN_PERCENT = 80
-#: Bytes for pages per byte for indexes: with 256 MiB, indexes of about 110,000 series of one chunk fit.
+#: Ratio of bytes for pages to bytes for indexes: with 256 MiB, the indexes of about 110,000 single-chunk series fit.
 _INDEX_SHARE = 4
-#: Bytes for pages per byte for cells: with 256 MiB, about 500,000 windows of a series fit.
+#: Ratio of bytes for pages to bytes for cells: with 256 MiB, about 500,000 windows of a series fit.
 _CELL_SHARE = 8
 
 

@@ -48,7 +48,7 @@ class _Leased:
     bounds: list[tuple[int, int | None]]
     touched_ns: int
     lease_ns: int
-    #: Linked segments that are not scanned yet, and the first wanted record.
+    #: Linked segments that are not scanned yet, and the index of the first record to keep.
     uncut: tuple[SegmentName, ...]
     since: int
 
@@ -121,7 +121,7 @@ class CheckpointRegistry:
         return encode_capture(self.capture(id_))
 
     def _cut(self, kept: _Leased, name: SegmentName) -> LogPiece:
-        """Scan a linked segment for wanted records; return them as a piece, and note their bounds."""
+        """Scan a linked segment for the records to keep; return them as a piece, and note their bounds."""
         data = self._disk.map(os.path.join(kept.folder, str(len(kept.bounds))))
         begin = end = 0
         last = name.first_index - 1

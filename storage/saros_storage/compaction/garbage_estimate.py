@@ -36,7 +36,7 @@ _NS_PER_SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The dead share of a file, and what it depends on."""
+    """The dead share of a file, with the inputs from which it was computed."""
 
     dead_fraction: float
     tombstones: tuple[Tombstone, ...]

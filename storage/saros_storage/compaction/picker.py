@@ -97,7 +97,7 @@ class Pick:
 def pick(
     files: Sequence[FileSource], limits: Limits, *, everything: bool = False, refused: Collection[str] = ()
 ) -> Pick | None:
-    """Return the next merge, or None. Files whose paths are `refused` are not merged, and none is lifted over them."""
+    """Return the next merge, or None. Files in `refused` (paths) are not merged, and no file is lifted over them."""
     if len(files) < 2:
         return None
     if everything and not refused and _bytes(files) <= limits.file_bytes and len(files) <= FILES_MAX:

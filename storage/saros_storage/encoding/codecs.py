@@ -112,8 +112,8 @@ def encode_scaled(type_: DataType, values: NumericArray) -> bytes | None:
 def encode_rows(type_: DataType, values: NumericArray) -> list[bytes | None]:
     """Encode each row of a matrix (at least one value) as a page of TS_2DIFF.
 
-    A row that would not be restored bit for bit gives None. Raises UnsupportedEncoding for types without a TS_2DIFF
-    form.
+    A row that would not be restored bit for bit becomes None in the result. Raises UnsupportedEncoding for types
+    without a TS_2DIFF form.
     """
     if type_ in FLOATING_TYPES:
         digits, whole = scaled_rows(type_, values)
@@ -185,7 +185,7 @@ def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
 
 
 def _ts2diff_rows(values: Int64Array, wanted: BoolArray, size: int) -> list[bytes]:
-    """Encode the wanted rows of a matrix, as values of `size` bytes; the others give empty pages."""
+    """Encode the wanted rows of a matrix, as values of `size` bytes; unwanted rows become empty pages."""
     sizes = np.empty(len(values), np.int64)
     out = np.empty(len(values) * _ts2diff_words_max(values.shape[1], size), np.uint64)
     words = ts2diff_encode_rows(values.ravel(), wanted, size, out, sizes)

@@ -10,8 +10,8 @@
 Before a manifest says `flushed: n`, the log is fsynced up to n. Otherwise, with durability `os`, a power loss could
 truncate the log below n; new entries would reuse those indices, and a replay would skip them.
 
-A *gentle* flush can wait: its files are for other nodes, and free no memory. It yields to all other flushes, and pauses
-between two series as the node's `Pacer` says, until something is urgent: see `_is_urgent`.
+A *gentle* flush can wait: its files are for other nodes, and no writer waits for its memory. It yields to all other
+flushes, and pauses between two series as the node's `Pacer` says, until something is urgent: see `_is_urgent`.
 
 Small MemTables of several partitions are flushed together, so that a few calls make a thousand files durable. One by
 one, these syncs would take longer than the rest of the flush.
@@ -87,7 +87,7 @@ class _Saving:
 
 @dataclass(slots=True)
 class _Ending:
-    """The data with which a saving is committed: its new manifest and sources."""
+    """The data that commits the saving of a partition: its new manifest and sources."""
 
     saving: _Saving
     #: The last log entry that the files then contain.
@@ -435,7 +435,7 @@ class Flusher:
             return flush.run(snapshot)
 
     def storing(self, device: str, measurement: str, type_: DataType) -> tuple[Encoding, Compressor]:
-        """Return how a series is stored; the defaults if the schema does not know it."""
+        """Return encoding and compressor of a series, or the defaults if the schema does not have it."""
         series = self._declared(device, measurement)
         if series is None:
             return DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR

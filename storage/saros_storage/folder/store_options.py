@@ -40,7 +40,7 @@ class StoreOptions:
     page_rows: int = 10_000
     #: Size of the cache of decoded chunks; files' indexes get a quarter as much in addition.
     cache_bytes: int = 256 << 20
-    #: Size of the cache of series' latest points for SELECT LAST: about 250 bytes each.
+    #: Size of the cache for SELECT LAST, which takes about 250 bytes per series.
     latest_cache_bytes: int = 64 << 20
     #: Size at which a log segment is closed and a new one started.
     segment_bytes: int = 64 << 20

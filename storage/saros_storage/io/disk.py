@@ -1,7 +1,7 @@
 """Files as a dependency: everything that storage does to the disk goes through a `Disk`.
 
-Tests replace it by one that tracks what was fsynced, loses the rest at a crash, tears the last write, or fails at the
-nth call. Callers keep these rules, which make a crash harmless:
+Tests replace it by a disk that tracks which data was fsynced, loses other data at a crash, tears the last write, or
+fails at the nth call. Callers keep these rules, which make a crash harmless:
 
   - a file is durable up to its last `sync`; its name is durable after `sync_folder` of its folder
   - `replace` is atomic: after a crash either the old or the new file has the name

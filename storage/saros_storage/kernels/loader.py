@@ -9,8 +9,8 @@ Compiling takes half a minute of processor time, so a process of the lowest prio
 outlives this process, and other processes load its kernels too. If it fails, there is no retry: kernels are then
 compiled by the callers with large inputs.
 
-Loading takes half a second, most of it for numba itself, in a thread of this process. It begins after a short delay: a
-short-lived program needs no kernels.
+Loading takes half a second, most of it for numba itself, in a thread of this process. Loading begins after a short
+delay: a short-lived program needs no kernels.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     partitions   active MemTable frozen │ staged file │ next MemTable         its rank is between theirs; readers see it
     flusher      links it into seq/ or unseq/, manifest, removes the staged name                in the log's order
 
-A crash before the log entry leaves staged files that the next start removes. A crash after it replays the entry, for
-those partitions whose manifests do not have its files yet.
+A crash before the log entry leaves staged files that the next start removes. A later crash replays the entry, for those
+partitions whose manifests do not have its files yet.
 
     content      the content of a file, the schema that it needs, conflicts: pure
     splitting    splits one file's points into files of one partition each

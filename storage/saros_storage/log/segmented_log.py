@@ -231,8 +231,8 @@ class SegmentedLog:
     def cut(self, index: int) -> int:
         """Remove segments that contain only records below `index`; return their number. The last one is kept.
 
-        Oldest first, each durably before the next, so that a crash at any time leaves no gap. If one cannot be removed
-        (OSError), the next call tries it again before later ones.
+        Segments are removed oldest first, each durably before the next, so that a crash at any time leaves no gap. If a
+        segment cannot be removed (OSError), the next call tries it again before later ones.
         """
         with self._lock:
             keep = max((n for n, s in enumerate(self._segments) if s.first_index <= index), default=0)

@@ -188,7 +188,7 @@ class FileFlush:
         self._checkpoint()
 
     def _add_alike(self, one: _Alike) -> None:
-        """Add a series to those that are encoded together; write these first if it does not go with them."""
+        """Add a series to the pending ones that are encoded together; write those first if it does not go with them."""
         alike = self._alike
         is_full = len(alike) >= _TOGETHER_MAX and alike[-_TOGETHER_MAX].device == one.device
         if alike and (is_full or not one.goes_with(alike[-1])):

@@ -89,7 +89,7 @@ class Chunk:
         return None if self._frame is None else frame_head(self._frame)
 
     def matrix(self, types: tuple[DataType, ...]) -> NumericArray | None:
-        """Return all columns, of these types, as one array (see `frame_matrix`), or None; also None without a frame."""
+        """Return all columns, which have these types, as one array (see `frame_matrix`); None if this is impossible."""
         return None if self._frame is None else frame_matrix(self._frame, types)
 
 
@@ -176,7 +176,7 @@ def _groups(times: Int64Array) -> tuple[Int64Array, Int64Array] | None:
 
 
 def _last_values(column: Column, first: Int64Array, last: Int64Array) -> Column:
-    """Return the last non-null value of each group of rows; null if all values of the group are."""
+    """Return the last non-null value of each group of rows; null if all values of the group are null."""
     if column.valid is None:
         return column.take(last)
     places = np.where(column.valid, np.arange(len(column)), -1)
@@ -191,7 +191,7 @@ def _concat(arrays: Sequence[Int64Array]) -> Int64Array:
 
 
 class _Run:
-    """Chunks that are read together: those with the same measurements; of an aligned device, all chunks."""
+    """Chunks that are read together: chunks with the same measurements, or all chunks of an aligned device."""
 
     __slots__ = ("_latest", "_sorted", "chunks", "indexes")
 

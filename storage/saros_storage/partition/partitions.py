@@ -195,7 +195,7 @@ class Partitions:
         return partition
 
     def _memtable(self, database: str, number: int, index: int, head: FrameHead, rows: int) -> MemTable | None:
-        """Return the MemTable for an entry's rows; None if the partition contains them or was created later."""
+        """Return the MemTable for an entry's rows; None if the partition already contains them or was created later."""
         partition = self._partition_for(database, number, index)
         if partition is None:
             return None

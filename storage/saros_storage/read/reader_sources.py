@@ -146,7 +146,7 @@ class FilePieces:
         if tombstones:
             deleted = [deleted_times(tombstones, request.device, m, file.rank) for m in names]
             self._deleted = tuple(deleted) if any(d is not None for d in deleted) else ()
-        #: Number of series read (an aligned device counts as one), and whether they are several that must keep step.
+        #: Number of series read (an aligned device counts as one), and whether several series must keep step.
         self._series = 1 if request.aligned else len(request.measurements)
         self._in_step = self._series > 1
         if self._in_step and names:

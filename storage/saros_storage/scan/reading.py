@@ -34,7 +34,7 @@ from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Int64Array, S
 
 #: Enough rows that NumPy's cost per call is negligible, and kernels release the GIL for long (from 10,000 rows on).
 BLOCK_ROWS_MAX = 131_072
-#: Values per block: about 16 MB. A join holds as much again of its children's output.
+#: Values per block: about 16 MB. A join holds the same amount again of its children's output.
 _BLOCK_VALUES_MAX = 2 << 20
 #: Below this, a block's cost per column would exceed the cost of its rows.
 _BLOCK_ROWS_MIN = 64

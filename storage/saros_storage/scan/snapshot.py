@@ -64,7 +64,7 @@ class DeviceSpan:
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A sealed file: `devices` are those that it may contain; `access` reads it (opened at the first use)."""
+    """A sealed file: `devices` are the devices that it may contain; `access` reads it (opened at the first use)."""
 
     rank: Rank
     sequence: bool

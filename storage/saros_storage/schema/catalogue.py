@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 from saros_storage.base.errors import UserMistake
 
-#: Keys that have or had an entry. Bounded because every change copies the whole catalogue.
+#: Maximum number of keys that have or had an entry. Bounded because every change copies the whole catalogue.
 ENTRIES_MAX = 10_000
-#: Characters of one entry's text.
+#: Maximum number of characters of an entry's text.
 TEXT_MAX = 1 << 20
 
 

@@ -242,7 +242,7 @@ class SchemaTree:
             parse_pattern(change.pattern)
 
     def dry_run(self, changes: Iterable[SchemaChange], devices: Iterable[str] = ()) -> SchemaTree:
-        """Return the tree after the changes, reduced to their devices and `devices`. Raises like `check`.
+        """Return the tree after the changes, reduced to the changed devices and `devices`. Raises like `check`.
 
         The result is for looking up databases and devices, not for patterns. The tree itself does not change, and the
         cost does not grow with its size.

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, parse_pattern, split_path
 
-#: Patterns with a rule; the same limit as in IoTDB.
+#: Maximum number of patterns with a rule, as in IoTDB.
 RULES_MAX = 1_000
-#: Patterns that have or had a rule.
+#: Maximum number of patterns that have or had a rule.
 PATTERNS_MAX = 10_000
 _BELOW = ".**"
 

@@ -11,7 +11,8 @@ one call for a series (or an aligned device) to the next. The chunks of a device
 
 The columns of an aligned device pair with its time column chunk by chunk, so each must have as many chunks as the time
 column. A column that a call omits gets an empty chunk there. If a column first appears late, its missing empty chunks
-are written as a separate chunk group, just before the one of the call. Neither happens if every call gives all columns.
+are written as a separate chunk group, just before the one of the call. If every call gives all columns, no empty chunks
+are needed.
 
 Where GORILLA is declared, the writer may choose PLAIN or TS_2DIFF (`encoding_selection.py`); each chunk names its
 encoding.

@@ -27,7 +27,7 @@ _CUT = 1 << 62
 _NEAR = 48
 #: Matches of at least this length are copied in pieces.
 _LONG = 32
-#: From this distance on, a piece does not depend on recently written ones.
+#: From this match distance on, copying a piece does not depend on recently written pieces.
 _APART = 256
 
 
