@@ -38,7 +38,7 @@ class Policy(Enum):
 class Peer:
     """The machine that a call comes from, without the port."""
 
-    #: `ipv4:192.0.2.1`, `ipv6:[2001:db8::1]`, or `unix`. Tokens of sessions are bound to it.
+    #: `ipv4:192.0.2.1`, `ipv6:[2001:db8::1]`, or `unix`. Tokens of sessions are bound to the host.
     host: str
     #: True if the peer is this machine.
     is_local: bool

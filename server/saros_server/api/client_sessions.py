@@ -69,7 +69,7 @@ class _ClientSession:
     visitor: AuthenticatedClient
     opened_ns: int
     used_ns: int
-    #: The connections that hold it; empty: it is leased.
+    #: The connections that hold the session; empty: the session is leased.
     holders: set[SessionHolder] = field(default_factory=set)
     #: The start of its last lease.
     leased_ns: int = 0

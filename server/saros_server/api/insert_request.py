@@ -46,7 +46,7 @@ class InsertRequest:
     columns: Mapping[str, object]
     #: Only for INSERT_MANY: skip columns whose type does not match their series, and write the others.
     partial: bool = False
-    #: Only for INSERT_MANY: the tags of the series that it creates.
+    #: Only for INSERT_MANY: the tags of the series that the insert creates.
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -172,7 +172,7 @@ def _layout_of(batch: pa.RecordBatch, stream: memoryview) -> _Layout | None:
 
 
 def _batch_of(stream: memoryview) -> pa.RecordBatch:
-    """Return the batch of a stream. Dictionaries precede it only if a column is dictionary-encoded."""
+    """Return the batch of a stream. Dictionaries precede the batch only if a column is dictionary-encoded."""
     reader = pa.ipc.MessageReader.open_stream(stream)
     schema, message = _message(reader, "schema"), _message(reader, "record batch", "dictionary")
     if message.type == "dictionary":

@@ -135,7 +135,7 @@ class Hold:
     """A read point to hold: the one of this name if the node holds it, otherwise a new one at the present moment."""
 
     name: str
-    #: The node process that must hold it; 0: any.
+    #: The node process that must hold the read point; 0: any.
     instance: int
     #: The read point is released if no read uses it for this long.
     lease_ms: int

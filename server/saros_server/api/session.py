@@ -103,8 +103,8 @@ def open_session(
     `files`: LOAD may read any file that this process may read; otherwise only files in the folders of `load_folders`.
     `host`: the client's host; None: the client is in this process.
     `is_shared`: independent clients share the session, so its settings cannot be changed.
-    `read_only`: the session sees the database as it is now, even if another process has it open, and no later writes.
-    `on_close`: called once, after the session is closed.
+    `read_only`: the session sees a snapshot of the database as it is now, even if another process has it open, without
+    later writes. `on_close`: called once, after the session is closed.
     Raises ConfigurationError (bad option, or options that differ from those of the open node), StorageError (in use,
     not a data folder, corrupt), SemanticError (unknown time zone).
     """
@@ -195,7 +195,7 @@ class EmbeddedSession:
         return None if self._context.consistency == "strong" else self._context.horizon
 
     def set_access(self, access: Access, trail: Trail | None) -> None:
-        """Set the session's privileges and audit trail; without them, it is unrestricted and unaudited."""
+        """Set the session's privileges and audit trail; without them, the session is unrestricted and unaudited."""
         self._context.access, self._context.trail = access, trail
 
     def numbered(self, sequence: int, deadline_ns: int | None = None) -> WriteRequest:

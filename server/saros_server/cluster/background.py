@@ -163,7 +163,7 @@ class BackgroundTasks:
             self._stopped.wait(_POLL_SECONDS)
 
     def _tidy_log(self) -> None:
-        """Truncate the log. If it is too large, first flush the group that retains most of it."""
+        """Truncate the log. If the log is too large, first flush the group that retains most of it."""
         if self._log.bytes > self._options.log_bytes_max:
             held = self._log.held_by()
             machine = None if held is None else self._replicas.machines.get(held)

@@ -66,7 +66,7 @@ class _Replica:
     commit: int
     applied: int
     partitions: int
-    #: The databases of which it has partitions.
+    #: The databases of which the replica has partitions.
     databases: tuple[str, ...]
 
 

@@ -79,7 +79,7 @@ class BrowserSessions:
         return ticket
 
     def redeem(self, ticket: str, headers: Headers, peer: Peer) -> tuple[BrowserSession, str]:
-        """Open a session for a ticket. Return it and the header that sets its cookie. Raises HttpError 401."""
+        """Open a session for a ticket. Return the session and the header that sets its cookie. Raises HttpError 401."""
         with self._lock:
             if not self.is_sealed or self._tickets.pop(_hash(ticket), self) is self:
                 raise HttpError(401, _TICKET_USED, NOT_LOGGED_IN)

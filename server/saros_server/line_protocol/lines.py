@@ -76,7 +76,7 @@ class TimeScale:
 
     multiplier: int
     divisor: int
-    #: The time of lines without one, in the database's unit.
+    #: The time for lines without a time, in the database's unit.
     now: int
 
 

@@ -50,7 +50,7 @@ class _PinnedSnapshot:
     stale: bool
     lease_ns: int
     touched_ns: int
-    #: The number of statements that read it.
+    #: The number of statements that read the snapshot.
     users: int = 0
     #: True if the snapshot was removed; its last user closes the view.
     ended: bool = False

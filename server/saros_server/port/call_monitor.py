@@ -23,7 +23,7 @@ from saros_server.port.event_poll import EDGE, GONE, READABLE, EventPoll, Waker
 
 logger = logging.getLogger(__name__)
 
-#: Calls shorter than this are not watched. The monitor looks for longer ones at the same interval.
+#: Calls shorter than this are not watched. The monitor looks for longer calls at the same interval.
 LONG_CALL_SECONDS = 0.01
 #: The monitor sleeps after this time without new calls.
 _QUIET_SECONDS = 1.0

@@ -18,7 +18,7 @@ class Stage(Enum):
     #: Its protocol is not known yet.
     GREETING = 1
     SERVED = 2
-    #: The server has ended it; the client has not closed it yet.
+    #: The server has ended the connection; the client has not closed it yet.
     LINGERING = 3
 
 
@@ -27,21 +27,21 @@ class Client:
     """A client of the port."""
 
     connection: Connection
-    #: Its host, by which connections are counted.
+    #: The client's host, by which connections are counted.
     host: str
     #: The connection must use TLS.
     is_tls: bool
-    #: The reason why it will not be served; empty: it will be.
+    #: The reason why the client will not be served; empty: it will be served.
     refusal: str = ""
-    #: It was refused, or did not identify its protocol in time.
+    #: True if the client was refused, or did not identify its protocol in time.
     is_refused: bool = False
     stage: Stage = Stage.GREETING
     protocol_name: str = UNKNOWN
     handler: Handler | None = None
     requests: int = 0
-    #: A request of it is being executed.
+    #: True while a request of the client is being executed.
     is_busy: bool = False
-    #: The latest time, on the monotonic clock, until which it stays parked; None: no limit.
+    #: The latest time, on the monotonic clock, until which the client stays parked; None: no limit.
     deadline: float | None = None
     #: It waits in the poller.
     is_parked: bool = False

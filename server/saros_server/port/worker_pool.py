@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 #: Bytes that are read and discarded from a lingering client; a client that sends more is closed.
 _DISCARDED_BYTES = 1 << 20
-#: While at most a quarter of the workers are in use, a worker waits for the next request of its client. Otherwise it
-#: parks an idle client at once.
+#: While at most a quarter of the workers are in use, a worker waits for the next request of its client. Otherwise a
+#: worker parks an idle client at once.
 _PATIENT_SHARE = 4
 
 
@@ -157,7 +157,7 @@ class _NextStep(Enum):
     """The next step for a client."""
 
     PARK = 1
-    #: It has sent another request, and other clients wait.
+    #: The client has sent another request, and other clients wait.
     QUEUE = 2
     END = 3
 

@@ -223,7 +223,7 @@ def _trimmed_numbers(column: pa.Array, options: SourceOptions) -> pa.Array:
 
 
 def inferred_type(header: str, column: pa.Array, options: SourceOptions, file: str) -> tuple[DataType | None, str]:
-    """Infer the type of a column of texts. Return it, or None without values, and a note if it may be unexpected.
+    """Infer the type of a column of texts. Return the type, or None without values, and a note if it may be unexpected.
 
     Raises SourceError for numbers with a decimal comma.
     """
@@ -266,7 +266,7 @@ def _marks(header: str, text: pa.Array, type_: DataType) -> str:
 def refuse_decimal_commas(where: str, text: pa.Array, numbers: int, options: SourceOptions, remedy: str) -> None:
     """Raise SourceError if most texts are numbers, some of which have a decimal comma.
 
-    `numbers` is the number of texts that are numbers without one.
+    `numbers` is the number of texts that are numbers without a decimal comma.
     """
     commas = pc.match_substring_regex(text, _COMMA_NUMBER)
     if (

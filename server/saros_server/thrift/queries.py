@@ -220,7 +220,7 @@ def _fetch(session: ThriftSession, request: FetchResults) -> tuple[ResultShape, 
 
 
 def cancel_operation(session: ThriftSession, request: CancelOperation) -> Status:
-    """Call `cancelOperation`. It arrives between two fetches, since a connection has one call at a time."""
+    """Call `cancelOperation`. The call arrives between two fetches, since a connection has one call at a time."""
     session.results.discard(request.query_id)
     return DONE
 

@@ -62,7 +62,7 @@ class RecordGroup:
     round: int
     #: Positions in the message.
     records: list[int] = field(default_factory=list)
-    #: The type of each measurement; NULL: it has had no value yet.
+    #: The type of each measurement; NULL: the measurement has had no value yet.
     types: dict[str, int] = field(default_factory=dict)
     #: The number of values in the records.
     values: int = 0

@@ -87,7 +87,7 @@ class OpenResult:
         """Open the result; `stream`: the batches that are not in the answer."""
         types = tuple(answer.head.type_names)
         self.shape = (_small_shape if len(types) <= _SMALL_WIDTH else _shape)(answer.head.schema, types)
-        #: The statement that it belongs to; 0: none.
+        #: The statement that the result belongs to; 0: none.
         self.statement = statement
         self._stream = stream
         self._messages: Iterator[Message] | None = None if stream is None else iter(stream)

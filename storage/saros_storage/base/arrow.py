@@ -55,7 +55,7 @@ def arrow_types() -> Mapping[DataType, Arrow]:
 
 
 def arrow_type(type_: DataType, instant: Arrow) -> Arrow:
-    """Return the Arrow type of a data type; `instant` is the one for TIMESTAMP."""
+    """Return the Arrow type of a data type; `instant` is the Arrow type for TIMESTAMP."""
     return instant if type_ is DataType.TIMESTAMP else arrow_types()[type_]
 
 

@@ -32,7 +32,7 @@ class _GcControl:
     """The number of threads inside `reduced_gc`, and the thresholds to restore."""
 
     def __init__(self) -> None:
-        #: Reentrant: a finaliser that runs while it is held may enter again.
+        #: Reentrant: a finaliser that runs while the lock is held may enter again.
         self._lock = threading.RLock()
         self._inside = 0
         #: The process's thresholds; None while they are unchanged.

@@ -171,7 +171,7 @@ class PathPattern:
                 break
         return reached
 
-    # A pattern is an automaton. Its state is the set of positions that the nodes seen so far may have reached, so the
+    # A pattern is an automaton. Its state is the set of positions that the nodes already seen may have reached, so the
     # time for a match is linear in path times pattern, regardless of the number of `**`. A walk of the schema tree
     # stops where the set is empty.
 

@@ -130,7 +130,7 @@ class Merge:
         self._finished: list[MergedFile] = []
         #: The file being written.
         self._open: tuple[str, File, TsFileWriter] | None = None
-        #: Bytes of it that were reported to the checkpoint, and bytes that are durable.
+        #: Bytes of that file that were reported to the checkpoint, and bytes of it that are durable.
         self._reported = self._synced = 0
         self.counters = MergeCounters()
 

@@ -512,7 +512,7 @@ class Flusher:
         return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
 
     def first_needed(self) -> int:
-        """Return the first entry that some partition still needs; if there is none, the next one to be logged."""
+        """Return the first entry that some partition still needs; without one, the next entry to be logged."""
         with self._lock:
             needed = [p.first_unflushed for p in self._partitions]
             return min((index for index in needed if index is not None), default=self._partitions.applied + 1)

@@ -18,7 +18,7 @@ from saros_storage.base.types import ByteArray, Int64Array
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.unaligned import copy_8
 
-#: The record of a series: start of its first label, end of its last one, its first sample, number of histograms.
+#: The record of a series: start of its first label, end of its last label, its first sample, number of histograms.
 KEY_START, KEY_END, FIRST, HISTOGRAMS = range(4)
 SERIES_WORDS = 4
 #: Indices of the counts that `scan_write` fills in.

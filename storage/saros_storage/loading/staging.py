@@ -59,7 +59,7 @@ class Staging:
         return load
 
     def reserve_name(self, name: str) -> None:
-        """Reserve the name of a staged file in a log entry: `begin` assigns higher ones to later LOADs."""
+        """Reserve the name of a staged file in a log entry: `begin` assigns higher names to later LOADs."""
         load = os.path.dirname(name)
         if load.isdecimal():  # names of files shipped within a cluster are not decimal
             with self._lock:

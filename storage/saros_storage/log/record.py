@@ -27,9 +27,9 @@ skipped as a whole, since its payload might contain bytes that look like records
 65535 unsynced" leaves open whether a bad one before it was fsynced. But such a record occurs only after as many were
 written without a fsync, which never happens with durability `fsync`.
 
-Segments of earlier versions have no salt (0); their leftovers count as records. The oldest ones have records with 0 for
-`check` and `unsynced` (a segment has only old or only new ones), whose crc32 covers u64 index, u32 group, u32 kind,
-payload. An old record directly after a bad one means damage, whatever was fsynced.
+Segments of earlier versions have no salt (0); their leftovers count as records. The oldest segments have records with 0
+for `check` and `unsynced` (a segment has only old or only new records), whose crc32 covers u64 index, u32 group, u32
+kind, payload. An old record directly after a bad one means damage, whatever was fsynced.
 
 A process that reads another process's log, and needs only a few of its records, reads only `heads`: records that a
 later one says were fsynced are intact, and `whole_record` verifies those that no later record covers yet.
@@ -164,7 +164,7 @@ class Head:
     #: Bytes of the payload.
     size: int
     crc32: int
-    #: All records up to this one were fsynced when it was written; 0: unknown.
+    #: All records up to this index were fsynced when this record was written; 0: unknown.
     synced: int
     #: The first bytes of the payload.
     start: bytes
@@ -212,7 +212,7 @@ def _synced(word: int, tag: int) -> int:
 
 
 def whole_record(read: ReadPiece, head: Head) -> Record | None:
-    """Read and verify the record of a head; None: it is not intact, or another record is there now."""
+    """Read and verify the record of a head; None: the record is not intact, or another one is there now."""
     record = _record_at(memoryview(read(head.offset, _span(head.size))), 0, head.salt)
     return record if record is not None and record.index == head.index else None
 

@@ -89,7 +89,7 @@ class SegmentedLog:
         self._disk = disk
         self._options = options
         self._lock = threading.Condition()
-        #: Oldest first; records are appended to the last one.
+        #: Segments, oldest first; records are appended to the last one.
         self._segments = segments
         self._file: File | None = None
         #: Queued records that no leader has taken yet; the first one has the index `_written + 1`, unless a leader is

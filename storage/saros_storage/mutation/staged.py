@@ -2,7 +2,8 @@
 
     staged folder   17.../1.tsfile  1.tsfile.resource    names are never reused; removed once the manifest has the file
 
-A `LoadedFile` waits among the frozen MemTables. Meanwhile it is read like a file, with the rank of its place. Values.
+A `LoadedFile` waits among the frozen MemTables. Meanwhile the loaded file is read like any other file, with the rank of
+its place in the queue. Values.
 """
 
 from __future__ import annotations

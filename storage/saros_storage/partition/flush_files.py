@@ -72,7 +72,7 @@ class _Alike(NamedTuple):
     device: str
     series: SeriesData
     parts: Sequence[_Part]
-    #: The declared encoding; `written` is the one that the page is written with.
+    #: The declared encoding; `written` is the encoding that the page is written with.
     encoding: Encoding
     compressor: Compressor
     written: Encoding

@@ -8,8 +8,8 @@ A file's statistics give its latest point, unless a tombstone hides that point, 
 have no values. Only then, and only if no later point is known, is the series read backwards from its end.
 
 The search ignores the requested time range: the latest point of all is also the latest of the range, unless it is after
-the range (then the range is read) or before it (then the range has no point). An expired point counts as one before the
-range.
+the range (then the range is read) or before it (then the range has no point). An expired point counts as a point before
+the range.
 
 Belongs to a view; thread-safe.
 """

@@ -94,7 +94,7 @@ class SetTtl:
 
     pattern: str
     milliseconds: int | None
-    #: Greater than the number of the rule that it replaces.
+    #: Number of the rule: greater than the number of the rule that it replaces.
     number: int = 0
 
 
@@ -113,7 +113,7 @@ class SetEntry:
     kind: str
     key: str
     text: str | None
-    #: Greater than the number of the entry that it replaces.
+    #: Number of the entry: greater than the number of the entry that it replaces.
     number: int = 0
 
 

@@ -101,7 +101,7 @@ class _Place:
     """The place of new devices below a node."""
 
     database: str | None
-    #: Paths of the node and of those above it, without root.
+    #: Paths of the node and of its ancestors, without root.
     paths: frozenset[str]
     #: The node's children and series: names that a new device cannot have.
     children: Container[str]
