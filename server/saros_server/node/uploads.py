@@ -72,7 +72,7 @@ class Uploads:
         disk.remove_tree(self.folder)
 
     def receive(self, job: str, name: str, offset: int, crc32: int, data: bytes | memoryview) -> int:
-        """Append a chunk; return its size with the chunk. Raises UploadRefused, DiskFull, StorageError."""
+        """Append a chunk to a file; return the new size of the file. Raises UploadRefused, DiskFull, StorageError."""
         if zlib.crc32(data) != crc32:
             raise UploadRefused(f"the chunk of {name} at {offset} arrived with another checksum: send the file again")
         found = self._job(job, name)

@@ -28,7 +28,7 @@ Marks = Callable[[Catalog], Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """`chain`: the backup that provides the files, and the backups whose logs follow; `index`: the last entry to replay."""
+    """`chain`: the backup that provides the files, and those whose logs follow; `index`: the last entry to replay."""
 
     chain: tuple[Catalog, ...]
     index: int

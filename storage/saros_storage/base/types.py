@@ -75,7 +75,7 @@ NUMPY_DTYPE: dict[DataType, np.dtype[Any]] = {
 
 
 class Encoding(IntEnum):
-    """Value encoding of a chunk; the value is TsFile's encoding id. Those that Saros writes are listed in `encoding/`."""
+    """Value encoding of a chunk; the value is TsFile's encoding id. `encoding/` lists those that Saros writes."""
 
     PLAIN = 0
     DICTIONARY = 1
