@@ -1,4 +1,4 @@
-"""`python -m saros`: runs the `saros` command, found through its entry point because it is in a higher layer."""
+"""`python -m saros`: runs the `saros` command. A higher layer contains it, so it is found through its entry point."""
 
 import sys
 from importlib.metadata import entry_points

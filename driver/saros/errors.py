@@ -93,7 +93,7 @@ class DataError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """The database could not do it at the moment: timed out, cancelled, no node available, disk full."""
+    """The database could not process the request at the moment: timed out, cancelled, no node available, disk full."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Functions and triggers for Saros, one of each kind. How they come into a database: `docs/sql/extensions.md`."""
+"""Functions and triggers for Saros, one of each kind. See `docs/sql/extensions.md` for how to install them."""
 
 from __future__ import annotations
 

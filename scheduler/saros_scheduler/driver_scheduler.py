@@ -5,8 +5,8 @@
                  └──── the future's callback ◀── BLOCKED ◀──┘
 
 A thread that submits a query of one driver may lend itself: it then runs the driver's first, short quantum as a guest,
-if a guest slot is free and the queue would have given this driver to the next worker. For the queue, the deadline,
-aborts and the metrics it is a quantum like any other. It saves two hand-overs between threads, which take longer than
+if a guest slot is free and the queue would have given this driver to the next worker. The queue, the deadline, aborts
+and the metrics treat it like any other quantum. Lending saves two hand-overs between threads, which take longer than
 the work of a small query.
 
 A query is the set of drivers submitted under its id. It ends once, when its last driver is closed: finished, or
@@ -60,8 +60,8 @@ class SchedulerOptions:
     """Options of a scheduler, fixed for its lifetime."""
 
     worker_threads: int = 2
-    #: A driver runs about this long (one block of rows, or a few) before the next gets its turn. It bounds how long a
-    #: short query waits for each long one, and how long a driver on which others depend waits for its turn.
+    #: A driver runs about this long (one block of rows, or a few) before the next gets its turn. The quantum bounds how
+    #: long a short query waits for each long one, and how long a driver waits on which others depend.
     quantum_ns: int = 5_000_000
     #: The maximum number of queries with a deadline that may run at once.
     queries_max: int = 1_000
@@ -109,9 +109,10 @@ class DriverScheduler:
         self._sentinel_wake = threading.Condition(self._lock)
         self._queries: dict[QueryId, _Query] = {}
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
-        #: The time at which the sentinel wakes, now or after its next check; None: it waits to be notified. Never
-        #: later than the earliest deadline, so only an earlier deadline has to wake it. It is not moved back when its
-        #: query ends: most queries end long before their deadline, and the next one usually has a later deadline.
+        #: The time until which the sentinel sleeps, now or after its next check; None if it sleeps until it is
+        #: notified. Never later than the earliest deadline, so only an earlier deadline has to wake it. The time is not
+        #: moved back when the query with that deadline ends: most queries end long before their deadline, and the next
+        #: one usually has a later deadline.
         self._wakes_ns: int | None = None
         self._metrics = SchedulerMetrics()
         #: Free guest slots.
@@ -214,7 +215,7 @@ class DriverScheduler:
     def _run_next(self) -> bool:
         """Run the next task; False once the queue is closed.
 
-        A function of its own so that a waiting worker keeps no reference to its last task.
+        A separate function, so that a waiting worker keeps no reference to its last task.
         """
         task = self._ready.take()
         if task is not None:
@@ -222,7 +223,7 @@ class DriverScheduler:
         return task is not None
 
     def _visit(self, task: DriverTask) -> None:
-        """Run the first quantum of a task on this thread if it would be taken next; otherwise queue it."""
+        """Run the first quantum of a task on this thread if the task would be taken next; otherwise queue it."""
         try:
             if self._ready.offer_or_take(task, 0):
                 self.run_quantum(task, self._options.guest_quantum_ns)

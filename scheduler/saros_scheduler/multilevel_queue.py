@@ -8,8 +8,8 @@
       4     300 s ..                     1
 
 A driver sinks to lower levels as it uses time, so that short queries overtake long ones while long ones still advance.
-`poll` takes the level that has used the least of its share (smallest `time / weight`), in it the driver that has run
-least, and among equals the one that has waited longest.
+`poll` takes the level that has used the least of its share (smallest `time / weight`), and from that level the driver
+that has run least; among equals, the one that has waited longest.
 
 A level that was empty re-enters at its expected time; otherwise the credit that it gathered while empty would lock out
 all other levels. A single charge is capped, so that a driver that hangs in one quantum does not penalise its level for
@@ -144,10 +144,10 @@ class MultilevelPriorityQueue(Generic[T]):
             level.heap.clear()
 
     def _expected_time_ns(self, number: int) -> int:
-        """Return the time that a level would have used if it had always had its share.
+        """Return the time that a level would have used if it had been served as much as the others.
 
-        Its share is that of the non-empty level that has used the least of its own; if all levels are empty, that of
-        the level that has used the most.
+        The reference, in `time / weight`, is the least-served level that is not empty or, if all levels are empty, the
+        most-served one.
         """
         shares = [level.time_ns / weight_of(n) for n, level in enumerate(self._levels)]
         waiting = [share for share, level in zip(shares, self._levels, strict=True) if level.size]

@@ -130,7 +130,7 @@ class FileWriter(DataSourceArrowWriter):
         self._discard()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - all attempts' files are removed
-        """Remove all files of the job; attempts that still run find no folder, and fail."""
+        """Remove all files of the job. Attempts that are still running fail, since their folder is gone."""
         self._discard()
 
     def _discard(self) -> None:

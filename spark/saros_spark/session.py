@@ -34,7 +34,7 @@ def register(spark: SparkSession) -> None:
 
     _run_this_python(spark)
     if spark not in _registered and not is_remote():
-        spark.createDataFrame([], "nothing int")  # makes it the active session: Spark uses the formats of that one
+        spark.createDataFrame([], "nothing int")  # makes it the active session: Spark uses the formats of that session
     spark.dataSource.register(source_for(options))
     if spark not in _registered:
         spark.dataSource.register(TsFileSource)

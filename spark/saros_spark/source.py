@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: The message for a relation without options: Spark passes none for tables whose options its catalog does not have.
+#: The message for a relation without options: Spark passes no options for a table whose options are not in its catalog.
 _NO_OPTIONS = (
     "option url is missing: saros://host:6667, or the data folder of a running server. A table of Spark's catalog has"
     " its options only if CREATE TABLE name USING saros OPTIONS (url '...', devices '...') made it, without a list of"

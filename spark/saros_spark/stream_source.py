@@ -45,7 +45,7 @@ class SarosStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: StreamOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        #: The end of a query with trigger availableNow.
+        #: The last offset of a query with trigger availableNow.
         self._newest: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names

@@ -25,7 +25,7 @@ _PAYLOAD_BYTES_MAX = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """A record of round `round`; `words` are the arguments of the event `what`."""
+    """A record of round `round`; `words` are the arguments of the event."""
 
     round: int
     what: str

@@ -4,7 +4,7 @@
     chunk    bytes of one content, from an offset on          -> how many bytes are there from the content's start
     commit   the round is complete                            -> the round is visible; the devices that are refused
 
-Several chunks may be in flight. Each has an answer of its own, and they need not arrive in order.
+Several chunks may be in flight. Each chunk has its own answer, and chunks need not arrive in order.
 
 Pure: values and an interface. A node implements it with `receiver.Receiver`; tests have other implementations.
 """
@@ -20,8 +20,8 @@ from saros_sync.round import Content
 
 #: The limit of the bytes of a chunk.
 CHUNK_BYTES_MAX = 4 << 20
-#: The limit of the bytes in flight, unless they are one chunk; also of the bytes that a receiver buffers of one content
-#: because they arrived ahead of their turn.
+#: The limit of the bytes in flight, except that one chunk is always allowed; also the limit of the bytes of one content
+#: that a receiver buffers because they arrived ahead of their turn.
 FLIGHT_BYTES_MAX = 8 << 20
 #: Waits for the answer to a chunk: how many bytes of the content the receiver has. Raises what `Transport` raises.
 Answer = Callable[[], int]
@@ -34,7 +34,7 @@ class RoundStatus(Enum):
     WANTED = "wanted"
     #: The receiver shows the round.
     COMMITTED = "committed"
-    #: The receiver has committed a higher round, or another round of this number.
+    #: The receiver has committed a round with a higher number, or another round with this number.
     OLD = "old"
 
 
@@ -48,7 +48,7 @@ class MissingContent:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A device that the receiver refuses: its owner there ("" for no owner), and the reason."""
+    """A device that the receiver refuses: its owner at the receiver ("" if it has none), and the reason."""
 
     device: str
     owner: str

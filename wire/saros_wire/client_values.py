@@ -1,6 +1,6 @@
 """Conversion of a client's column values to one Arrow array, for embedded and remote databases. Pure: any thread.
 
-Values may be of NumPy, pandas, Arrow, a library with Arrow's C interface (Polars, DuckDB), or plain Python. Absent
+Values may come from NumPy, pandas, Arrow, a library with Arrow's C interface (Polars, DuckDB), or plain Python. Absent
 values become null: None, masked values, NaN in pandas, and NaN in NumPy arrays of objects, which usually come from
 pandas. NaN in arrays of numbers is a value.
 """
@@ -30,7 +30,7 @@ class TooManyBytes(Exception):
 
 
 def arrow_array(values: object, what: str) -> pa.Array:
-    """Return the values as an Arrow array without dictionary and views; plain Arrow arrays are not copied.
+    """Return the values as an Arrow array without a dictionary or string views; plain Arrow arrays are not copied.
 
     `what` names the values in messages. Raises UnreadableValues, TooManyBytes.
     """
@@ -50,7 +50,7 @@ def arrow_array(values: object, what: str) -> pa.Array:
 
 
 def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
-    """Convert values to Arrow; chunked if they are already chunked, as pandas stores texts."""
+    """Convert values to Arrow; the result is chunked if the values are, as texts in pandas may be."""
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(_native(values.data), mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray):
@@ -65,7 +65,7 @@ def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Return contiguous values without dictionary; some functions of Arrow do not accept views of texts."""
+    """Return contiguous values without dictionary; some Arrow functions do not accept string views."""
     if pa.types.is_dictionary(array.type):
         return _plain(array.dictionary).take(array.indices)
     if pa.types.is_string_view(array.type):

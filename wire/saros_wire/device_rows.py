@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class DeviceRows:
     """Rows of several devices with the same columns, grouped by device.
 
-    A null is an absent point. A device does not get a column in which all its values are null.
+    A null is an absent point. If all of a device's values in a column are null, the device does not get that column.
     """
 
     devices: Sequence[str]

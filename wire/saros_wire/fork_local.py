@@ -1,7 +1,7 @@
 """A dictionary of a process's shared resources, such as connection pools, that is empty in forked processes.
 
-A forked process keeps references to the parent's resources, unused: it could not close them, because their threads and
-sockets belong to the parent.
+A forked process keeps references to the parent's resources but does not use them. It could not close them, because
+their threads and sockets belong to the parent.
 """
 
 from __future__ import annotations

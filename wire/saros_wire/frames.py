@@ -5,7 +5,7 @@
 
         head_bytes u32 | body_bytes u32 | request u32 | kind u8 | call u8 | reserved u16 (0)
 
-A head is protobuf, or a few fixed bytes; a body is Arrow IPC, or bytes of a file, and is not copied in between.
+A head is protobuf, or a few fixed bytes. A body is Arrow IPC, or the bytes of a file, and is not copied on its way.
 
     client -> node                                     node -> client
     REQUEST  call, its head, its body                  REPLY   the answer to a request; ITEMs follow if `call` is MORE
@@ -20,9 +20,9 @@ the node reads ahead only up to a limit (`QUEUED_REQUESTS`, `QUEUED_BYTES`): a C
 effect only after the requests before it were executed.
 
 Each request is answered by one REPLY or ERROR; a REPLY with MORE is followed by ITEMs and an END or ERROR. The node
-sends ITEMs as long as the sent bodies exceed the credit by less than `WINDOW_BYTES`, so the last one may exceed the
-window. A cancelled request ends with ERROR (715) unless it has ended before; CANCEL and CREDIT have no effect on a
-request that has ended. An ERROR of request 0 ends the connection.
+sends ITEMs as long as the bodies it has sent exceed the granted credit by less than `WINDOW_BYTES`, so the last ITEM
+may exceed the window. A cancelled request ends with ERROR (715) unless it has ended before; CANCEL and CREDIT have no
+effect on a request that has ended. An ERROR of request 0 ends the connection.
 
 A request's head begins with a prefix (`encode_prefix`): the milliseconds for which a write may wait for other nodes
 (`NO_WAIT_LIMIT`: the limit of each step), and the token of the session (zeros: no session).
@@ -86,7 +86,7 @@ CLIENT_KINDS = frozenset((Kind.REQUEST, Kind.CANCEL, Kind.CREDIT, Kind.PING))
 
 
 class Call(IntEnum):
-    """The call of a request. The comments name the messages of its head and its answer (`client.proto`), and bodies."""
+    """The call of a request. The comments give the messages of request and answer (`client.proto`), and bodies."""
 
     OPEN = 1  # OpenRequest -> OpenReply
     CLOSE = 2  # nothing -> nothing

@@ -6,8 +6,8 @@ little-endian.
 
     sequence u64 | aligned u8 | 3 zeros | device_bytes u32 | device (UTF-8) | zeros up to a multiple of 8 | stream
 
-The stream, except for the values, is the same for all inserts with the same columns and number of rows, so both sides
-cache the values derived from it.
+Apart from the values, the stream is the same for all inserts with the same columns and number of rows, so both sides
+cache what they derive from it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-#: Limit on a message in either direction: a batch of rows or of columns. The driver splits longer inserts.
+#: Limit on the size of a message in either direction: a batch of rows or of columns. The driver splits longer inserts.
 MESSAGE_BYTES_MAX = 16 << 20
 _HEAD = struct.Struct("<QB3sI")
 _ZEROS = bytes(3)

@@ -1,4 +1,4 @@
-"""The problems of a write that is carried out in part: the first are listed, all are counted. Not thread-safe."""
+"""The problems of a write that was executed in part: the first are listed, and all are counted. Not thread-safe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ProblemList:
     count: int = 0
 
     def extend(self, problems: Sequence[str], count: int) -> None:
-        """Add `count` problems, of which `problems` has the first."""
+        """Add `count` problems, the first of which are in `problems`."""
         self.named += problems[: self.unnamed]
         self.count += count
 

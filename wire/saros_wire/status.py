@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class ErrorClass(Enum):
-    """The reaction that an error requires from the caller. The driver maps each class to a PEP 249 exception."""
+    """The reaction that an error requires of the caller. The driver maps each class to a PEP 249 exception."""
 
     PROGRAMMING = "fix the statement or the call"  # ProgrammingError
     DATA = "fix the value"  # DataError

@@ -332,7 +332,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         await self.close()
 
     def _take_rows(self, count: int | None) -> list[Row]:
-        """Return the next `count` rows of the batch that is being fetched by rows; all of them if `count` is None."""
+        """Return the next `count` rows (None: all) of the batch that is being fetched by rows."""
         if self._begun is None:
             return []
         rows = list(islice(self._begun[1], count))

@@ -84,7 +84,7 @@ class FrameReader:
         return self._buffer[self._end :]
 
     def filled(self, count: int) -> list[Frame]:
-        """Return the frames that `count` new bytes in `space` complete. Raises CallFailed (BROKEN, LOST)."""
+        """Return the frames that are complete after `count` more bytes in `space`. Raises CallFailed (BROKEN, LOST)."""
         self._end += count
         frames = []
         while (frame := self._next()) is not None:
@@ -142,8 +142,8 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.BufferedProtocol`."""
         assert isinstance(transport, asyncio.Transport)
-        # `resume_writing` is then called once everything was sent. A TLS transport pauses at `high`, not above it, so
-        # with a `high` of 0 it would also pause when it has nothing to send.
+        # With these limits, asyncio calls `resume_writing` once everything was sent. A TLS transport pauses at `high`,
+        # not above it, so with a `high` of 0 it would also pause when it has nothing to send.
         transport.set_write_buffer_limits(high=1, low=0)
         self._transport = transport
 

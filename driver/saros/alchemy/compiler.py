@@ -3,8 +3,9 @@
     SELECT time AS `time`, temperature AS temperature FROM root.plant.pump1 WHERE time >= ? LIMIT ?
 
 A statement reads one device; columns have no table name, and each has a label. The dialect compares the labels with the
-result, where columns of series that do not exist are missing. ORDER BY prefers labels to series, so the label of an
-expression is never the name of a series of the table, and ORDER BY repeats expressions instead of referring to labels.
+result, which lacks the columns of series that do not exist. In ORDER BY, a label hides a series of the same name. So
+the label of an expression is never the name of a series of the table, and ORDER BY repeats expressions instead of
+referring to labels.
 
 Constructs that the tree model cannot express raise CompileError, with an alternative, before anything is sent.
 """
@@ -104,7 +105,7 @@ def _regular(comparison: str) -> Any:
 
 
 def _is_of_time(column: Any) -> bool:
-    """Return whether an expression refers to `time` at most, and to no series."""
+    """Return whether an expression refers to no series, although perhaps to `time`."""
     parts = list(visitors.iterate(column))
     columns = [part for part in parts if isinstance(part, ColumnClause)]
     known = all(not column.is_literal and column.name.lower() == TIME for column in columns)
@@ -152,7 +153,7 @@ class SarosCompiler(compiler.SQLCompiler):
     def _compose_select_body(
         self, text: Any, select: Any, compile_state: Any, inner_columns: Any, *args: Any, **kwargs: Any
     ) -> str:
-        """Add `*` if only `time` is selected: a row exists if any series has a point, and the query must name them."""
+        """Add `*` if only `time` is selected: a row exists if any series has a point, so all must be in the query."""
         base: Any = super()
         if select.get_final_froms() and all(_is_of_time(column) for column in select._all_selected_columns):
             inner_columns = [*inner_columns, "*"]
@@ -162,7 +163,7 @@ class SarosCompiler(compiler.SQLCompiler):
     def _label_select_column(
         self, select: Any, column: Any, *args: Any, name: Any = None, fallback_label_name: Any = None, **kwargs: Any
     ) -> str:
-        """Write a column with a label of its own, which need not be the key of the result."""
+        """Write a column with a unique label, which may differ from the key of the result."""
         if name is None and not isinstance(column, Label | ColumnClause | TextClause):
             name = _truncated_label(fallback_label_name)  # otherwise -n would match the result column of n, too
         base: Any = super()
@@ -191,7 +192,7 @@ class SarosCompiler(compiler.SQLCompiler):
         return label
 
     def visit_label(self, label: Any, *args: Any, **kwargs: Any) -> str:
-        """Write the labelled expression, also where SQLAlchemy would refer to it by its label."""
+        """Write the labelled expression, even where SQLAlchemy would refer to it by its label."""
         kwargs["render_label_as_label"] = None
         base: Any = super()
         return str(base.visit_label(label, *args, **kwargs))

@@ -216,7 +216,7 @@ class EmbeddedDialect(SarosDialect):
 
     @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
-        """Return the pool class. With a temporary database, all share one connection, as each would have its own."""
+        """Return the pool class. A temporary database has one connection, since another would open a new database."""
         return pool.StaticPool if url.database == MEMORY else super().get_pool_class(url)
 
 

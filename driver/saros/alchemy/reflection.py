@@ -88,7 +88,7 @@ class Reflection:
         return []
 
     def get_foreign_keys(self, *_: Any, **__: Any) -> list[Any]:
-        """Return an empty list: there are none in the tree model."""
+        """Return an empty list: the tree model has none."""
         return []
 
     get_indexes = get_unique_constraints = get_check_constraints = get_foreign_keys

@@ -78,7 +78,7 @@ class _Part(Part, Protocol):
         ...
 
     def joined(self, parts: Sequence[_Part]) -> _Values:
-        """Return the values of parts of this shape, in order; of this part if it has none."""
+        """Return the joined values of `parts`, which have this shape; a part without a shape returns its own."""
         ...
 
 
@@ -141,7 +141,7 @@ class _Rows:
     def __init__(self, aligned: bool | None) -> None:
         self.aligned = aligned
         self.times: list[object] = []
-        #: Values by measurement, None for absent points. A column ends with its last value; `filled` extends it.
+        #: Values by measurement, None for absent points. A column may be shorter than `times`; `filled` extends it.
         self.columns: dict[str, list[object]] = {}
         self.points = 0
 
@@ -316,7 +316,7 @@ class BulkWriter:
         self._changed.wait_for(lambda: not self._queue.is_full)
 
     def _wait_until_empty(self) -> None:
-        """Wait until all rows are sent, and report the progress meanwhile."""
+        """Wait until all rows are sent; report the progress in the meantime."""
         with self._changed:
             empty = self._queue.is_empty
         while not empty:

@@ -72,7 +72,7 @@ class BulkQueue:
         return bool(self._due or self._flushes or self.is_full)
 
     def begin_flush(self) -> None:
-        """Make every device due until `end_flush` was called as many times."""
+        """Make every device due until `end_flush` was called as often as this method."""
         self._flushes += 1
 
     def end_flush(self) -> None:
@@ -80,7 +80,7 @@ class BulkQueue:
         self._flushes -= 1
 
     def last_part(self, device: str) -> Part | None:
-        """Return the newest waiting part of a device. The caller may append rows to it, and then calls `grown`."""
+        """Return the newest waiting part of a device. The caller may append rows to it, and must then call `grown`."""
         batch = self._waiting.get(device)
         return None if batch is None else batch.parts[-1]
 

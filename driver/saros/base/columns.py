@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - `tzinfo.fromutc` takes a UTC tim
 
 
 def python_rows(batch: pa.RecordBatch, *, epoch: bool) -> Iterable[tuple[Any, ...]]:
-    """Return the rows of a batch as tuples; `epoch`: with timestamps as integers in the database's time precision.
+    """Return the rows of a batch as tuples; with `epoch`, timestamps are integers in the database's time precision.
 
     A `datetime` has a precision of microseconds, so nanosecond timestamps lose their last three digits.
     Raises DataError (2007) for times outside the range of `datetime`.

@@ -1,8 +1,8 @@
 """A guard against the use of a connection in a forked process, which inherits a copy of its parent's connections.
 
 The copy would number its writes as the parent does, and a node acknowledges a number that it has seen without writing
-again. Moreover, threads and sockets stay with the parent. For the same reason, connections are not pickled, as
-multiprocessing does with the arguments of a process that it does not fork.
+again. Moreover, threads and sockets stay with the parent. For the same reason, connections cannot be pickled, as
+multiprocessing would do to pass them to a process that it does not fork.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ForkGuard:
         return os.getpid() == self._process
 
     def check(self) -> None:
-        """Raise InterfaceError in any other process."""
+        """Raise InterfaceError in any process but this one."""
         if not self.is_own_process:
             raise InterfaceError(
                 f"the connection belongs to process {self._process}, which forked: open another one in this process",

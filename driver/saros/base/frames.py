@@ -55,8 +55,8 @@ def polars_frame(table: pa.Table) -> pl.DataFrame:
 def times_and_columns(device: object, times: object, columns: object | None) -> tuple[object, Mapping[str, object]]:
     """Return the times, and the columns by name, to write. If `columns` is None, `times` is a frame with both.
 
-    Raises InterfaceError for other objects, for names that are not strings, and for columns of a frame that cannot
-    be meant as series: with equal names, named time, or named by a full path.
+    Raises InterfaceError for other objects, for names that are not strings, and for columns of a frame that cannot be
+    series: those with equal names, named time, or with a full path as name.
     """
     if columns is None:
         return _split(device, times)

@@ -12,7 +12,7 @@ _LATER = (ErrorClass.OPERATIONAL, ErrorClass.INTERNAL)
 
 
 def line_write(data: object, database: str, precision: str, template: str | None, time_ns: int | None) -> LineWrite:
-    """Return the write for the arguments of `Connection.write_lines`. Raises InterfaceError."""
+    """Convert the arguments of `Connection.write_lines` to a write. Raises InterfaceError."""
     if isinstance(data, str):
         data = data.encode()
     if not isinstance(data, bytes | bytearray | memoryview):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from saros.base.columns import python_rows
 from saros.errors import DataError
 
-#: Limits of a preview. Notebooks store it in their file.
+#: Limits of a preview, which notebooks store in their files.
 ROWS_MAX, COLUMNS_MAX, CHARACTERS_MAX = 10, 20, 80
 _NULL = "<em>null</em>"
 
@@ -26,7 +26,7 @@ def html_table(
     epoch: bool,
     failed: Exception | None,
 ) -> str:
-    """Return a table of the first rows of the batches, which must have more than `ROWS_MAX` rows if the result has.
+    """Return a table of the first rows. If the result has more than `ROWS_MAX` rows, the batches must, too.
 
     `failed` is the error that ended the result after these batches.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _QUOTED = r"`(?:[^`]|``)*`"
 _NODE = rf"(?:{_QUOTED}|\w+|\*{{1,2}})"
-#: Paths; and quoted texts, so that no path is found inside them.
+#: Matches paths, and also quoted texts, so that no path is found inside them.
 _PATHS = re.compile(rf"(?P<path>(?<![\w.`])root(?:\.{_NODE})+)|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|{_QUOTED}")
 _NODES = re.compile(_NODE)
 

@@ -92,7 +92,7 @@ def parse_target(text: str) -> Target:
 
 
 def suggested_target(text: str) -> str | None:
-    """Return the address that was probably meant by a text that lacks all or part of the scheme; None for a folder."""
+    """Return the address that a text without all or part of the scheme probably means; None for a folder."""
     rest = re.sub(r"^saros:/?", "", text)
     return SCHEME + rest if rest != text or re.fullmatch(r"[\w.-]+:\d+(,.*)?/?", text) else None
 

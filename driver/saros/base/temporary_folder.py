@@ -36,7 +36,7 @@ class TemporaryFolder:
             fd = _locked(path)
             if fd is not None:
                 return cls(path, fd)
-            # Another process found the folder before it was locked, and treats it as abandoned: create another one.
+            # Before the folder was locked, another process took it for abandoned: create a new one.
 
     def remove(self) -> None:
         """Remove the folder. Idempotent."""

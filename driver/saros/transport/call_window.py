@@ -18,7 +18,7 @@ ANSWER_SECONDS = 1.0
 #: The first node may always wait this long, even with a shorter fail-over time: it may have to ask all members of a
 #: group.
 _FIRST_MIN_SECONDS = 1.0
-#: The same for a statement that changes the schema, if the fail-over time is 0: it takes several steps.
+#: The same for a statement that changes the schema, which takes several steps, if the fail-over time is 0.
 _ONLY_SECONDS = 5.0
 
 
@@ -30,7 +30,7 @@ class Attempt:
     wait_s: float | None = None
     #: The time after which the driver gives up a cluster node, whose place another node can take.
     shared_s: float | None = None
-    #: The time after which it gives up any other node: for columns, and for statements.
+    #: The times after which the driver gives up any other node, for an insert of columns and for a statement.
     columns_s: float | None = None
     statement_s: float | None = None
 
@@ -70,7 +70,7 @@ class CallWindow:
 
     @property
     def grace_s(self) -> float | None:
-        """The time after the deadline by which a node that waits for other nodes answers a read; None for writes."""
+        """How long after the deadline a node that waits for other nodes may answer a read; None for writes."""
         return self._first_s + ANSWER_SECONDS if self._kind is Kind.READ else None
 
     def begin(self, deadline: float | None) -> Attempt:

@@ -159,7 +159,7 @@ class Silence:
     __slots__ = ("_deadline", "_pinged", "_since")
 
     def __init__(self, since: float, deadline: float | None) -> None:
-        """Begin a wait; `deadline` is that of the call, or None."""
+        """Begin a wait; `deadline` is the deadline of the call, or None."""
         self._since = since
         self._deadline = deadline
         self._pinged = False
@@ -219,11 +219,11 @@ class Endpoint:
 
     host: str
     port: int
-    #: The path of a Unix socket, or NUL and its abstract name; empty for host and port.
+    #: The path of a Unix socket, or NUL and an abstract name; empty if the address is a host and port.
     socket_name: str = ""
 
 
-#: Prefixes of the addresses of Unix sockets, with the prefix of the name that the system calls take.
+#: Prefixes of the addresses of Unix sockets, with the first characters of the socket's name in system calls.
 _UNIX = {"unix-abstract:": "\0", "unix:": ""}
 
 

@@ -22,7 +22,7 @@ class IdleConnections(Generic[_C]):
     """A stack of idle connections: the one given back last is taken first."""
 
     def __init__(self) -> None:
-        #: Each with the time at which it was given back, the longest idle first.
+        #: Connections with the times at which they were given back, the longest idle first.
         self._idle: deque[tuple[_C, float]] = deque()
         self._closed = False
 

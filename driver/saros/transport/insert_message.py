@@ -3,8 +3,8 @@
     times, {name: values} --batch_of--> record batch --split--> parts, one a message --message--> Arrow IPC buffers
                           `-- plain NumPy that fits into one message --> Plain ----------^
 
-Arrow arrays and plain NumPy arrays are not copied. For plain columns, the encoded bytes before the values are equal for
-all batches with the same number of rows and types: they are cached, and no Arrow arrays are created for a batch.
+Arrow arrays and plain NumPy arrays are not copied. For plain columns, the encoded bytes before the values depend only
+on the number of rows and the types. They are cached, so encoding a batch creates no Arrow arrays.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PlainArray = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Times and columns of plain NumPy, as the encoded buffers that follow the schema in a message."""
+    """Times and columns in plain NumPy arrays, as the encoded buffers that follow the schema in a message."""
 
     names: tuple[str, ...]
     types: tuple[np.dtype[Any], ...]
@@ -58,7 +58,7 @@ def parts_of(times: object, columns: Mapping[str, object]) -> Iterator[pa.Record
 
 
 def plain_arrays(times: object, columns: Mapping[str, object]) -> list[PlainArray] | None:
-    """Return times and columns if all are NumPy arrays that lie as in Arrow, one value for each time, or None."""
+    """Return times and columns if all are NumPy arrays of equal length with Arrow's memory layout; otherwise None."""
     if type(times) is not np.ndarray or times.dtype != _TIME_TYPE or times.ndim != 1:
         return None
     arrays = [times]

@@ -63,7 +63,7 @@ class NodeConnection:
 
     def __init__(self, address: str, tls: ssl.SSLContext | None, timeout_s: float = CONNECT_S) -> None:
         """Connect. Raises CallFailed (NOT_SENT)."""
-        self._socket: Socket | None = None  # read by `__del__` if the next line raises
+        self._socket: Socket | None = None  # for `__del__`, which runs even if the next line raises
         self._socket = open_socket(endpoint_of(address), tls, timeout_s)
         #: Bytes received and not yet taken: `_buffer[_start:_end]`.
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
@@ -127,7 +127,7 @@ class NodeConnection:
                 return header, bytes(head), body
 
     def set_limit(self, timeout_s: float | None) -> None:
-        """Limit the wait for frames, beginning now; None: wait as long as the node answers pings."""
+        """Limit the wait for frames, beginning now; with None, wait as long as the node answers pings."""
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
 
     def control(self, frame: bytes) -> None:

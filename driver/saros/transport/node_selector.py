@@ -4,8 +4,8 @@
     write of a device          the leader of its last write, if it is known (`led`)
     all others                 the home node, until it fails
 
-After a failure, a node is skipped for a while (0.05 s, doubling up to 2 s, with a jitter of one half), and it is no
-longer known as a leader. If all nodes are skipped, the one whose pause ends first is chosen, after a wait.
+After a failure, a node is skipped for a while (0.05 s, doubling up to 2 s, with a jitter of one half), and is no longer
+remembered as a leader. If all nodes are skipped, the one whose pause ends first is chosen, after a wait.
 
 Pure: the caller passes `now` (seconds) and `chance` ([0, 1)), and holds a lock.
 """

@@ -201,7 +201,7 @@ def _batches(body: Buffer, sizes: Sequence[int]) -> deque[Buffer]:
 
 @dataclass(slots=True)
 class Answer:
-    """A node's answer to a statement: batches that were sent with the head, then those of a stream if there is one."""
+    """A node's answer to a statement: the batches that came with the head, then those of the stream, if any."""
 
     opened: NodeSession
     head: client_pb2.ResultHead
@@ -217,7 +217,7 @@ class Answer:
         return None if self.stream is None else await self.stream.next()
 
     def ended(self) -> client_pb2.ResultEnd | None:
-        """Return the end of the result after the last batch; None if it has no information."""
+        """Return the node's report at the end of the result, after the last batch; None if it is empty."""
         if self.stream is None:
             return self.end
         return client_pb2.ResultEnd.FromString(self.stream.end) if self.stream.end else None
@@ -299,7 +299,7 @@ class RemoteCalls(Generic[_R]):
         self._opened: dict[str, NodeSession] = {}
         #: By group: the highest log position that results have reached.
         self._shown: dict[int, int] = {}
-        #: Addresses at which a session is being opened, with an event that is set once that has ended.
+        #: Addresses at which a session is being opened, with an event that is set when the attempt has ended.
         self._opening: dict[str, Event] = {}
         #: The SET statements in effect. The mapping is replaced, never changed in place.
         self._settings: Mapping[Setting, bytes] = {}
@@ -596,7 +596,7 @@ class RemoteCalls(Generic[_R]):
     async def _session_at(self, address: str, left_s: float | None = None) -> NodeSession:
         """Return the session at a node, after opening it if necessary. Raises CallFailed.
 
-        `left_s`: the remaining time of the call; None: no limit. Opening may take a second more.
+        `left_s` is the remaining time of the call, or None. Opening may take a second longer.
         """
         seconds = least(_OPEN_SECONDS, None if left_s is None else left_s + ANSWER_SECONDS)
         limit = time.monotonic() + seconds
@@ -663,12 +663,12 @@ def _schema(message: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(message))
 
 
-#: Small results repeat, and reading the schema of one takes as long as reading the rest of it.
+#: Cached, since small results repeat, and decoding the schema takes as long as decoding the rest.
 _small_schema = lru_cache(_SCHEMAS_KEPT)(_schema)
 
 
 class Result:
-    """The outcome of a statement. Until the first rows have arrived, another node's answer may replace a failed one."""
+    """The outcome of a statement. Until the first rows arrive, another node's answer may replace a failed one."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The attempts of a call: the meaning of a failed one, and the decision whether another follows.
+"""The attempts of a call: what a failure means, and whether another attempt follows.
 
     the node answered    2016 NODE_UNREACHABLE, 2017 NO_LEADER, 2014 CLOSED (the session is lost)      retry
                          insert in a cluster: 2018, 2020, 2021, 2026; read: 2026                       retry
@@ -71,7 +71,7 @@ class Failure:
 
     @property
     def retryable(self) -> bool:
-        """True if another node, or the same one later, may succeed."""
+        """True if the call may succeed at another node, or later at the same one."""
         return self.error.code in RETRYABLE
 
 
@@ -150,7 +150,7 @@ class RetryPolicy:
         """Create the policy of a call.
 
         deadline  the time to give up; None: `patience_s` after the first failure
-        grace_s   the time after the deadline by which a node that waits for other nodes answers; None: never move the
+        grace_s   how long after the deadline a node that waits for other nodes may answer; None: never move the
                   deadline
         end       the latest deadline; None: no limit
         """
@@ -162,7 +162,7 @@ class RetryPolicy:
         #: The last answer that a part of an insert was executed.
         self._partly_done: DatabaseError | None = None
         self._lost = 0
-        #: The memory of a node that may have executed the write; None if no node may have.
+        #: The memory of a node that may have executed the write; None if no node can have executed it.
         self._memory: Memory | None = None
         self.deadline = deadline
         #: By address, oldest first: the last failure, and the time since which the node has been silent.
@@ -178,7 +178,7 @@ class RetryPolicy:
             raise _unknown("the node that received it is gone, and this one has no record of it")
 
     def failed(self, failure: Failure, memory: Memory | None, now: float) -> None:
-        """Record a failed attempt (`memory` None: to open a session). Raises the call's error if it was the last."""
+        """Record a failed attempt; raise the call's error if it was the last. `memory` None: no session was opened."""
         if self._write and failure.effect and memory is not None:
             self._memory = memory
         if memory is not None:

@@ -171,7 +171,7 @@ class TlsSocket:
         import ssl
 
         left = memoryview(b"".join(buffers))
-        with self._lock:  # until the end: a partly sent record must be finished before the next one begins
+        with self._lock:  # without giving up: a partly sent TLS record must be finished before the next one begins
             while left:
                 try:
                     left = left[self._socket.send(left) :]

@@ -36,7 +36,7 @@ class RemoteReceiver:
         """Prepare the client; the first call connects. Raises InterfaceError if the certificate file cannot be read."""
         self._target = target
         self._authority = read_authority(target.tls_ca)
-        #: Number of times that the client moved on to the next address.
+        #: How many times the client has moved on to the next address.
         self._turns = 0
         self._address = target.addresses[0]
         self._session: DirectSession | None = None

@@ -23,7 +23,7 @@ from saros_storage.io.disk import Disk
 def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: Say) -> dict[NodeId, str]:
     """Add the administrator; return the nodes that did not stop or start, with reasons.
 
-    Raises UserMistake if the cluster cannot get one, for example because it has one already.
+    Raises UserMistake if no administrator can be added, for example because the cluster already has one.
     """
     bootstrap_admin.check(cluster, disk)
     administrator, ran = bootstrap_admin.interrupted_administrator(cluster, disk), cluster.nodes
@@ -50,7 +50,7 @@ def secure(cluster: LocalCluster, options: argparse.Namespace, disk: Disk, say: 
 
 
 def _new_administrator(options: argparse.Namespace) -> Administrator:
-    """Return user root with the given or a one-time password, which is printed before anything is changed."""
+    """Return user root with the given password, or with a one-time password that is printed before anything changes."""
     cost = Cost(load_configuration().values.password_cost)
     administrator, password = first_administrator(cost, options.init_admin_password_file)
     if administrator.must_change:

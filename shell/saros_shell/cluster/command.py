@@ -58,13 +58,13 @@ _DIRECTORY = "./cluster"
 _NODES, _REPLICAS = 3, 3
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
-#: A node that serves answers at once. A query does not fail over for long, since each node is asked separately.
+#: A serving node answers at once. The fail-over time of a query is short, since the nodes are asked one by one.
 _ASK_SECONDS, _FAILOVER_SECONDS = 5.0, 1.0
 _NOTHING_RUNS = 3
 _INTERRUPTED = 130
 #: Folders and files, some with password hashes, are readable only by their owner.
 _UMASK = 0o077
-#: A wrong password or missing privileges: all other nodes would refuse the same user.
+#: A wrong password or missing privileges: every other node would refuse this user, too.
 _NOT_LET_IN = (801, 803, 2040)
 
 
@@ -152,8 +152,8 @@ def _up(options: argparse.Namespace) -> int:
 def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, Login | None]:
     """Create a cluster; return it with a login for its nodes.
 
-    The login is that of the administrator (with --auth), or None if the password is a one-time one or there are no
-    users.
+    The login is the administrator's (with --auth). It is None if there are no users, or if the password must be changed
+    first.
     """
     nodes = _NODES if options.nodes is None else options.nodes
     replicas = min(_REPLICAS, nodes) if options.replicas is None else options.replicas
@@ -417,7 +417,7 @@ def _remove_node(options: argparse.Namespace) -> int:
     if len(nodes) > 1 and left < copies:
         raise UserMistake(f"{counted(left, 'node')} would be left for {copies} replicas; add nodes first", code=2024)
     ended = 0
-    for node in nodes:  # each is stopped before the next leaves, since that may fail
+    for node in nodes:  # stop each node before the next one leaves, since that may fail
         cluster_growing.remove(cluster, login, node, say)
         ended = max(ended, _end_removed("remove-node", cluster, node, say))
     return ended

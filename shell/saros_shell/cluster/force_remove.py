@@ -42,7 +42,7 @@ def _recovery_outlook(nodes: Collection[NodeId], number: int, rows: Sequence[Row
         return []
     if not left:
         return [f"  {name}: no replica is left. All its data is LOST; its slots start empty."]
-    if 2 * len(left) == len(members):  # every majority contained a remaining replica
+    if 2 * len(left) == len(members):  # every majority included a replica that is left
         return [f"  {name}: continues with the data of node {_or(left)}, which has every acknowledged write."]
     return [
         f"  {name}: continues with the data of node {_or(left)}. Writes acknowledged only by the lost nodes are LOST."

@@ -197,7 +197,7 @@ def join_options(made: argparse.ArgumentParser) -> None:
 
 
 def join(options: argparse.Namespace) -> int:
-    """Join the cluster, as far as possible; return 1 if the user must do something before it can continue."""
+    """Take the steps of joining that are possible now; return 1 if the user must act before the remaining ones."""
     with connect_to(options.to, options) as connection:
         if options.replace is not None:
             _check_node_exists(connection, options)
@@ -264,7 +264,7 @@ def _may_start(folder: str, file: ClusterFile) -> bool:
 def _speaks_tls(address: str) -> bool | None:
     """Return whether the server at `address` uses TLS; None if it does not answer.
 
-    Its certificate is not checked here, but when the node itself connects.
+    The node itself checks the server's certificate later, when it connects.
     """
     asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE

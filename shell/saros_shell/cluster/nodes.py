@@ -56,7 +56,7 @@ def cluster_report(connection: saros.Connection) -> ClusterReport:
 def admit(
     cluster: LocalCluster, login: Login, count: int, base_port: int | None, disk: Disk
 ) -> tuple[LocalCluster, list[NodeId]]:
-    """Admit nodes on this machine until `count` wait to join; return the cluster with them, and their ids.
+    """Admit nodes on this machine until `count` nodes wait to join; return the enlarged cluster and their ids.
 
     Nodes that were admitted earlier and still wait come first. Raises saros.Error, UserMistake.
     """
@@ -142,9 +142,9 @@ def is_to_be_replaced(cluster: LocalCluster, login: Login, node: NodeId) -> bool
 
 
 def replace(cluster: LocalCluster, login: Login, node: NodeId, new: NodeId | None, say: Say) -> None:
-    """Replace a node by `new`, which waits to join, and wait until it has left. Raises like `remove`.
+    """Replace a node by the admitted node `new`, and wait until the old node has left. Raises like `remove`.
 
-    With `new` None, the replacement has begun and is only waited for.
+    If `new` is None, a replacement is already in progress, and this function only waits for its end.
     """
     with connect(cluster, login, [node]) as connection:
         if new is not None:

@@ -34,11 +34,11 @@ from saros_server.config.arguments import CommandParser, at_least
 _ROOT = "root.bench"
 #: 2024-01-01 in milliseconds; rows are a second apart.
 START_MS, STEP_MS = 1_704_067_200_000, 1_000
-#: Different value arrays per sensor, so that successive batches differ.
+#: The number of different value arrays per sensor, so that successive batches differ.
 _POOL = 8
 _PERIOD_ROWS = 360
 _SEED = 7
-#: The number of batches by which a late batch is out of order.
+#: A late batch has the times of the batch that was sent this many batches earlier.
 _LATE_BATCHES = 20
 #: Width of the progress line.
 _LINE_CHARACTERS = 60
@@ -263,7 +263,7 @@ def _run_clients(client: Callable[[int, threading.Event], None], clients: int) -
 
 
 def _bare(folder: str, options: argparse.Namespace) -> Measured:
-    """Append as many bytes as the batches have to a file, with a sync after each if the durability is fsync."""
+    """Append batches of the same size to a file, and sync the file after each batch if the durability is fsync."""
     path = os.path.join(folder, "bare.bin")
     width = np.dtype(TYPES[options.type]).itemsize
     payload = os.urandom(options.batch * (8 + width * options.sensors))
@@ -285,7 +285,8 @@ def _bare(folder: str, options: argparse.Namespace) -> Measured:
 
 # ---------------------------------------------------------------------------------------------- queries
 
-#: (name, statement) with a `device`, a sensor `s`, a range of 10 minutes from `t0` to `t1`; thresholds fit the waves.
+#: (name, statement). Placeholders: `device`, sensor `s`, a range of 10 minutes from `t0` to `t1`. Thresholds fit the
+#: waves.
 KINDS: tuple[tuple[str, str], ...] = (
     ("Q1 exact point", "select {s} from {device} where time = {t0}"),
     ("Q2 time range", "select {s} from {device} where time >= {t0} and time < {t1}"),

@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _url_of(target: str) -> str | None:
-    """Return the URL of a running node's HTTP service; None: the target is a folder."""
+    """Return the URL of a running node's HTTP service; None if the target is a folder."""
     if target.startswith(("http://", "https://")):
         return target.removesuffix("/").removesuffix("/console")
     if target.startswith(SCHEME):

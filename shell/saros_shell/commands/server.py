@@ -51,9 +51,9 @@ def stop(arguments: Sequence[str]) -> int:
 
 
 def _await_end(pid: int) -> None:
-    """Wait a moment for the end of a process that has released its folder, so that its last output comes first.
+    """Wait briefly until a process that has released its folder ends, so that its last output comes first.
 
-    The wait is short because a process that its parent does not reap seems to run forever.
+    The wait is short because a process seems to run forever if its parent does not reap it.
     """
     limit = time.monotonic() + _LAST_WORDS_SECONDS
     while time.monotonic() < limit:

@@ -5,8 +5,8 @@
     saros sync status [--json]              progress           saros sync stop
     saros sync drop-receiver RECEIVER
 
-It works while an embedded database or a server has the folder open, or no process has. Exit codes: 0 success, 1
-failure, 2 wrong usage; `status` returns 3 if no sender runs in the background.
+The folder may be open in an embedded database or a server, or not be open at all. Exit codes: 0 success, 1 failure, 2
+wrong usage; `status` returns 3 if no sender runs in the background.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _add(options: argparse.Namespace) -> int:
 def _drop(options: argparse.Namespace) -> int:
     folder = _folder(options)
     path = folder.of(options.receiver)
-    os.remove(path.receiver)  # a process that sends to it notices and stops
+    os.remove(path.receiver)  # a process that is sending to this receiver notices that and stops
     limit = time.monotonic() + _WAIT_SECONDS
     while True:
         try:

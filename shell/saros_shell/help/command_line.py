@@ -102,7 +102,7 @@ def _commands_of(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Ite
     inner = [action for action in actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
     options = tuple(_option(action) for action in actions if action.option_strings)
     plain = [action for action in actions if not action.option_strings and action not in inner]
-    plain = [action for action in plain if words[-1] not in (action.choices or ())]  # it is one of the words
+    plain = [action for action in plain if words[-1] not in (action.choices or ())]  # it is already one of the words
     choices = tuple(str(choice) for action in plain for choice in action.choices or ())
     yield Command(words, parser.description or "", tuple(map(_value, plain)), choices, options)
     for action in inner:

@@ -27,7 +27,7 @@ from saros_storage.base.arrow import data_type_of
 from saros_storage.base.paths import unquote_node
 from saros_storage.base.types import DataType, Int64Array
 
-#: Batches of devices that are sent at once: they share the log's fsync.
+#: The number of batches that are sent concurrently: they share the log's fsync.
 _SENT_AT_ONCE = 8
 #: The maximum number of devices with cached types, and the age at which a value that does not fit triggers a look-up.
 _DEVICES_KEPT, _LOOKUP_S = 100_000, 30.0
@@ -41,7 +41,7 @@ _REFUSALS = (saros.DataError, saros.ProgrammingError, saros.IntegrityError, saro
 
 @dataclass(slots=True)
 class _DeviceRows:
-    """Rows of a device: times, the messages they are from, and values by canonical name, None where a row has none."""
+    """Rows of a device: times, the messages they are from, and values by canonical name, None if absent."""
 
     times: list[int] = field(default_factory=list)
     messages: list[int] = field(default_factory=list)
@@ -118,7 +118,7 @@ class BatchWriter:
         return converted
 
     def _known_type(self, device: str, measurement: str) -> DataType | None:
-        """Return the type of a series; None if it does not exist, or cannot exist, which the insert reports."""
+        """Return the type of a series; None if it does not exist; if its path is invalid, the insert reports that."""
         try:
             return self._types.type_of(device, measurement)
         except saros.Error as error:

@@ -5,7 +5,8 @@
        └──────────────────────────────────────────────────────────────────────────────────────┘
 
 A message is acknowledged once its points and, if it is refused, its dead letter are durable. So after a crash of any
-part, the broker redelivers the messages that are not. Messages that arrive during a write form the next batch.
+part, the broker redelivers every message that is not yet durable. Messages that arrive during a write form the next
+batch.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ VERSIONS = {"5": mqtt.MQTTv5, "3.1.1": mqtt.MQTTv311}
 KEEPALIVE_S = 60
 #: Timeout for the broker to accept the connection and the subscriptions.
 _ACCEPT_S = 10.0
-#: The longest wait, after which the caller can check for a signal.
+#: The longest wait in one call, so that the caller can check for signals.
 _POLL_S = 0.2
 #: First and longest pause between attempts to connect; a connection that lasted for `_STABLE_S` resets it.
 _PAUSE_S, _PAUSE_MAX_S, _STABLE_S = 0.5, 30.0, 10.0
@@ -90,7 +90,7 @@ class Message:
 
 
 class BrokerConnection:
-    """A connection that reconnects; `report` is called with a message when it is lost and when it is back."""
+    """A connection that reconnects; `report` gets a message when the connection is lost, and when it is back."""
 
     def __init__(self, options: BrokerOptions, report: Callable[[str], None]) -> None:
         self._options = options

@@ -1,8 +1,8 @@
-"""Messages to rows, and times for messages without a time of their own.
+"""Conversion of messages to rows.
 
-Such a message gets the time of its arrival. Two messages with the same series never get the same time, since the later
-one would overwrite the earlier one: it gets the next tick instead. A message that is redelivered, on the same
-connection or after a reconnection, keeps its time. Not thread-safe.
+A message without a time gets the time of its arrival. Two messages with the same series never get the same time, since
+the later one would overwrite the earlier one: the later one gets the next tick instead. A message that is redelivered,
+on the same connection or after a reconnection, keeps its time. Not thread-safe.
 """
 
 from __future__ import annotations

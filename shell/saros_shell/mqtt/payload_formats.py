@@ -56,7 +56,7 @@ class Parsed:
 class TimeScale:
     """The meaning of times in payloads: numbers of `unit` since 1970, or ISO 8601 texts, by default in UTC.
 
-    `database` is the database's unit, which `ticks` returns.
+    `database` is the database's unit, in which `ticks` returns times.
     """
 
     unit: str

@@ -50,7 +50,7 @@ def new_type(values: Sequence[Value | None]) -> DataType:
 
 
 def to_array(values: Sequence[Value | None], type_: DataType, scale: TimeScale) -> tuple[pa.Array, list[Misfit]]:
-    """Return the values as an array, with nulls for values that are absent or do not fit, and the latter."""
+    """Return the values as an array, with nulls for absent values and misfits; and the misfits."""
     arrow = arrow_type(type_, pa.int64())
     if set(map(type, values)) <= _CONVERTED_BY_ARROW.get(type_, frozenset()):
         try:

@@ -102,7 +102,7 @@ def _fetched(row: Row) -> str:
 
 
 def node_rows(addresses: Mapping[NodeId, str], pids: Mapping[NodeId, int], told: ClusterReport | None) -> list[Row]:
-    """Return a row per node. `pids` are the processes of running nodes; `told` None leaves reported values unknown."""
+    """Return a row per node. `pids` are the processes of running nodes; without `told`, reported values are unknown."""
     known = {} if told is None else {row["NodeID"]: row for row in told.nodes}
     regions: Sequence[Row] = () if told is None else told.regions
     return [

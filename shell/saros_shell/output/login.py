@@ -1,4 +1,4 @@
-"""The password of a user for whom the target has none: from SAROS_PASSWORD, or typed on the terminal.
+"""The password of a user, if the target does not contain it: from SAROS_PASSWORD, or typed on the terminal.
 
 So passwords need not be on the command line, where other users of the machine and the shell's history would see them.
 """

@@ -8,8 +8,8 @@
            08:00  08:15
 
 All points in one column of dots become a vertical line from the least to the greatest. Two columns are not connected
-across a gap: an interval that is nearly twice as long as the 90th percentile. So a window without points is visible,
-and a series that shares rows with one of a higher rate is still connected.
+across a gap: an interval that is nearly twice as long as the 90th percentile of the intervals. So a window without
+points is visible, and a series is still connected if it shares its rows with a series of a higher rate.
 
 Pure: no terminal. Work per point is done by NumPy, work per column by Python.
 """

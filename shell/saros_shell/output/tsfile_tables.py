@@ -3,8 +3,8 @@
     stored     bytes of pages in the file            ratio      encoded / stored: the compression ratio
     encoded    bytes after decompression             B/point    stored / points: bytes per point
 
-The times of an aligned device are a row of their own and not part of the columns' figures. A file does not contain the
-unit of its times: they are printed as integers, or as dates in the unit that the user gives.
+The times of an aligned device have a separate row, and the figures of its columns do not include them. A file does not
+contain the unit of its times: they are printed as integers, or as dates in the unit that the user gives.
 
 Pure: surveys in, rows out.
 """

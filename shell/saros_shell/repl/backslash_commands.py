@@ -140,7 +140,7 @@ def _compact_columns(series: pa.Table) -> pa.Table:
 
 
 def _has_children(session: Session, path: str) -> bool:
-    """Return whether a path has nodes below it; False for a text that is no path, which the next statement reports."""
+    """Return whether a path has nodes below it; False if the text is not a path, which the next statement reports."""
     try:
         with session.runner.connection.execute(f"show child nodes {path}") as cursor:
             return cursor.fetchone() is not None

@@ -53,7 +53,7 @@ class DatabaseNames:
     """Names in the database. A look-up that fails finds none, since completion must never disturb typing."""
 
     connection: Callable[[], saros.Connection]
-    #: The functions of the database, with the connection of the look-up.
+    #: The cached functions, and the connection from which they were read.
     _functions: tuple[saros.Connection | None, Sequence[tuple[str, str]]] = (None, ())
 
     def children(self, path: str) -> Words:

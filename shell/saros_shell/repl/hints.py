@@ -37,14 +37,14 @@ _OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
 
 
 def is_empty_result(table: pa.Table) -> bool:
-    """Return whether there are no rows, or one of nulls and zeros, the result of aggregates of no rows."""
+    """Return whether a result has no rows, or a single row of nulls and zeros, the aggregates of an empty set."""
     return table.num_rows == 0 or (
         table.num_rows == 1 and all(column[0].as_py() in (None, 0) for column in table.columns)
     )
 
 
 def hints_for(connection: saros.Connection, statement: str) -> list[str]:
-    """Return a note for each comparison with null and each path of no series in WHERE, or for the pattern of SHOW."""
+    """Return a note for each comparison with null in WHERE, and each path in WHERE or SHOW that matches no series."""
     from saros_engine.analysis.scope import paths_of  # only few statements need it
     from saros_grammar.parser import parse
 

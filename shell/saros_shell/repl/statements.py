@@ -34,7 +34,7 @@ def unquoted(name: str) -> str:
 
 
 def command_of(piece: str) -> str | None:
-    r"""Return the backslash command of a piece, also if it is written as a word; None if it is a statement."""
+    r"""Return the backslash command of a piece, which may also be a word such as `help`; None if it is a statement."""
     if piece.startswith("\\"):
         return piece
     word, _, topic = piece.strip().rstrip(";").rstrip().partition(" ")

@@ -5,8 +5,8 @@
     select temperature from ...  select n-7d01f3c8 from ...      keywords and functions remain; literals are `?`
     cannot read 'abc' of tom     cannot read '?' of n-71ae22b0   words of Saros's own messages remain
 
-Redaction keeps what is known to be harmless, and hashes every other word. A text therefore cannot leak a name because
-its form was not foreseen. The hashes depend on a random key, which is not stored: names cannot be guessed and tried.
+Redaction keeps what is known to be harmless, and hashes every other word. So a name cannot leak in a form that was not
+foreseen. The hashes depend on a random key, which is not stored: names cannot be guessed and tried.
 
 `words_of_messages` reads Saros's own source; everything else depends on its arguments alone. Any thread.
 """
@@ -67,7 +67,7 @@ class Redactor:
         with_hosts: bool = False,
         known_words: Collection[str] | None = None,
     ) -> None:
-        """`known_words`: those kept in messages, in lower case; None: those of Saros's own messages."""
+        """`known_words` (lower case) are kept in messages; None stands for the words of Saros's own messages."""
         self._key = key
         self._with_names = with_names
         self._with_hosts = with_hosts
@@ -111,7 +111,7 @@ class Redactor:
         return text if text.lower() in _SQL_WORDS or _DURATION.fullmatch(text) else self.name(text)
 
     def message(self, text: str) -> str:
-        """Return a message with its words that no message of Saros contains hashed, and quoted texts removed."""
+        """Return a message without quoted texts, in which all words that occur in no message of Saros are hashed."""
         return _MESSAGE.sub(self._word_of_message, text)
 
     def _word_of_message(self, match: re.Match[str]) -> str:
@@ -176,7 +176,7 @@ class Redactor:
         return kept
 
     def _module(self, file: str) -> str:
-        """Return a file of source from its package on; others by their name only."""
+        """Return the path of a source file from its package on; of other files, only the redacted name."""
         parts = Path(file).parts
         starts = [number for number, part in enumerate(parts) if part in _PACKAGES]
         return "/".join(parts[starts[-1] :]) if starts else self.message(os.path.basename(file))

@@ -40,7 +40,7 @@ STATEMENTS = (
     "show version", "show variables", "show cluster details", "show regions", "show partitions", "show files",
     "show queries", "show slow queries",
 )  # fmt: skip
-#: Options whose values are of a fixed set. Of other texts, a bundle has only whether they differ from the default.
+#: Options whose values are of a fixed set. For other texts, a bundle says only whether they differ from the default.
 _FIXED = frozenset(
     {"time_unit", "durability", "compaction", "rebalance_by", "log_level", "authentication", "time_zone"}
 )
@@ -127,7 +127,7 @@ def _libraries() -> Iterable[tuple[str, str]]:
 
 
 def _file_system(folder: str, redactor: Redactor) -> dict[str, str]:
-    """Return type and options of the file system of a folder; nothing where /proc does not have them."""
+    """Return the type and options of a folder's file system; empty if the system has no /proc."""
     mounts = Path("/proc/mounts")
     if not mounts.exists():
         return {}

@@ -129,7 +129,7 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
 def _where(options: argparse.Namespace) -> str:
     """Return the WHERE clause on time.
 
-    Raises saros.InterfaceError for a text that is no time, since SQL would take a word for a series.
+    Raises saros.InterfaceError for a text that is not a time, since SQL would take it for the name of a series.
     """
     parts = []
     for option, comparison, text in (("--start", ">=", options.start), ("--end", "<", options.end)):

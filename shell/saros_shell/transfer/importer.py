@@ -6,10 +6,10 @@
     TsFile                     LOAD
 
 The device is fixed (`--device root.a.b`), one per file (`{file}` in it is the file's name without suffix), or one per
-value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device`, the file names the device, or
-the column names or the values of that column are paths, as in the exported result of a query. Once a second, all rows
-that were read are written, and the state file records the position in each file, from which `--resume` continues. Since
-equal times overwrite, writing a batch twice changes nothing.
+value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device`, the devices come from the
+file: from its metadata, from column names that are full paths, or from the paths in the device column, as in the
+exported result of a query. Once a second, all rows that were read are written, and the state file records the position
+in each file, from which `--resume` continues. Since equal times overwrite, writing a batch twice changes nothing.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class Report:
     points: int = 0
     bad_rows: int = 0
     bad_files: list[str] = field(default_factory=list)
-    #: Some rows are bad because their times have another format than expected.
+    #: True if rows are bad because their times do not have the expected format.
     bad_times: bool = False
     #: The types of each column's series; several if they differ between devices.
     types: dict[str, list[DataType]] = field(default_factory=dict)
     #: For each column, the number of integers that a DOUBLE rounded, and the first of them.
     rounded: dict[str, Rounded] = field(default_factory=dict)
-    #: Some times are integers whose unit the user has not given.
+    #: True if times are integers and the user has not given their unit.
     bare_times: bool = False
     #: TsFiles, which are loaded as a whole; their rows and points are not counted.
     tsfiles: int = 0
@@ -360,7 +360,7 @@ def bad_rows_of(file: Path) -> Path:
 
 
 def without_bad_rows(files: Sequence[Path]) -> list[Path]:
-    """Return the files without the side files of the others, which `*.csv` names too after an earlier import."""
+    """Return the files without the side files of earlier imports, which a pattern such as `*.csv` also matches."""
     left = {bad_rows_of(file) for file in files}
     return [file for file in files if file not in left]
 

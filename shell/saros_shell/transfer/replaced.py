@@ -54,7 +54,7 @@ class ReplacedPoints:
             self.is_exact = False
 
     def _distinct(self, batch: _Run) -> _Run:
-        """Return the batch with distinct times in order; count the points that others of the batch replace."""
+        """Return the batch with distinct times in order; count the points that later points of the batch replace."""
         times = batch.times
         if (times[1:] > times[:-1]).all():
             return batch
@@ -78,7 +78,7 @@ def _present(values: pa.Array) -> BoolArray | None:
 
 
 def _again(name: str, run: _Run, earlier: Sequence[_Run]) -> int:
-    """Return the number of points of the series that have the time of one in an earlier run."""
+    """Return the number of the series' points whose times also occur in an earlier run."""
     again = np.zeros(len(run.times), np.bool_)
     for other in earlier:
         if name in other.present:

@@ -32,7 +32,7 @@ def write_tsfile(
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.touch()  # readable as the user's other files are, not only by its owner like those of a database
+        part.touch()  # readable like the user's other files; a database's files are readable only by their owner
         file = LocalDisk().create(str(part))
         try:
             writer = TsFileWriter(file)

@@ -2,8 +2,9 @@
 
     this process ── writing end of a pipe ──> standard input of the server        end of input -> SIGTERM -> it stops
 
-The pipe ends with the block, or with the process, even after `kill -9`. The server has a process session of its own, so
-that Ctrl-C in a terminal reaches only the job, whose block then stops the server in order. The server is `tied_server`.
+The pipe ends with the block, or with the process, even after `kill -9`. The server runs in a separate process session,
+so that Ctrl-C in a terminal reaches only the job; the end of its block then stops the server in an orderly way. The
+server is `tied_server`.
 """
 
 from __future__ import annotations

@@ -56,9 +56,9 @@ STREAM_WRITE = (
     *(*_CONNECT, "path", "layout", "device", "aligned", "batchRows"),
     *("progress", "checkpointLocation", "queryName"),
 )
-#: The default of the points of a task: about a second of work, with some tens of MB of Arrow data in flight.
+#: The default number of points of a task: about a second of work, with some tens of MB of Arrow data in flight.
 _POINTS_PER_PARTITION = 5_000_000
-#: The default limit of partitions: each is a task with its closure, and more only burden Spark's driver.
+#: The default limit of partitions: each is a task with its closure, so more of them would only burden Spark's driver.
 _PARTITIONS_MAX = 10_000
 _TIMEOUT_S = 600.0
 #: How long the server keeps a job's read point while none of its tasks reads.
@@ -70,7 +70,7 @@ _BULK_POINTS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """Target and login. `password` is in no repr; it is sent to Spark's tasks, as by any JDBC source."""
+    """Target and login. The repr omits `password`, which is sent to Spark's tasks, as with any JDBC source."""
 
     url: str
     user: str | None = None
@@ -98,7 +98,7 @@ class ScanOptions:
     value_type: str | None = None
     points_per_partition: int = _POINTS_PER_PARTITION
     partitions_max: int = _PARTITIONS_MAX
-    #: Whether all tasks read at one read point, and whether they may take a new one if it is lost.
+    #: Whether all tasks share a read point, and whether they may take a new one if it is lost.
     snapshot: Snapshot = "auto"
     lease_s: float = _LEASE_S
 
@@ -178,7 +178,7 @@ def writable(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_session(given: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
-    """Return the options with the session's, which an option url disables: no login goes to another target."""
+    """Return the options, with the session's unless they name a url: a login is not sent to another target."""
     return dict(given) if "url" in given else {**session, **given}
 
 

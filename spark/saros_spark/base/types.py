@@ -140,7 +140,7 @@ def from_spark(schema: StructType, *, void: bool = False) -> pa.Schema:
 
 
 def named_type(name: str) -> pa.DataType:
-    """Return Arrow's type for Spark's name of it. Raises SourceError."""
+    """Return the Arrow type for a Spark type name. Raises SourceError."""
     names = {"int": "int32", "bigint": "int64", "boolean": "bool", "date": "date32"}
     if name not in _NAMED:
         raise SourceError(f"valueType must be one of {', '.join(sorted(_NAMED))}, not {name!r}")

@@ -1,8 +1,8 @@
 """Errors in Spark's Python workers: only the message, without a traceback.
 
 Spark sends a worker's error to the user as text, and logs it once per attempt. Errors of this room and of the driver
-explain themselves, and need no traceback; others keep theirs. The worker ends after its error, so changes of its
-process's environment end with it.
+explain themselves, and need no traceback; others keep theirs. The worker exits after an error, so changes to the
+environment of its process do not outlive it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from saros.errors import Error
 from saros_spark.base.errors import SourceError
 from saros_spark.base.worker_gc import in_worker
 
-#: Spark's environment variable for workers; the session setting would also hide the tracebacks of the user's functions.
+#: Spark's environment variable for workers; the corresponding session setting would also hide the tracebacks of the
+#: user's functions.
 _HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Report the block's errors by message only, in a worker; also a decorator. No effect in other processes."""
+    """In a worker, report the block's errors by message only. Also a decorator. No effect in other processes."""
     try:
         yield
     except (SourceError, Error):

@@ -45,7 +45,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """The step import: files into devices. `device` may hold {file} (name without suffix) and {column}s of the row."""
+    """The step import: files into devices. `device` may contain {file} (without suffix) and {column} of any column."""
 
     files: list[str]
     device: str = ""
@@ -54,10 +54,10 @@ class Import:
     time: TimeColumn = field(default_factory=TimeColumn)
     #: The columns to import, with their measurements; empty: all columns, under their own names.
     columns: dict[str, str] = field(default_factory=dict)
-    #: Spark's types for columns of text; others are double.
+    #: Spark's types for columns of text files. Columns without an entry are double.
     types: dict[str, str] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
-    #: Which row of the same device and time is kept.
+    #: Which of several rows with the same device and time is kept.
     duplicates: Literal["last", "first"] = "last"
     #: The folder for rejected rows, as JSON lines with their reasons.
     rejected: str | None = None
@@ -104,7 +104,7 @@ class Report:
     title: str = "Data quality"
     #: Units of measurements, for the axes.
     units: dict[str, str] = field(default_factory=dict)
-    #: The expected distance of points in seconds; None: the median.
+    #: The expected interval between points in seconds; None: the median.
     interval_s: float | None = None
     #: Outliers are further from the median than this number of (scaled) median absolute deviations.
     outlier: float = 6.0
@@ -173,7 +173,7 @@ _Key = tuple[str | int, ...]
 
 
 class _Invalid(Exception):
-    """An invalid value or key; `key` is the one whose line is reported, by default that of the value."""
+    """An invalid value or key; The error reports the line of `key`, by default the key of the value."""
 
     def __init__(self, where: _Key, said: str, key: _Key | None = None) -> None:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
@@ -184,7 +184,8 @@ class _Invalid(Exception):
 def _text_loader() -> Any:
     """Return a YAML loader that keeps all scalars except null as text; the dataclasses define the types.
 
-    So a start of 2024-01-01 is no date, a column `no` is not false, and a password_file of digits is not a number.
+    So a start of 2024-01-01 does not become a date, a column `no` does not become false, and a password_file of digits
+    does not become a number.
     """
     import yaml
 

@@ -1,8 +1,8 @@
 """The quality of a series: gaps, outliers and drift, and a reduced line for its chart.
 
-    gap       two neighbours that are further apart than 1.5 times the expected distance; it misses n points, and is
-              short (n < 10), medium (n < 100) or long
-    outlier   |value - median| > outlier x 1.4826 x MAD (median absolute deviation; of constant series nothing)
+    gap       two neighbours that are further apart than 1.5 times the expected interval; n points are missing, and the
+              gap is short (n < 10), medium (n < 100) or long
+    outlier   |value - median| > outlier x 1.4826 x MAD (median absolute deviation); constant series have no outliers
     drift     (median of the last fifth of the time - of the first fifth) / (1.4826 x MAD)
     flag      a series whose values are all 0 or 1: it has gaps, but neither outliers nor drift
     score     from 0 to 100, a third each: share of the time in medium and long gaps; 10 x share of outliers, at most
@@ -26,9 +26,9 @@ _SCALE = 1.4826
 GAP = 1.5
 #: Missing points from which a gap is medium, and long.
 MEDIUM, LONG = 10, 100
-#: The number of equal parts of a line's time, each with its least, mean and greatest value.
+#: The number of equal parts into which a line's time is divided, each with a least, mean and greatest value.
 _BUCKETS = 240
-#: The limit of the gaps, outliers and runs of a flag that a page marks: the worst ones.
+#: A page marks only this many of the worst gaps and outliers, and of a flag's longest runs.
 _MARKS_MAX = 50
 
 
@@ -79,7 +79,7 @@ class Quality:
     drift: float | None
     score: float
     line: Line
-    #: The times (first, last) at which a flag is set, the longest first; None: the series is no flag.
+    #: The runs of times (first, last) in which a flag is set, the longest first; None if the series is not a flag.
     runs: list[tuple[float, float]] | None = None
     #: The share of a flag's points that are set.
     set_share: float = 0.0
@@ -88,7 +88,8 @@ class Quality:
 def assess(at: Floats, values: Floats, interval_s: float | None, outlier: float) -> Quality | None:
     """Return the quality of a series with times in order, or None if it has no finite value.
 
-    `interval_s` is the expected distance of points, None for the median; `outlier` is the factor in the module's table.
+    `interval_s` is the expected interval between points, None for the median; `outlier` is the factor in the module's
+    table.
     """
     finite = np.isfinite(values)
     at, values = at[finite], values[finite]
@@ -133,7 +134,7 @@ def assess(at: Floats, values: Floats, interval_s: float | None, outlier: float)
 
 
 def _missing(steps: Floats, expected: float | None) -> NDArray[np.int64]:
-    """Return the number of missing points in each distance of neighbours."""
+    """Return the number of points that are missing between each pair of neighbours."""
     if not expected:
         return np.zeros(len(steps), np.int64)
     found = np.maximum(np.rint(steps / expected) - 1, 1).astype(np.int64)
@@ -159,7 +160,7 @@ def _runs(at: Floats, values: Floats) -> list[tuple[float, float]]:
 
 
 def _line(at: Floats, values: Floats, missing: NDArray[np.int64]) -> Line:
-    """Return least, mean and greatest values in equal parts of the time, with breaks at gaps that are wide enough."""
+    """Return least, mean and greatest values in equal parts of the time. Gaps that are wide enough break the line."""
     width = max(float(at[-1] - at[0]) / _BUCKETS, 1e-9)
     bucket = np.minimum((at - at[0]) // width, _BUCKETS - 1)
     starts = np.flatnonzero(np.diff(bucket, prepend=-1))

@@ -120,7 +120,7 @@ def _assess(series: Series, connecting: Connecting, ticks_per_second: int, step:
 
 
 def render_page(context: Context, step: Report, rows: Sequence[Assessed], target: Path) -> str:
-    """Return the page of the series, which are sorted worst first; `target` is the path of the page."""
+    """Return the HTML page for `rows`, which are sorted with the worst series first; `target` is the page's path."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 

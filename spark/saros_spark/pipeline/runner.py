@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 _ZONE = "spark.sql.session.timeZone"
-#: Thresholds of Java's second compiler, ten times the defaults: in a job of half a minute it takes a third of the
-#: processor time without making the job faster. Jobs of many minutes still reach the thresholds.
+#: Thresholds of Java's second compiler, ten times the defaults: in a job of half a minute, this compiler takes a third
+#: of the processor time without making the job faster. Jobs of many minutes still reach the thresholds.
 _LATER = {"InvocationThreshold": 50_000, "MinInvocationThreshold": 6_000, "CompileThreshold": 150_000,
           "BackEdgeThreshold": 400_000}  # fmt: skip
 
@@ -53,7 +53,7 @@ def run(pipeline: Pipeline, spark: SparkSession | None = None) -> Iterator[Resul
         register(spark)
         zone = spark.conf.get(_ZONE) or "UTC"
         closing.callback(spark.conf.set, _ZONE, zone)
-        spark.conf.set(_ZONE, "UTC")  # the session must not change the meaning of files' times, or the start of days
+        spark.conf.set(_ZONE, "UTC")  # the zone must not change the meaning of times in files, or the start of days
         target = pipeline.database
         served = nullcontext(target) if "://" in target else serving(pipeline.path(target))
         login = {"user": pipeline.user, "tlsCa": pipeline.tls_ca and pipeline.path(pipeline.tls_ca)}
@@ -87,7 +87,7 @@ def session(settings: SparkSettings) -> SparkSession:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "8",  # the default, 200 tasks with a connection each, is too much for a machine
+        "spark.sql.shuffle.partitions": "8",  # the default, 200 tasks with a connection each, is too many here
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

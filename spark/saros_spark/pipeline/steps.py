@@ -66,7 +66,7 @@ def _counted(frame: DataFrame) -> tuple[DataFrame, Observation]:
 
 
 def _observed(observation: Observation, name: str) -> int:
-    """Return a number that an action has observed; 0 if Spark knew before the action that there are no rows."""
+    """Return a number that an action has observed; 0 if Spark skipped the action because there are no rows."""
     return int(observation.get.get(name) or 0)
 
 
@@ -208,7 +208,7 @@ def _time(column: Column, kind: str, how: TimeColumn) -> Column:
 
 
 def _device(step: Import, read: DataFrame) -> Column:
-    """Return the template with the columns' values in the place of {names}; each value is one node."""
+    """Return the template with {names} replaced by the columns' values, each of which becomes one node."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if not step.device:

@@ -1,4 +1,4 @@
-"""Conversion of results to exactly the schema that was announced to Spark.
+"""Conversion of results to the exact schema that was announced to Spark.
 
 Spark compares a batch's schema strictly (order, types, nullability) and fails if it differs. So these functions select
 columns by name, fill missing ones with nulls, widen narrower types, and convert times to microseconds. Pure.
@@ -15,7 +15,7 @@ from saros_spark.base.errors import SourceError
 
 
 def conform(batch: pa.RecordBatch, target: pa.Schema, names: Mapping[str, str]) -> pa.RecordBatch:
-    """Convert a batch to `target`; `names` maps the target's column names to the batch's. Raises SourceError."""
+    """Convert a batch to `target`; `names` maps column names of the target to the batch's. Raises SourceError."""
     places = {name: number for number, name in enumerate(batch.schema.names)}
     arrays = []
     for field in target:

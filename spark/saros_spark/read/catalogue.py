@@ -2,8 +2,8 @@
 
     SHOW TIMESERIES device.*   -> devices and types        SELECT count, min_time, max_time ALIGN BY DEVICE -> Extent
 
-Counts come from statistics where possible. They only decide how the work is divided; so if there are very many series,
-only some are counted, and the others are assumed to be similar.
+Counts come from statistics where possible. They only decide how the work is divided. So if there are very many series,
+some of them are counted, and the others are assumed to be similar.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read_catalogue(
 ) -> Catalogue:
     """Return the devices that the patterns match; `columns` are measurements, empty for all. Raises SourceError.
 
-    Each series that `columns` or the `condition` name must exist in at least one of the devices.
+    Each series that `columns` or `condition` names must exist in at least one of the devices.
     """
     wanted = dict.fromkeys(canonical(name) for name in columns)
     every = read_series(connection, devices)
@@ -168,7 +168,7 @@ def _counted(catalogue: Catalogue) -> frozenset[str]:
 
 
 def by_signature(catalogue: Catalogue, names: Iterable[str]) -> list[tuple[list[str], list[str]]]:
-    """Group devices that have the same of the measurements `names`, with the same types: (measurements, devices)."""
+    """Group devices with equal subsets of the measurements `names`, with equal types: (measurements, devices)."""
     wanted = frozenset(names)
     groups: dict[tuple[tuple[str, DataType], ...], list[str]] = {}
     for device, series in catalogue.devices.items():

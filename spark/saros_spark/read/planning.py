@@ -44,7 +44,8 @@ def plan_devices(
     names = {name for series in catalogue.devices.values() for name in series}
     groups = by_signature(catalogue, names)
     total = sum(extents[device].rows * len(of) for of, devices in groups for device in devices)
-    # Each device and each group may leave a slice half full: if there would be too many slices, double their points.
+    # The last slice of each device and group may be half full; so if there would be too many slices, double their
+    # points.
     points = max(sizes.points, -(-2 * total // sizes.slices_max))
     found: list[Slice] = []
     for of, devices in groups:
@@ -86,7 +87,7 @@ def _packed(devices: Sequence[str], extents: Mapping[str, Extent], rows_max: int
 def cut(
     span: tuple[int | None, int | None], bounds: tuple[int, int], pieces: int
 ) -> list[tuple[int | None, int | None]]:
-    """Divide the span at equal parts of `bounds`, the first and last time of the data; keep the span's outer ends."""
+    """Divide the span so that it cuts `bounds`, the first and last time of the data, into equal parts."""
     first, last = bounds
     width = (last - first) // max(pieces, 1) + 1
     inner = [first + width * number for number in range(1, pieces)]
@@ -98,7 +99,7 @@ def cut(
 def windows(span: tuple[int, int], width: int | None, devices: int) -> list[tuple[int, int]]:
     """Divide the span into parts of whole windows, so that no statement has too many.
 
-    `width` is a window's width in ticks; None for calendar windows, which stay in one part.
+    `width` is a window's width in ticks, or None for calendar windows, whose span is not divided.
     """
     start, end = span
     if width is None:

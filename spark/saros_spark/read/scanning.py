@@ -53,9 +53,9 @@ logger = logging.getLogger(__name__)
 _TIME, _DEVICE = "time", "device"
 T = TypeVar("T")
 _GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
-#: Rows of a batch for Spark: fewer cost calls, more cost memory.
+#: Rows of a batch for Spark: smaller batches need more calls, larger ones more memory.
 _BATCH_ROWS = 50_000
-#: New read points by the lost one and the stage, so that a process waits for a lost node only once.
+#: New read points, by the lost read point and the stage, so that a process waits for a lost node only once.
 _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
 #: The limit of `_moved`: a process reads for few stages at a time.
 _MOVED_MAX = 64
@@ -63,7 +63,7 @@ _MOVED_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The statement of one read task; `names` are pairs of a target column and its different name in the result."""
+    """The statement of one read task; `names` are pairs (target column, result column) for columns that differ."""
 
     sql: str
     names: tuple[tuple[str, str], ...]
@@ -73,7 +73,7 @@ class Task:
     #: The statement's devices, and the measurements of each; empty if the statement is not by device.
     devices: tuple[str, ...] = ()
     measurements: tuple[str, ...] = ()
-    #: The common read point; None: the statement reads the present data.
+    #: The common read point; None: the statement reads the current data.
     point: saros.ReadPoint | None = None
 
 
@@ -192,7 +192,7 @@ class Relation:
     # ------------------------------------------------------------------ aggregates
 
     def _aggregate_schema(self, instant: pa.DataType) -> pa.Schema:
-        """Return the schema of the aggregates, from a query over one window that needs almost no reading."""
+        """Return the schema of the aggregates, from a query over one window, which reads almost nothing."""
         fields: dict[str, pa.Field] = {}
         for _, devices in self._aggregate_groups():
             text = self._aggregate_sql(tuple(devices[:1]), (0, 1), self.options.interval)
@@ -330,7 +330,7 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
 
 
 def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connection], T], *, elsewhere: bool) -> T:
-    """Call a node, with the driver's failover time; if the call may go `elsewhere`, wait for no ended process."""
+    """Call a node, with the driver's failover time; if it may go `elsewhere`, do not wait for an ended process."""
     import saros
 
     if elsewhere:
@@ -343,9 +343,9 @@ def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connectio
 
 
 def _recreate_read_point(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
-    """Hold a read point under a name that all tasks of the stage derive, at a node that all of them ask first.
+    """Hold a read point under a name that all tasks of the stage derive; all of them try the nodes in the same order.
 
-    That is the node of the previous read point; if it is `lost`, the target's other nodes come first, in their order.
+    The node of the previous read point comes first; if it is `lost`, it comes last, after the target's other nodes.
     """
     import saros
 

@@ -23,7 +23,7 @@ _HALVINGS_MAX = 64
 
 
 def first_offset(options: StreamOptions) -> int:
-    """Return the first offset of a new stream: startTime, or the least time."""
+    """Return the first offset of a new stream: startTime, or the minimum time."""
     start, _ = _relation(options, None, None).span
     return TIME_MIN if start is None else start
 
@@ -51,7 +51,7 @@ def next_offset(options: StreamOptions, until: int, rows_max: int | None, newest
 
 def available(options: StreamOptions) -> int | None:
     """Return the time before which all rows may be returned, or None if there are no rows."""
-    relation = Relation(replace(options.scan, end=None))  # points after the end also show that time has passed
+    relation = Relation(replace(options.scan, end=None))  # points after the stream's end also show that time has passed
     bounds = relation.bounds()
     if bounds is None:
         return None

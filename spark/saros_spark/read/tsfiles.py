@@ -44,7 +44,7 @@ _BATCH_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part that one task reads: devices of a file in [start, end); `keys` are those of the file's folders."""
+    """The part that one task reads: devices of a file in [start, end); `keys` are its folders' keys (`key=value`)."""
 
     file: str
     devices: tuple[str, ...]
@@ -72,7 +72,7 @@ class Folder:
 
     @cached_property
     def files(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-        """The files, sorted by name, with the keys of their folders. Raises SourceError."""
+        """The files, sorted by name, with keys and values of folders (`key=value`). Raises SourceError."""
         found = []
         for text in self.options.paths:
             root = Path(text)
@@ -137,7 +137,7 @@ class Folder:
         }
 
     def parts(self) -> list[Part]:
-        """Return the parts of all tasks, without files and devices whose statistics exclude them."""
+        """Return the parts of all tasks, without the files and devices that can be excluded by their statistics."""
         options = self.options
         start = None if options.start is None else parse_ticks(options.start, self._unit, "startTime")
         end = None if options.end is None else parse_ticks(options.end, self._unit, "endTime")

@@ -41,8 +41,8 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 if TYPE_CHECKING:
     import saros
 
-#: The limit of devices that are queried one by one; for more, everything below their common prefix is queried, unless
-#: the answer reaches `_SHOWN_MAX` rows.
+#: Up to this many devices are queried one by one. For more devices, one query covers everything below their common
+#: prefix, unless its answer reaches `_SHOWN_MAX` rows.
 _ASKED_MAX, _SHOWN_MAX = 4, 20_000
 
 
@@ -107,7 +107,7 @@ class DatabaseSchema:
         return {device: (series, aligned.get(device, self._aligned)) for device, series in found.items()}
 
     def _show(self, what: str, devices: Sequence[str], where: str | None = None) -> list[tuple[object, ...]]:
-        """Return SHOW's rows for the devices, perhaps with others; for many devices by one statement if possible."""
+        """Return SHOW's rows for the devices, and perhaps for others. One statement covers many devices if possible."""
         condition = "" if where is None else f" where {where}"
         if len(devices) > _ASKED_MAX:
             text = f"show {what} {_above(devices)}.**{condition} limit {_SHOWN_MAX}"
@@ -180,7 +180,7 @@ class Sealer:
 
     def _write_file(self, pieces: list[_Piece]) -> str:
         path = str(self._folder / f"{self._name}-{len(self._files)}.tsfile")
-        Path(path).touch()  # readable as the user's other files are, not only by its owner like those of a database
+        Path(path).touch()  # readable like the user's other files; a database's files are readable only by their owner
         file = LocalDisk().create(path)
         try:
             writer = TsFileWriter(file)
@@ -242,7 +242,7 @@ class Sealer:
 
 
 def _sorted(times: Int64Array, columns: dict[str, Column]) -> tuple[Int64Array, dict[str, Column]]:
-    """Sort rows by time, and merge equal times: each column keeps its last value there that is not null."""
+    """Sort rows by time, and merge rows with equal times: each column keeps its last value that is not null."""
     if (times[1:] > times[:-1]).all():
         return times, columns
     distinct, slots = np.unique(times, return_inverse=True)

@@ -3,8 +3,9 @@
     tablet   batches -> rows by device -> BulkWriter -> server          takes effect at once; `abort` undoes nothing
     bulk     batches -> rows by device -> sealed TsFiles at the job's node; commit: LOAD each; abort: remove them
 
-Files are uploaded to the node, or are written to bulkFolder, which executors and node share. The node is the one of the
-cluster that answered when the job began: all tasks bring their files there, and LOAD distributes them to their groups.
+Files are uploaded to the node, or are written to bulkFolder, which executors and node share. The node is chosen when
+the job begins: the first one that answers. All tasks bring their files there, and LOAD distributes them to their
+groups.
 
 A point is identified by device, measurement and time, so a repeated task (retry, speculation, repeated job) overwrites
 the same points and creates no duplicates. File names contain job, partition and attempt; only the files of attempts
@@ -64,7 +65,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The values that a job's tasks and its commit share."""
+    """The values that the tasks and the commit of a job share."""
 
     name: str
     #: host:port of the node that loads the job's files; None: the job writes tablets.
@@ -253,7 +254,7 @@ def commit(receipts: Sequence[Receipt], options: WriteOptions, job: Job) -> None
     """Load the files of the committed attempts, after deleting the data that they replace.
 
     Statements are numbered by job and files. So a repeated commit skips the statements that were executed before, and
-    does not overwrite points that others have written since. Each file is loaded whole or not at all. Raises
+    does not overwrite points that other clients have written since. Each file is loaded whole or not at all. Raises
     SourceError, whose message says how many files are loaded.
     """
     if options.method == "tablet":
@@ -270,7 +271,7 @@ def commit(receipts: Sequence[Receipt], options: WriteOptions, job: Job) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a commit: as many statements as a node remembers; `loaded` of `files` files come before them."""
+    """A part of a commit, of no more statements than a node remembers; earlier parts load `loaded` of `files` files."""
 
     name: str
     statements: Sequence[str]
@@ -307,7 +308,7 @@ def _load(file: str) -> str:
 
 
 def discard(options: WriteOptions, job: Job) -> None:
-    """Remove a job's files; attempts that still run are refused, or find no folder, and fail."""
+    """Remove a job's files. Attempts that are still running then fail: they are refused, or their folder is gone."""
     if options.method == "tablet":
         return
     if options.bulk_folder is None:

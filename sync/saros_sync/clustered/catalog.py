@@ -1,6 +1,6 @@
 """The catalog of a cluster: one note of the meta group for each sender, as `device_owner` is for a store.
 
-    sync/a45b...   base64 of deflated JSON: number, document, devices, conflicts, history      (`receiver.catalog`)
+    sync/a45b...   base85 of deflated JSON: number, document, devices, conflicts, history      (`receiver.catalog`)
 
 A commit is refused unless the committing node has read the latest version of all notes. So a device belongs to one
 sender, whichever nodes accept the rounds. Thread-safe.
@@ -54,11 +54,11 @@ class CatalogVersion:
 
 
 class ClusterCatalog:
-    """The cluster's catalog as this node knows it, decoded when the notes change."""
+    """The cluster's catalog as this node knows it, decoded again when the notes change."""
 
     def __init__(self, notes: Callable[[], Notes]) -> None:
         self._notes = notes
-        #: Replaced as a whole. Threads that race only decode the notes twice.
+        #: Replaced as a whole. If threads race, the notes are only decoded twice.
         self._known = CatalogVersion(0, Catalog(), {})
 
     @property

@@ -51,7 +51,7 @@ class MarkGuard:
     change_lock: AbstractContextManager[object] = nullcontext()
 
     def check_rows(self, devices: Iterable[str]) -> None:
-        """See `WriteGuard`: rows have no marks."""
+        """See `WriteGuard`: rows cannot contain marks."""
 
     def check_changes(self, changes: Iterable[SchemaChange]) -> None:
         """See `WriteGuard`. Raises SentElsewhere if a client marks a series as a sender's."""
@@ -67,10 +67,10 @@ class MarkGuard:
                 raise SentElsewhere(f"{change.device}: only senders can set the attribute {SENDER}")
 
     def check_deletion(self, patterns: Sequence[str]) -> None:
-        """See `WriteGuard`: deletions have no marks."""
+        """See `WriteGuard`: deletions cannot contain marks."""
 
     def check_file(self, path: str) -> None:
-        """See `WriteGuard`: files have no marks."""
+        """See `WriteGuard`: files cannot contain marks."""
 
 
 class ClusterSync:
@@ -129,7 +129,7 @@ class ClusterSync:
         return {*topology.in_state(NodeState.IN), *joining} - topology.lost
 
     def have_sender_data(self, group: GroupId, nodes: Collection[NodeId]) -> bool:
-        """Return whether each node has the rounds of a group's senders, as far as any node can supply them."""
+        """Return whether each node has all of the rounds of a group's senders that any node can supply."""
         senders = self.ledger.now.catalog.senders.values()
         found = [self.replica_store.is_at(nodes, entry) for entry in senders if self._group(entry.id) == group]
         return all(found)
@@ -174,7 +174,7 @@ class ClusterSync:
             self.receiver.finish()
 
     def stop(self) -> None:
-        """End the thread after its current step; call this before the groups end, since it may wait for them."""
+        """End the thread after its current step. Call this before the groups end: the thread may wait for them."""
         self._stopped.set()
         self.replica_store.wake.set()
         if self._thread is not None:
@@ -237,5 +237,5 @@ class ClusterSync:
         )
 
     def problems(self) -> tuple[str, ...]:
-        """See `ViewLayer.problems`. There are none to report: damaged data is fetched again from other nodes."""
+        """See `ViewLayer.problems`. There are never any, since damaged data is fetched again from other nodes."""
         return ()

@@ -29,10 +29,10 @@ from saros_sync.round import Content, Round, is_sender
 ARRIVING = "arriving"
 _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
-#: The bytes of a content in one message. Longer buffers would be allocated from the system each time.
+#: The bytes of a content in one message. Longer buffers would be allocated by a system call each time.
 PIECE_BYTES = 1 << 20
-#: The limit of contents that are fetched while they arrive elsewhere: each has an open file and a buffer. Further ones
-#: are fetched when they are complete.
+#: Up to this many contents are fetched while they are still arriving elsewhere: each has an open file and a buffer.
+#: Further contents are fetched when they are complete.
 _PULLS_MAX = 8
 
 
@@ -55,7 +55,7 @@ class Contents:
     def __init__(self, data: str, disk: Disk) -> None:
         self._root = os.path.join(data, FOLDER)
         self._disk = disk
-        #: Contents that are fetched while they arrive elsewhere, by path. Belongs to the writing thread.
+        #: Contents that are fetched while they are still arriving elsewhere, by path. Belongs to the writing thread.
         self._pulls: dict[str, _Pull] = {}
 
     @property
@@ -78,7 +78,7 @@ class Contents:
         return [name for name in self._disk.list(self._root) if is_sender(name)]
 
     def senders_arriving(self) -> list[str]:
-        """Return the senders whose rounds arrive, or have arrived, here."""
+        """Return the senders whose rounds are arriving, or have arrived, at this node."""
         return [name for name in self._disk.list(os.path.join(self._root, ARRIVING)) if is_sender(name)]
 
     # ------------------------------------------------------------------ reading
@@ -155,7 +155,7 @@ class Contents:
         return 0 if pull is None else pull.file.size
 
     def fetch(self, target: MirrorFolder, name: str, pieces: Iterable[bytes]) -> None:
-        """Append pieces to a content that no node has completely; do nothing if too many are being fetched.
+        """Append pieces to a content that is still incomplete at all nodes; do nothing if too many are being fetched.
 
         Raises OSError, and what `pieces` raises.
         """

@@ -7,13 +7,13 @@
               3  the round is written to the notes of the meta group: the commit point                (`catalog`)
               4  the schema is brought in line with the sender's, and loses its dropped devices
 
-The commit point is one entry of one log, whatever the number of groups: a query with a catalog as of that entry reads
-the whole round, a query with an earlier catalog reads the round before. A repeated round, here or at another node, is
-already committed. A commit that is interrupted before step 3 has no effect; after it, the sender's next request or the
-leader of the meta group completes it. Step 3 is refused if the topology has begun to change since step 1, because the
-new replicas must have the round too.
+The commit point is a single entry in one log, no matter how many groups there are: a query whose catalog includes that
+entry reads the whole round, and a query with an earlier catalog reads the previous round. A repeated round, here or at
+another node, is already committed. A commit that is interrupted before step 3 has no effect; after it, the sender's
+next request or the leader of the meta group completes it. Step 3 is refused if the topology has begun to change since
+step 1, because the new replicas must have the round too.
 
-Thread-safe: a node serves one request of a sender at a time; if several nodes commit, the notes let one succeed.
+Thread-safe: a node serves one request of a sender at a time; if several nodes commit, the notes accept only one.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ logger = logging.getLogger(__name__)
 
 #: How long a commit waits for the sender's replicas; after that the sender asks again.
 _HOLD_SECONDS = 60.0
-#: How long a commit waits for the other replicas once a majority has the round, so that all have it at the commit.
+#: How long a commit still waits for the other replicas when a majority has the round, so that usually all have it.
 _OTHERS_SECONDS = 1.0
 _POLL_SECONDS = 0.05
-#: Attempts of a change of the notes, which conflicts if another sender commits meanwhile.
+#: Attempts to change the notes; an attempt fails if another sender commits at the same time.
 _ATTEMPTS_MAX = 50
-#: Bytes that must arrive, or become complete, before the replicas are told to fetch them; fewer are fetched at the
-#: commit.
+#: After this many bytes have arrived, or become complete, the replicas are told to fetch them; the remaining ones are
+#: fetched at the commit.
 AHEAD_BYTES = 8 << 20
 #: The meta group's leader waits this long before it completes a commit, which another node may be completing.
 _UNFINISHED_NS = 5_000_000_000
@@ -125,7 +125,7 @@ class ClusterReceiver:
         self._sleep = sleep
         self._ahead_bytes = ahead_bytes
         self._locks = SenderLocks()
-        #: Rounds that arrive here, or have arrived and are not removed yet.
+        #: Rounds that are arriving here, or have arrived and are not removed yet.
         self._incoming = {sender: self._open(sender) for sender in contents.senders_arriving()}
         self._given: dict[str, _SchemaUpdate] = {}
         #: By sender: a round's document, and the number of its files and bytes.
@@ -212,7 +212,7 @@ class ClusterReceiver:
             return begun
 
     def _is_round_stored(self, entry: SenderEntry) -> bool:
-        """Return whether the answering nodes have all of a committed round. Raises OSError (of this disk)."""
+        """Return whether the answering nodes together have a whole committed round. Raises OSError (of this disk)."""
         try:
             round_ = self._round(entry.id, entry.document)
         except Unreachable:
@@ -272,7 +272,7 @@ class ClusterReceiver:
         before: list[Round] = []
 
         def after(known: CatalogVersion, found: OwnershipDecision) -> SenderEntry:
-            # The replica sets are as of `known` or newer; if they are newer, `put_notes` is refused.
+            # The replica sets are those of `known`, or newer ones; if they are newer, `put_notes` is refused.
             if self._replica_sets(sender) != held:
                 raise Unreachable(f"the new replicas of sender {sender} must receive round {round_.number} first")
             entry = known.catalog.senders.get(sender)

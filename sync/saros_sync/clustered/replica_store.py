@@ -2,20 +2,21 @@
 
 The states of a round on a node:
 
-    ahead   it is arriving at some node: the replicas fetch its files as they arrive; a file gets its name here only
-            after it has its name there, that is, after it was checked
+    ahead   it is arriving at some node: the replicas fetch its files as they arrive; a file gets its final name here
+            only after it has it there, that is, after it was checked
     held    it is about to be committed: the replicas fetch it, and report when all of it is durable
     kept    it is the last committed round: replicas keep it; other nodes keep it until all replicas have it
     old     another round has replaced it: kept for a minute, for queries that began with it
-    lost    no node has some of its contents any more: each node that is not lost for good was asked, and answered
+    lost    some of its contents are on no node: every node that is not permanently lost was asked, and answered
 
 All other rounds are removed.
 
-A replica that has reported a round keeps it until a change of the topology ends its membership. Contents are identified
-by their SHA-256, so any node may supply any other: a replica that was down, or that was added by a change of the
-topology, fetches from any node. A round that was held or fetched ahead, but is not committed, is kept for ten minutes,
-which is longer than the committing node waits for the meta group. A partial copy of a round that was fetched ahead
-counts for no quorum, and the contents that it lacks are not lost. A copy that is found damaged is fetched again.
+A replica that has reported a round as durable keeps it until a change of the topology ends the replica's membership.
+Contents are identified by their SHA-256, so any node may supply any other node: a replica that was down, or was added
+by a change of the topology, fetches from any node. A round that was held or fetched ahead, but is not committed, is
+kept for ten minutes, which is longer than the committing node waits for the meta group. A partial copy of a round that
+was fetched ahead does not count towards a quorum, and its missing contents do not count as lost. A copy that is found
+damaged is fetched again.
 
 One thread calls `step` repeatedly; any thread may call the other methods.
 """
@@ -49,7 +50,7 @@ logger = logging.getLogger(__name__)
 HAS, READ, AHEAD, HOLD = "sync.has", "sync.read", "sync.ahead", "sync.hold"
 #: Requests for contents that are arriving at a node and are not complete.
 PARTS, READ_PART = "sync.parts", "sync.read_part"
-#: How long a round is kept that is held or fetched ahead, but not committed.
+#: How long a round that was held or fetched ahead, but not committed, is kept.
 _HELD_NS = 600_000_000_000
 #: How long a replaced round is kept for queries that began with it.
 _OLD_NS = 60_000_000_000
@@ -58,10 +59,10 @@ _ASK_SECONDS = 10.0
 _TELL_SECONDS = 1.0
 #: The limit of the names in one request.
 _NAMES_MAX = 10_000
-#: Errors after which another node is asked, or this one later.
+#: Errors after which another node is asked, or the same node later.
 _TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
 
-#: Answers to `HOLD`: the whole round is durable here; all of it that any node has is durable here; not yet.
+#: Answers to `HOLD`: the whole round is durable here; everything that any node has of it is durable here; not yet.
 _WHOLE, _REST, _NOT_YET = b"y", b"r", b"n"
 
 #: Asks another node: (node, name, request, seconds).
@@ -76,17 +77,17 @@ class _Round:
 
     document: Content
     number: int
-    #: When it was last held or announced, or found at the start.
+    #: When it was last held or announced, or was found when this node started.
     held_ns: int
     #: When another round replaced it; None: it is the last round, or not committed yet.
     old_ns: int | None = None
     #: True if the whole round is durable here.
     whole: bool = False
-    #: True while the round is arriving at some node, and was not held yet.
+    #: True while the round is arriving at some node and was not held yet.
     is_ahead: bool = False
-    #: True if more of the round has arrived there since the last fetch.
+    #: True if more of the round has arrived at that node since the last fetch.
     is_told: bool = False
-    #: The node where it is arriving.
+    #: The node where the round is arriving.
     told_by: NodeId | None = None
 
 
@@ -123,7 +124,7 @@ class ReplicaStore:
         #: By sender, then by the document's SHA-256.
         self._rounds: dict[str, dict[str, _Round]] = {}
         self._mirrors: dict[tuple[str, str], Mirror] = {}
-        #: Rounds that no nodes together have completely: the sender is asked for the rest.
+        #: Rounds of which some contents are on no node: the sender is asked for them.
         self._lost: set[tuple[str, str]] = set()
         #: By sender: the rounds that the last sweep of the folder kept.
         self._swept: dict[str, set[str]] = {}
@@ -182,7 +183,7 @@ class ReplicaStore:
         return _REST if (sender, document.sha256) in self._lost else _NOT_YET
 
     def _fetch_ahead(self, sender: str, document: Content, number: int, node: NodeId) -> None:
-        """Begin to fetch a round that is arriving at another node; there is one such round for each sender."""
+        """Begin to fetch a round that is arriving at another node; each sender has at most one such round."""
         now = self._clock.monotonic_ns()
         with self._lock:
             rounds = self._rounds.setdefault(sender, {})
@@ -208,7 +209,7 @@ class ReplicaStore:
     # ------------------------------------------------------------------ requests to other nodes
 
     def is_at(self, nodes: Iterable[NodeId], entry: SenderEntry) -> bool:
-        """Return whether each node has a sender's last round, as far as any node can supply it.
+        """Return whether each node has everything of a sender's last round that any node can supply.
 
         The nodes begin to fetch the contents that they lack.
         """
@@ -238,7 +239,7 @@ class ReplicaStore:
                 self._ask(node, AHEAD, question, _TELL_SECONDS)
 
     def missing(self, sender: str, names: Iterable[str]) -> list[str]:
-        """Return those contents that no answering node has."""
+        """Return the contents that no answering node has."""
         left = list(names)
         for node in self._query_order(sender):
             if left:
@@ -361,7 +362,8 @@ class ReplicaStore:
             if is_ahead:
                 self._fetch_parts(sender, round_, folder)
             lost = self._fetch_all(sender, round_, folder)
-            # Only a complete copy is ever reported: a partial one that was fetched ahead need not be durable.
+            # Only a complete copy is ever reported as durable: a partial copy that was fetched ahead need not be
+            # durable.
             is_promised = not is_ahead or not self._contents.missing(sender, round_.document)
             if is_promised and self._disk.exists(folder.data):
                 self._contents.make_durable(folder)
@@ -370,8 +372,8 @@ class ReplicaStore:
             return
         with self._lock:
             (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
-            # `report_corrupt` renames a damaged copy before it resets `whole`: if it did so meanwhile, the copy is
-            # missing here; if it does so later, it resets `whole` again.
+            # `report_corrupt` renames a damaged copy, and then resets `whole`. If it ran in the meantime, the copy is
+            # missing here; if it runs later, it resets `whole` again.
             round_.whole = is_promised and not self._contents.missing(sender, round_.document)
 
     def _fetch_parts(self, sender: str, round_: _Round, folder: MirrorFolder) -> None:
@@ -389,7 +391,7 @@ class ReplicaStore:
                     self._contents.fetch(folder, name, pieces)
 
     def _fetch_all(self, sender: str, round_: _Round, folder: MirrorFolder) -> bool:
-        """Fetch all missing contents; return whether no node has some of them.
+        """Fetch all missing contents; return True if some of them are on no node.
 
         Raises Unreachable if a node that may have them does not answer.
         """
@@ -402,10 +404,10 @@ class ReplicaStore:
         return bool(lost)
 
     def _fetch(self, sender: str, names: Sequence[str], target: MirrorFolder) -> list[str] | None:
-        """Copy contents into a folder. Return those that no node has, or None if a node that may have them failed.
+        """Copy contents into a folder. Return the names that no node has, or None if a node that may have them failed.
 
-        A node that is no replica removes a round once all replicas have it. During the search, a content may thus move
-        from such a node to a replica that was asked before; therefore the replicas are asked again at the end.
+        A node that is not a replica removes a round once all replicas have it. During the search, a content may thus
+        move from such a node to a replica that was asked before; therefore the replicas are asked again at the end.
         """
         nodes, kept_by = self._query_order(sender), all_replicas(self._replica_sets(sender))
         left, is_sure = list(names), True

@@ -20,7 +20,7 @@ from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import DeleteSeries, DeviceSchema, SchemaChange, SchemaTree
 from saros_sync.receiver.reconcile import refused, repair
 
-#: Error codes: another node or client has created the database or series meanwhile.
+#: Error codes: another node or client has created the database or series in the meantime.
 _EXISTS, _SERIES_EXISTS = 501, 503
 _ATTEMPTS_MAX = 20
 #: The limit of the changes in one log entry.
@@ -80,7 +80,7 @@ def is_exists_error(error: UserMistake) -> bool:
 def give(
     cluster: Cluster, sender: str, devices: Mapping[str, DeviceSchema], granted: frozenset[str], owners: Iterable[str]
 ) -> None:
-    """Bring the granted devices in line with the sender's, and drop the other devices that are marked as the sender's.
+    """Give the granted devices the sender's definitions, and drop the other devices that are marked as the sender's.
 
     `owners` are all devices that belong to any sender. Raises StorageError.
     """

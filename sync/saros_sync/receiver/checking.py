@@ -2,7 +2,8 @@
 
 Checking a file is the most expensive part of a round, and needs only the file; syncing it waits for the disk. So an
 `Executor` may do both while the next chunks arrive: `InlineExecutor` runs them on the caller's thread, `ThreadExecutor`
-on threads of its own. A second thread for checks would gain nothing: most of their work holds Python's lock.
+on threads of its own. A second thread for checks would gain nothing: most of their work holds Python's global
+interpreter lock.
 
 Files that wait for their check are open. If many senders deliver files faster than they are checked, the caller's
 thread does the work itself.
@@ -23,7 +24,7 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.verifier import check_tsfile
 
 T = TypeVar("T")
-#: One thread checks files, one waits for the disk.
+#: One thread checks files, the other waits for the disk.
 _THREADS = 2
 #: The limit of running and waiting tasks of all senders; a file has two.
 _WAITING_MAX = 64

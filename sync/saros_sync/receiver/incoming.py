@@ -6,12 +6,12 @@
 
 At a start, a part is truncated to the bytes that the journal records as durable, since a power failure may leave any
 bytes after them. A content is checked when it is complete; if its SHA-256 differs from its name, it is removed, and
-requested again. Chunks are appended in order of their offsets: a repeated chunk changes nothing, a chunk ahead of its
-turn is buffered in memory within a limit, and the answer tells how many bytes are there.
+requested again. Chunks are appended in the order of their offsets. A repeated chunk changes nothing, a chunk ahead of
+its turn is buffered in memory within a limit, and the answer contains the number of bytes that are stored.
 
 Files are synced and checked while the next chunks arrive (`checking`); until both are done, a file is a part with all
-bytes. A later request reports the errors, at the latest the last chunk of all missing contents. Few files are open at a
-time, however many a sender has begun, and however fast it sends.
+bytes. Errors are reported by a later request, at the latest by the last chunk of all missing contents. Few files are
+open at a time, however many a sender has begun, and however fast it sends.
 
 The caller holds the sender's lock.
 """
@@ -40,7 +40,7 @@ from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, MissingConte
 START, GOOD, DONE = "start", "good", "done"
 #: The suffix, after the SHA-256, of a content that is not complete or not checked.
 PART = ".part"
-#: A part is synced, and its length recorded in the journal, after each of these many bytes.
+#: A part is synced, and its length recorded in the journal, after every `GOOD_BYTES` bytes.
 GOOD_BYTES = 8 << 20
 #: The limit of a sender's open parts, and of its files that are being checked, which are mapped too: a process may have
 #: about a thousand open files. A well-behaved sender sends one content after the other.
@@ -68,7 +68,7 @@ class _Part:
             self.early[offset] = data
 
     def close(self) -> bool:
-        """Close the file after a running sync; return False if the sync failed, so that the bytes are undefined."""
+        """Close the file after a running sync; return False if the sync failed, which leaves the bytes undefined."""
         well = self.synced is None or self.synced.cancel() or self.synced.exception() is None
         self.file.close()
         return well
@@ -90,7 +90,7 @@ class _CompleteFile:
 
 
 def _sync_after(earlier: Future[None] | None, file: File) -> None:
-    """Make a file durable. Raises the error of an earlier sync, which must not be retried."""
+    """Make a file durable. Raises the error of an earlier sync: a failed sync must not be retried."""
     if earlier is not None:
         earlier.result()
     file.sync()
@@ -120,7 +120,7 @@ class Incoming:
         self._places: dict[str, list[int]] = {}
         self._cut_parts()
         if self.number:
-            disk.sync_folder(folder.data)  # names that exist may not be durable yet
+            disk.sync_folder(folder.data)  # existing names may not be durable yet
             if self._is_whole(self.document):
                 self._take_document()
 
@@ -228,7 +228,7 @@ class Incoming:
         """Store a chunk; return the number of the content's bytes that are there, from its start.
 
         Raises BeginAgain if the content is not part of the round; CorruptFile, UserMistake, UnsupportedFile for a
-        content that does not match the round, which may be an earlier one; OSError.
+        content, perhaps an earlier one, that does not match the round; OSError.
         """
         content = self._contents.get(sha256) if self._round is not None else None
         if self.number and sha256 == self.document.sha256:
@@ -349,7 +349,7 @@ class Incoming:
         self.fresh_bytes += content.size
 
     def _check(self, content: Content, path: str) -> None:
-        """Raise CorruptFile if a document or schema is malformed, or the document is another round's."""
+        """Raise CorruptFile if a document or schema is malformed, or if the document belongs to another round."""
         data = self._disk.map(path)
         if content == self.document:
             round_ = decode_round(bytes(data))

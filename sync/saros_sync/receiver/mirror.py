@@ -86,7 +86,7 @@ class Mirror:
 
 
 def set_aside(disk: Disk, path: str) -> None:
-    """Rename a damaged content, so that it is requested again; views keep it if they have it open. Raises OSError."""
+    """Rename a damaged content, so that it is requested again; views that have it open keep it. Raises OSError."""
     if disk.exists(path):
         disk.replace(path, path + _ASIDE)
 

@@ -17,7 +17,7 @@ from saros_sync.transport import Conflict
 
 #: The owner, in conflicts, of a device that the server has itself.
 HERE = "this server"
-#: The owner, in conflicts, of a device without an owner.
+#: The owner, in conflicts, of a device that belongs to no one.
 NOBODY = ""
 
 
@@ -29,7 +29,7 @@ class OwnershipDecision:
     conflicts: tuple[Conflict, ...]
 
     def without(self, unplaced: Mapping[str, str]) -> OwnershipDecision:
-        """Return the decision without devices that the schema has no place for; `unplaced` holds the reasons."""
+        """Refuse the devices that the schema has no place for; `unplaced` holds the reasons."""
         refused = (Conflict(device, HERE, reason) for device, reason in unplaced.items())
         return OwnershipDecision(self.granted - unplaced.keys(), (*self.conflicts, *refused))
 

@@ -9,8 +9,8 @@ The steps of a commit: all contents are durable and checked; the devices are gra
 the round; contents that no round needs are removed. A restart reads `device_owner`, and repeats the steps after the
 commit point. So the round and its owners change together or not at all, and a repeated round is already committed.
 
-The former sync tool of IoTDB adds the sender's address to its folder's name, and has two journals and a `sync.end`.
-Here the id suffices, one journal covers receiving and loading, and a round ends with its entry in `device_owner`.
+IoTDB's former sync tool adds the sender's address to the name of its folder, and has two journals and a `sync.end`
+file. Here the id suffices, one journal covers receiving and loading, and a round ends with its entry in `device_owner`.
 
 Thread-safe. `VisibleSenders` is a value: a reader keeps the one with which it began.
 """
@@ -92,7 +92,7 @@ class Receiver:
         self._clock = clock
         self._host = host
         self._chores = chores
-        #: Held while owners change, and by the store while it creates devices of its own; taken after a sender's lock.
+        #: Held while owners change, and by the store while it creates its own devices; taken after a sender's lock.
         self.lock = threading.RLock()
         #: Serialize each sender's requests.
         self._sender_locks = SenderLocks()
@@ -102,7 +102,7 @@ class Receiver:
         self.shown = VisibleSenders()
         #: The owners of the catalog, which may be ahead of `shown` for a moment.
         self.owners: Mapping[str, str] = {}
-        #: Senders whose commit has begun but is not complete; it stays so only after a disk error.
+        #: Senders whose commit has begun and is not complete; after a disk error they stay here.
         self._unshown: set[str] = set()
 
     def open(self) -> None:
@@ -127,7 +127,7 @@ class Receiver:
                 self._disk.remove_tree(self._folder(name).folder)
 
     def _load(self, entry: SenderEntry) -> Mirror:
-        """Return the mirror of a committed round; an empty one, which the sender fills again, if it is unreadable."""
+        """Return the mirror of a committed round, or, if it is unreadable, an empty one, which the sender refills."""
         folder = self._folder(entry.id)
         try:
             round_ = load_document(self._disk, folder, entry.document)
@@ -271,7 +271,7 @@ class Receiver:
         return BeginReply(RoundStatus.COMMITTED, entry.number, (), entry.conflicts)
 
     def _take_schema(self, lost: frozenset[str]) -> None:
-        """Drop the devices that the sender loses from the store's schema.
+        """Drop from the store's schema the devices that the sender loses.
 
         This happens before the commit: if the commit fails, the next start creates the devices again.
         """
@@ -280,7 +280,7 @@ class Receiver:
             self._host.change_schema_unguarded(drops)
 
     def _give_schema(self, mirror: Mirror, granted: frozenset[str]) -> None:
-        """Bring the granted devices in the store's schema in line with the sender's."""
+        """Give the granted devices the sender's definitions in the store's schema."""
         wanted = [mirror.devices[device] for device in sorted(granted) if device in mirror.devices]
         changes = repair(self._host.schema, wanted, ())
         for part in (changes.drops, changes.creates):

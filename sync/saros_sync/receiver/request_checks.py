@@ -54,7 +54,7 @@ def check_speaker(speaker: Requester, sender: str, entry: SenderEntry | None) ->
 
 
 def require_in_progress(incoming: Incoming | None, speaker: Requester, sender: str, number: int) -> Incoming:
-    """Return the round in progress. Raises BeginAgain if it is another round, RoundRefused if it is another user's."""
+    """Return the round in progress. Raises BeginAgain if it is another one, RoundRefused if another user began it."""
     if incoming is None or incoming.number != number or number == 0:
         raise BeginAgain(f"round {number} of sender {sender} is not in progress here; start it again")
     if incoming.user != speaker.user:
@@ -73,7 +73,7 @@ def check_room(incoming: Incoming, wants: Sequence[MissingContent], unit: str, d
 
 @contextmanager
 def disk_errors(folder: str) -> Iterator[None]:
-    """Turn the OSError of a full disk into DiskFull, after which senders retry later."""
+    """Turn the OSError of a full disk into DiskFull, which makes senders retry later."""
     try:
         yield
     except OSError as error:
@@ -83,5 +83,5 @@ def disk_errors(folder: str) -> Iterator[None]:
 
 
 def printable(name: str) -> str:
-    """Return a sender's name, shortened, without unprintable characters."""
+    """Return a sender's name, shortened and without unprintable characters."""
     return "".join(c for c in name[:_NAME_CHARS_MAX] if c.isprintable())

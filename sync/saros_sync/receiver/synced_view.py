@@ -1,4 +1,4 @@
-"""The view of a database that shows senders' devices: reads go to its own view or to a sender's, by device."""
+"""The view of a database that shows senders' devices: the device decides whether its own view or a sender's is read."""
 
 from __future__ import annotations
 

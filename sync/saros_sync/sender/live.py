@@ -6,10 +6,10 @@
     meta/schema, log/*.log       the schema up to an entry, and the changes after it
 
 The log is read up to its last intact record; `SchemaFollower` remembers the position, and continues there the next
-time. A record that a later record declares fsynced needs no checksum: if it is no mutation, or one tablet whose length
-agrees with the record's, only its head is read. All other records are read whole and verified. If the disk is full,
-the instance may take back a record that was read here already. So the record that was read last is compared again; if
-it has changed, the whole schema is read again.
+time. A record that a later record declares fsynced needs no checksum: if it is not a mutation, or is a single tablet
+whose length agrees with the record's, only its head is read. All other records are read whole and verified. If its disk
+is full, the instance may take back a record that this module has already read. So the last record that was read is
+compared again; if it has changed, the whole schema is read again.
 
 Points that are only in MemTables, and deletions that no manifest contains yet, become visible with a later flush.
 Belongs to one thread.
@@ -44,7 +44,7 @@ from saros_storage.schema import SchemaTree
 
 #: (path, offset, count) -> up to `count` bytes from `offset` on; a copy, as the log may be truncated meanwhile.
 ReadAt = Callable[[str, int, int], bytes]
-#: Attempts to read a folder that changes meanwhile.
+#: Attempts to read a folder, which fail if it changes in the meantime.
 ATTEMPTS_MAX = 100
 _NO_FOLDER = 2003
 
@@ -94,7 +94,7 @@ class LiveFolder:
                 yield LivePartition(os.path.join(root, name, number), int(number))
 
     def manifest(self, partition: LivePartition) -> Manifest | None:
-        """Return the partition's present manifest, or None if it has none (any more). Raises CorruptFile."""
+        """Return the partition's current manifest, or None if it does not exist (any more). Raises CorruptFile."""
         path = os.path.join(partition.folder, MANIFEST)
         try:
             return decode_manifest(path, bytes(self.disk.map(path)))

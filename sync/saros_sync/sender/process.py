@@ -96,7 +96,7 @@ class Worker:
     def _flushed(self) -> str:
         """Request a FLUSH if the options name a target.
 
-        Return the reason if it failed: the round then sends the files that are sealed already.
+        Return the reason if it failed: the round then sends the files that are already sealed.
         """
         if self._options is None or not self._options.flush:
             return ""

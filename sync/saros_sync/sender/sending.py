@@ -6,7 +6,7 @@
 
 A restart after a crash resumes from the last record of the journal: with the existing snapshot, or with the last step
 if the receiver has committed the round. The receiver itself reports which contents it has; the journal's `sent` records
-are for people. A snapshot without a journal belongs to a round that never began.
+are for people. A snapshot without a journal belongs to a round that was never begun.
 
 The receiver removes nothing before the contents that replace it are complete: the commit shows the round atomically.
 
@@ -137,7 +137,7 @@ class Sending:
     def run_round(self) -> RoundResult:
         """Resume the interrupted round, or begin a new one, and complete it.
 
-        If the receiver asks to begin again, begin again at once, as often as a request may be retried.
+        If the receiver asks to begin again, do so at once, up to the number of retries of a request.
 
         Raises Unreachable (all retries failed), Stopped, StorageError (of the receiver, or of this instance), OSError;
         the next call resumes the round.
@@ -206,7 +206,7 @@ class Sending:
     def _renumbered(self, snapshot: Snapshot, number: int) -> Snapshot:
         """Return the snapshot with a number that the receiver has not seen.
 
-        It is needed if this folder's record of the last round was lost or is outdated.
+        This is needed if the folder's record of the last round was lost or is outdated.
         """
         renumbered = replace(snapshot, round=replace(snapshot.round, number=number))
         self._snapshot.save(renumbered)
@@ -267,7 +267,8 @@ class Sending:
 
     def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
         flight = _ContentTransfer(content, data, have)
-        # Requests in a row without an answer; attempts in a row without progress; how often the receiver lost bytes.
+        # Consecutive requests without an answer; consecutive attempts without progress; how often the receiver lost
+        # bytes.
         failures = stuck = losses = 0
         while True:
             before = flight.have
@@ -346,7 +347,7 @@ class Sending:
 
 
 def retry_delay_s(failures: int) -> float:
-    """Return the delay before the next attempt, after this number of failures in a row (1 or more)."""
+    """Return the delay before the next attempt, after this number of consecutive failures (1 or more)."""
     return min(_FIRST_DELAY_S * 2.0 ** min(failures - 1, 32), _DELAY_MAX_S)
 
 

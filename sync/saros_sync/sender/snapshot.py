@@ -33,7 +33,7 @@ _ROUND, _SCHEMA, _NEW = "round", "schema", "new"
 _KIND = "snapshot"
 #: Threads that read files; no byte of a round is sent before they have finished.
 _THREADS = 2
-#: Files that are read, and so open, at once: a process may have about a thousand open files.
+#: The limit of files that are read, and thus open, at the same time: a process may have about a thousand open files.
 _OPEN_MAX = 32
 
 

@@ -1,6 +1,6 @@
 """A receiver's status, for `saros sync status`: progress of the round, history, last error.
 
-The file is replaced from time to time during a round, and serves display only. Values; pure.
+The file is replaced from time to time during a round, and is only for display. Values; pure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Status:
     #: The rate of the current round, or of the last one that sent anything.
     bytes_per_second: float = 0.0
     failures: int = 0
-    #: The receiver shows everything that was sealed at this time.
+    #: The receiver shows everything that was sealed up to this time.
     shown_ns: int = 0
     error: str = ""
     error_ns: int = 0

@@ -1,17 +1,17 @@
-"""The sender's window: how many bytes may be in flight, in how many chunks. Pure.
+"""The sender's window: how many bytes may be in flight, and in how many chunks. Pure.
 
     one chunk at first  ── answered at once ──> one chunk's bytes more ... up to FLIGHT_BYTES_MAX
                         ── answered late ─────> half the bytes             ── no answer ──> one chunk
 
-One chunk fills a slow line; if several shared it, none might arrive before the connection breaks. On a fast line a call
-costs more than its bytes: there chunks become longer, and a few of them are in flight.
+On a slow line, one chunk fills the line; if several shared it, none might arrive before the connection breaks. On a
+fast line, a call costs more than its bytes, so chunks become longer, and a few of them are in flight.
 """
 
 from __future__ import annotations
 
 from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX
 
-#: The number of chunks in flight before chunks become longer; and the limit of their growth.
+#: The number of chunks in flight at which chunks become longer, and the factor by which they may grow.
 _CHUNKS, _TIMES_MAX = 4, 4
 _AT_ONCE_NS = 500_000_000
 
