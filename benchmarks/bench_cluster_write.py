@@ -1,10 +1,10 @@
-"""Time of writes by thread: batches of 100 rows x 50 doubles, embedded, through a server, and through three nodes.
+"""Processor time of writes by thread: batches of 100 rows x 50 doubles, embedded, through a server, and a cluster.
 
 python benchmarks/bench_cluster_write.py [points [clients [nodes ...]]]
 
 Durability is fsync: a batch is acknowledged when a majority of the replicas has synced it. Prints points per second,
 also relative to one embedded writer, latencies, and the processor time per batch (5,000 points, flush included) by
-thread. The sum of the processor time gives the limit of a quiet machine, and is hardly affected by other load. All
+thread. The sum of the processor times shows what an idle machine could reach, and is hardly affected by other load. All
 clients share one driver connection in this process; each node is a process of its own. 20 devices in 4 databases;
 kernels of flush and compaction are loaded before the measurement.
 """

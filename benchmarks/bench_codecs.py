@@ -1,4 +1,4 @@
-"""Codecs on 10 000-value pages: million values a second, best of several rounds, on one thread.
+"""Codecs on pages of 10 000 values: million values per second, best of several rounds, on one thread.
 
 python benchmarks/bench_codecs.py
 """

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_compaction.py [--points 10000000] [--seconds 6] [--folder FOLDER]
 
-20 files of one device (10 series, DOUBLE) become one, without limits:
+20 files of one device (10 series, DOUBLE) are merged into one, without limits:
 
     copied        in time order, or files that overlap while the chunks of each series do not
     merged        files that overlap by half (every point occurs twice), or in every row
@@ -155,7 +155,7 @@ def ingest(store, seconds, start):
 
 
 def beside(folder, work):
-    """Run `work(store)` during a merge; return its result, the MB per second written, and whether it ended first."""
+    """Run `work(store)` during a merge; return its result, the MB written per second, and whether it ended first."""
     path = os.path.join(folder, "store")
     shutil.copytree(os.path.join(folder, "template"), path)
     store = Store.open(path, LIMITED, LocalDisk(), SystemClock())

@@ -1,4 +1,4 @@
-"""Many logged-in connections of a server: memory, latency of the busy ones, and a rush of clients.
+"""A server with many logged-in connections: memory, latency of the busy ones, and a rush of new clients.
 
 python benchmarks/bench_connections.py [--idle 5000] [--busy 64] [--rush 1000] [--seconds 10]
 
@@ -6,8 +6,8 @@ python benchmarks/bench_connections.py [--idle 5000] [--busy 64] [--rush 1000] [
                              --rush threads that connect at once, log in, and run a query
 
 Prints the memory of the server (resident), p50 and p99 of a query of the busy connections, and the time until all
-clients of the rush are served. Server and clients share the machine. A server takes 5,000 connections of one address,
-so each kind of client has an address of its own.
+clients of the rush are served. Server and clients share the machine. A server accepts 5,000 connections from one
+address, so each kind of client has its own address.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def together(count: int, act: Callable[[], None]) -> None:
 
 
 def query(clients: list[FrameClient], seconds: float) -> str:
-    """Run queries on all clients for some time; return their latency."""
+    """Run queries on all clients for some time; return the latencies."""
     found: list[float] = []
     waiting = clients.copy()
     end = time.perf_counter() + seconds
@@ -74,7 +74,7 @@ def query(clients: list[FrameClient], seconds: float) -> str:
 
 
 def rush(port: int, count: int) -> tuple[float, int]:
-    """Let clients connect at once, log in, and ask; return the seconds until all are served, and how many failed."""
+    """Let clients connect at once, log in, and query; return the seconds until all are served, and failures."""
     failed: list[Exception] = []
     start = threading.Event()
 

@@ -1,13 +1,13 @@
-"""The same stock client (apache-iotdb) on a running Apache IoTDB and on a Saros server, in turns.
+"""IoTDB's own client (apache-iotdb) on a running Apache IoTDB and on a Saros server, in alternation.
 
 python benchmarks/bench_iotdb.py PORT [--processes PID ...] [--calls 2000] [--rounds 4]
 
-PORT: an IoTDB on this machine with user root, password root; for equal work its `wal_mode` is SYNC. PID: its processes,
-whose processor time is printed too. One session; a device of 100,000 rows in files. `insert_tablet` of 100 rows x 10
-doubles, and a point of one series by its time. The database root.saros_benchmark is dropped at the beginning and at the
-end, on both sides.
+PORT: an IoTDB on this machine with user root, password root; for a fair comparison, set its `wal_mode` to SYNC. PID:
+its processes, whose processor time is also printed. One session; a device of 100,000 rows in files. `insert_tablet` of
+100 rows x 10 doubles, and a point of one series by its time. The database root.saros_benchmark is dropped at the
+beginning and at the end, on both sides.
 
-Prints microseconds a call, p50 and p99, and processor time a call of the server and of the client.
+Prints microseconds per call, p50 and p99, and processor time per call of the server and of the client.
 """
 
 from __future__ import annotations

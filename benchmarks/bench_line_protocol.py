@@ -1,11 +1,12 @@
-"""InfluxDB's line protocol: points per second, parsed, and over HTTP from one connection; compared with InfluxDB.
+"""InfluxDB's line protocol: points per second when parsed, and over one HTTP connection; compared with InfluxDB.
 
     python benchmarks/bench_line_protocol.py [--points N] [--digits D]
 
-Lines have ten fields, of ten hosts in turn; a request has 5,000 lines. `--digits`: of each value; 17 are those of any
-double. All requests write new points. Servers run on this machine, on new folders: Saros, which answers after an fsync
-(`durability = "fsync"`, the default), and InfluxDB 1.x with the same (`wal-fsync-delay = "0s"`), if `influxd` is
-installed. Other load on the machine changes the points per second, and hardly those per second of processor time.
+Lines have ten fields, of ten hosts in turn; a request has 5,000 lines. `--digits`: the digits of each value; any double
+has at most 17. All requests write new points. Servers run on this machine, on new folders: Saros, which answers after
+an fsync (`durability = "fsync"`, the default), and InfluxDB 1.x with the same guarantee (`wal-fsync-delay = "0s"`), if
+`influxd` is installed. Other load on the machine changes the points per second, but hardly the points per second of
+processor time.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def parse(text: bytes) -> None:
 
 
 def processor_rate(run: Callable[[bytes], None], bodies: Sequence[bytes]) -> float:
-    """Return the points per second of processor time of all bodies but the first ones."""
+    """Return the points per second of processor time, over all bodies except the first ones."""
     for text in bodies[:WARM_UP_REQUESTS]:
         run(text)
     began = time.thread_time()

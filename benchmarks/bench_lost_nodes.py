@@ -1,4 +1,4 @@
-"""Cost of lost, frozen and slow nodes for the others: strong SELECTs and inserts of each database, before and during.
+"""Cost of lost, frozen and slow nodes for the others: strong SELECTs and inserts of each database, before and after.
 
 python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
 
@@ -10,9 +10,9 @@ python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
     groups        20 nodes, 1 replica: point queries, where a read needs one group of 20
 
 One client per database makes three kinds of calls: a strong SELECT with a time range, one without, and an insert of ten
-rows. For a database whose groups keep their majorities, the ratios of the median and of the 99th percentile to those
-before are the cost of the lost nodes. For the others, errors are counted by code, and the longest call is printed. A
-call fails over for at most 2 s.
+rows. For a database whose groups keep their majorities, the cost of the lost nodes is the factor by which the median
+and the 99th percentile rise. For the others, errors are counted by code, and the longest call is printed. A call fails
+over for at most 2 s.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Calls:
 
 
 def routing_of(nodes: int, replicas: int) -> Routing:
-    """Return the first routing of such a cluster."""
+    """Return the initial routing of such a cluster."""
     return Routing(Topology.first({NodeId(n): Node("", "") for n in range(1, nodes + 1)}, replicas, SLOTS), 1 << 62)
 
 
@@ -88,7 +88,7 @@ def databases_of(routing: Routing, per_group: int) -> dict[str, int]:
 
 @contextmanager
 def cluster_of(nodes: int, replicas: int, program: tuple[str, ...] | None = None) -> Iterator[LocalCluster]:
-    """Run a cluster; yield it when it answers."""
+    """Run a cluster; yield it as soon as it answers."""
     options = OPTIONS if program is None else {**OPTIONS, "SAROS_DURABILITY": "fsync"}
     with tempfile.TemporaryDirectory() as folder:
         given = {} if program is None else {"program": program}
@@ -167,13 +167,13 @@ def lost(nodes: int, replicas: int, per_group: int, killed: tuple[int, ...], sec
         before = usual(target, databases, seconds)
         for node in killed:
             cluster.kill(node)
-        time.sleep(3)  # groups that keep a majority elect
+        time.sleep(3)  # groups that keep a majority elect new leaders
         gone = {int(g) for g in routing.groups if 2 * len({*routing.members(g)} & {*killed}) >= len(routing.members(g))}
         compare(before, ask(target, databases, seconds), {path for path, group in databases.items() if group in gone})
 
 
 def frozen(seconds: float) -> None:
-    """Measure calls after a node was stopped and not continued."""
+    """Measure calls after a node was frozen (SIGSTOP)."""
     databases = databases_of(routing_of(3, 3), 2)
     with cluster_of(3, 3) as cluster:
         fill(cluster, databases)
@@ -225,7 +225,7 @@ def restart(_: float) -> None:
 
 
 def groups(seconds: float) -> None:
-    """Measure point queries that need few of many groups."""
+    """Measure point queries that need only a few of many groups."""
     databases = databases_of(routing_of(20, 1), 1)
     with cluster_of(20, 1) as cluster:
         fill(cluster, databases)

@@ -1,8 +1,8 @@
-"""Merging overlapping sources by rank, and uniting the times of joined series: million rows a second, best of rounds.
+"""Merging overlapping sources by rank, and uniting the times of joined series: million rows per second, best of rounds.
 
 python benchmarks/bench_merge.py
 
-Each case is paired with a plain NumPy way of the same result (concatenate, stable sort, keep the last of equal times).
+Each case is paired with plain NumPy code for the same result (concatenate, stable sort, keep the last of equal times).
 """
 
 from __future__ import annotations

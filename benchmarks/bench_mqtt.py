@@ -2,11 +2,12 @@
 
 python benchmarks/bench_mqtt.py [--messages N] [--devices N] [--rounds N]
 
-A mosquitto without limits holds N messages for a session; then they are received: by mosquitto_sub, by this program
-without writing (the ceiling of paho-mqtt), and with writing to a server in a process of its own, with fsync. Payloads:
-one number each, with the time of arrival; and JSON objects of ten numbers with a time. Median of the rounds.
+A mosquitto broker without limits queues N messages for a session. They are then received by mosquitto_sub, by this
+program without writing (the ceiling of paho-mqtt), and by this program with writing to a server in another process,
+with fsync. Payloads are single numbers, which get their time of arrival, and JSON objects with a time and ten numbers.
+Median of the rounds.
 
-Other load on the machine changes the messages per second, and hardly the processor time of this process per message.
+Other load on the machine changes the messages per second, but hardly this process's processor time per message.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def session(broker: Mosquitto) -> BrokerConnection:
 
 
 def backlog(broker: Mosquitto, format_: str, messages: int, devices: int) -> None:
-    """Have the broker hold messages for the session."""
+    """Make the broker queue messages for the session."""
     connection = session(broker)
     connection.connect()
     connection.close()
@@ -106,7 +107,7 @@ def by_mosquitto_sub(broker: Mosquitto, messages: int) -> None:
 
 
 def measured(run: Callable[[], None], messages: int) -> tuple[float, float]:
-    """Return the messages per second of a run, and this process' microseconds of processor time for each."""
+    """Return the messages per second of a run, and this process's processor time per message in microseconds."""
     began, used = time.perf_counter(), time.process_time()
     run()
     return messages / (time.perf_counter() - began), (time.process_time() - used) / messages * 1e6

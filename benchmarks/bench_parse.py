@@ -1,9 +1,9 @@
-"""Cost of a statement before planning, in ms: cold, warm, from the statement cache, by the INSERT fast path.
+"""Cost of a statement before planning, in ms: cold, warm, from the statement cache, and by the INSERT fast path.
 
     python benchmarks/bench_parse.py [--rounds 200]
 
-Cold is the first parse of that statement in a process whose tables were filled by `warm()` or, in the column "first",
-were empty. CPU time of one thread; best of the rounds for the warm numbers.
+Cold is the first parse of the statement in a new process whose parser tables were filled by `warm()`; for the column
+"first", they were empty. CPU time of one thread; best of the rounds for the warm numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Round trips of Raft messages between two processes: single, and with a window of 32; compared with TCP and a call.
+"""Round trips of Raft messages between two processes: single, and with a window of 32; compared with plain TCP.
 
 python benchmarks/bench_peers.py
 """

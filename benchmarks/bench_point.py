@@ -2,10 +2,10 @@
 
 python benchmarks/bench_point.py
 
-One device of 100,000 rows in a file; one client. The same text; texts that differ in their time; one text with `?`; two
-series filtered by a third; the values of a SELECT that is planned each time, for comparison. Then a short range, the
-last value, the newest rows, and aggregates of a short range. Python calls are those of the client's thread; embedded,
-that is the whole query.
+One device of 100,000 rows in a file; one client. The statements: one text repeated; texts that differ in their time;
+one text with `?`; two series filtered by a third; and, for comparison, a SELECT that is planned each time. After these,
+a short range, the last value, the newest rows, and aggregates of a short range. Python calls are counted on the
+client's thread; in an embedded database, this is the whole query.
 """
 
 from __future__ import annotations

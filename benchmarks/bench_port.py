@@ -1,12 +1,12 @@
-"""The native port: calls per second, latency, and processor time of server and client, from processes of their own.
+"""The native port: calls per second, latency, and processor time of server and client, in separate processes.
 
 python benchmarks/bench_port.py [--calls N]
 
-A server process with one device of 100,000 rows x 10 DOUBLE in a file. For each of an empty call (PING), a point query
-and an insert of 100 x 10 with fsync: embedded, one client process, and four at once, each with a device of its own for
-inserts. Then, with one client: inserts of 20,000 x 10 (bulk), and `fetch_arrow` of 400,000 x 10 (export).
+A server process with one device of 100,000 rows x 10 DOUBLE in a file. An empty call (PING), a point query, and an
+insert of 100 x 10 with fsync are each measured embedded, from one client process, and from four at once, which insert
+into separate devices. Then, with one client: inserts of 20,000 x 10 (bulk), and `fetch_arrow` of 400,000 x 10 (export).
 
-Other load on the machine changes the calls per second, and hardly the processor time per call.
+Other load on the machine changes the calls per second, but hardly the processor time per call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WHAT = ("ping", "query", "insert")
 
 
 def call_of(what: str, where: str, number: int) -> Callable[[int], object]:
-    """Return the call to measure; client `number` inserts into a device of its own."""
+    """Return the call to measure; each client `number` inserts into its own device."""
     if what == "ping":
         connection = NodeConnection(where.removeprefix("saros://"), None)
         return lambda _: connection.call(Call.PING, encode_prefix(), 10.0)
@@ -47,7 +47,7 @@ def call_of(what: str, where: str, number: int) -> Callable[[int], object]:
 
 
 def client(where: str, what: str, number: int, calls: int, gate, answers) -> None:
-    """Call in a process of its own; send begin, end, processor time, and the time that each call took."""
+    """Make the calls in a child process; send begin, end, processor time, and the duration of each call."""
     call = call_of(what, where, number)
     for i in range(WARM):
         call(i)
@@ -56,7 +56,7 @@ def client(where: str, what: str, number: int, calls: int, gate, answers) -> Non
 
 
 def taken(call: Callable[[int], object], calls: int) -> tuple[list[float], float]:
-    """Return the seconds that each call took, and the processor time of all."""
+    """Return the duration of each call in seconds, and the total processor time."""
     began, seconds = time.process_time(), []
     for i in range(WARM, WARM + calls):
         started = time.perf_counter()
@@ -66,7 +66,7 @@ def taken(call: Callable[[int], object], calls: int) -> tuple[list[float], float
 
 
 def report(what: str, where: str, rate: float, seconds: list[float], server_s: float, client_s: float) -> None:
-    """Print a line: microseconds, except for the rate."""
+    """Print a line; all figures except the rate are in microseconds."""
     found = sorted(seconds)
     median, slow = found[len(found) // 2] * 1e6, found[len(found) * 99 // 100] * 1e6
     server = f"{server_s / len(found) * 1e6:>8.0f}" if server_s else f"{'':>8}"

@@ -55,7 +55,7 @@ def request(series: range, samples: range) -> bytes:
 
 
 def measure(client: httpx.Client, pid: int, what: str, path: str, bodies: Sequence[bytes], samples: int) -> None:
-    """Send requests one after the other, and print what they took; `samples`: of all."""
+    """Send requests one after the other, and print their durations; `samples`: of all."""
     before, began = processor_s_of(pid), time.perf_counter()
     for body in bodies:
         answer = client.post(path, content=body, headers=HEADERS)

@@ -2,19 +2,19 @@
 
 python benchmarks/bench_queries.py [--workers 1 2] [--points 10_000] [--only WORD] [--heavy] [--cache B] [--awake]
 
-Ten groups of ten devices of ten DOUBLE sensors with `--points` points each, in files; queries read a tenth of a device
-at random places. `last` queries all series of a store of 10,000: *cold* in a process that has just opened the folder,
+Ten groups of ten devices with ten DOUBLE sensors of `--points` points each, in files; a query reads a tenth of a device
+at a random place. `last` queries all series of a store of 10,000: *cold* in a process that has just opened the folder,
 *warm* repeated, *written* after a batch to each device, *flushed* after a flush. `many` counts the points of 100,000
 series.
 
-`--heavy`: statements of several seconds, each over all points of ten devices of ten sensors, 1.5 million points each,
-which are decoded from files unless `--cache` is given; batches are released as they arrive. `cpu` is the processor time
-of the process.
+`--heavy`: statements that take several seconds, each over all points of ten devices with ten sensors of 1.5 million
+points each, decoded from files unless `--cache` is given; batches are released as they arrive. `cpu` is the processor
+time of the process.
 
 The ratio of one worker to two measures how well a query is parallelized; 2 is best. Each statement runs on a database
-with one worker and directly after that on one with two (copies of one folder); the ratio is the median over these
-pairs. `--awake`: processes of idle priority keep all processors awake, for virtual machines on which waking the second
-one takes longer than a query.
+with one worker, and directly afterwards on one with two workers (copies of one folder); the ratio is the median over
+these pairs. `--awake`: processes of idle priority keep all processors awake, for virtual machines on which waking the
+second one takes longer than a query.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def streamed_seconds(db: saros.Connection, text: str) -> tuple[float, float]:
 
 
 def times_of(databases: list[saros.Connection], make: Callable[[random.Random], str]) -> list[list[float]]:
-    """Return warm times of a kind, by round and database."""
+    """Return the warm times of a kind of query, by round and database."""
     chance = random.Random(7)
     first = make(chance)
     for db in databases:
@@ -232,7 +232,7 @@ def show_many(folder: str) -> None:
 
 
 def many_line(folder: str, text: str) -> str:
-    """Measure a statement over very many series in a process of its own: the first time and repeated."""
+    """Measure a statement over very many series in a separate process: the first time and repeated."""
     with saros.connect(folder, options={"durability": "os"}) as db:
         db.execute("select count(s0) from root.m.d0").fetch_arrow()
         idle = resident_bytes()

@@ -1,10 +1,10 @@
-"""The Raft log: append and wait, entries of 4 KiB spread over six groups; microseconds a round, median of rounds.
+"""The Raft log: append and wait, entries of 4 KiB spread over six groups; microseconds per round, median of rounds.
 
 python benchmarks/bench_raft_log.py [folder]
 
 Each case is paired with the same bytes appended to a plain file by one `writev`, and one `fdatasync` if the log fsyncs.
-A file that grows is dearer to fsync than one that was filled with zeros before, as the log does it; so there are two
-plain files. `folder` should lie on the disk that is meant.
+An fsync of a growing file costs more than one of a file that was filled with zeros beforehand, as the log's are; so
+there are two plain files. `folder` should be on the disk to measure.
 """
 
 from __future__ import annotations

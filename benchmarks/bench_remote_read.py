@@ -1,11 +1,12 @@
-"""Reading a series at another node, over gRPC on this machine's loopback: points and bytes a second, best of rounds.
+"""Reading a series at another node, over gRPC on this machine's loopback: points and bytes per second, best of rounds.
 
 python benchmarks/bench_remote_read.py [million points]
 
-The holder is a process of its own. `blocks` are made beforehand and kept in its memory, which measures codec and
-transport. `join` reads a hundred series side by side, a block of each in turn, so that most have no stream. `store` is
-a real store without a cache, whose files are decoded during the read; next to it, the same scan in the holder's
-process. `average` is the work of AggregateScan for `count` and `avg`, over all time or in windows of 600 and 60 points.
+The holder of the series is a separate process. `blocks` reads blocks that it keeps in memory, which measures codec and
+transport. `join` reads a hundred series concurrently, a block of each in turn, so that most of them have no stream.
+`store` reads a real store without a cache, whose files are decoded during the read; the same scan in the holder's
+process is printed next to it. `average` is the work of AggregateScan for `count` and `avg`, over all time or in windows
+of 600 and 60 points.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ BLOCKS, STORE = GroupId(1), GroupId(2)
 CLOCK = SystemClock()
 PLAIN = ScanRequest("root.db.d", ("v",), (DataType.DOUBLE,), False)
 WIDE = ScanRequest("root.db.w", tuple(f"v{n}" for n in range(10)), (DataType.DOUBLE,) * 10, True)
-#: A device of its own, with a twentieth of the points.
+#: A separate device, with a twentieth of the points.
 SHORT = ScanRequest("root.db.s", ("v",), (DataType.DOUBLE,), False)
 TEXTS = ScanRequest("root.db.t", ("v",), (DataType.TEXT,), False)
 
@@ -163,7 +164,7 @@ def _remote(peers, group, *requests):
 
 
 class Remote:
-    """A reader factory that opens everything at the holder."""
+    """A reader factory that opens all series at the holder."""
 
     def __init__(self, peers, group):
         self.query = QueryId(f"q{time.monotonic_ns()}")

@@ -1,13 +1,14 @@
-"""HTTP: IoTDB's REST on Saros and on Apache IoTDB, and results as Arrow over HTTP and over the native port, in turns.
+"""HTTP: IoTDB's REST interface on Saros and on Apache IoTDB, and results as Arrow over HTTP and over the native port.
 
 python benchmarks/bench_rest.py [--iotdb URL] [--calls 500] [--rounds 4] [--rows 1000000]
 
-URL: the REST service of an IoTDB on this machine with user root, password root, such as http://127.0.0.1:18080; for
-equal work its `wal_mode` is SYNC, as Saros' durability is `fsync`. Each call of insertTablet writes 100 rows x 10
+URL: the REST service of an IoTDB on this machine with user root, password root, such as http://127.0.0.1:18080; for a
+fair comparison, its `wal_mode` is SYNC, like Saros's durability `fsync`. Each call of insertTablet writes 100 rows x 10
 doubles of one device, on one connection that stays open; both answer after the write is in their log on disk. The
 database root.saros_benchmark is dropped at the end, on both sides. The result has `rows` x 10 doubles, without nulls.
 
-Prints milliseconds a call, p50 and p99, and the ratio of p50; then seconds a result, and million values a second.
+Prints milliseconds per call, p50 and p99, and the ratio of the p50; then seconds per result, and million values per
+second.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Rest:
 
 
 def compare_inserts(sides: list[Rest], calls: int, rounds: int) -> None:
-    """Print what calls of each side take, in turns."""
+    """Print the durations of calls to each side, in alternation."""
     medians: dict[str, list[float]] = {side.name: [] for side in sides}
     for _ in range(rounds):
         for side in sides:
@@ -76,7 +77,7 @@ def compare_inserts(sides: list[Rest], calls: int, rounds: int) -> None:
 
 
 def compare_results(port: int, url: str, rows: int, rounds: int) -> None:
-    """Print what a result takes as Arrow, over HTTP and over the native port, in turns."""
+    """Print the duration of a result as Arrow, over HTTP and over the native port, in alternation."""
     with saros.connect(f"saros://127.0.0.1:{port}") as connection:
         for start in range(0, rows, 100_000):
             times = np.arange(start, min(start + 100_000, rows))

@@ -1,13 +1,13 @@
-"""Spark and Saros on one machine: reading, a pushed-down average, writing, each next to its alternatives.
+"""Spark and Saros on one machine: reading, a pushed-down average, and writing, each next to its alternatives.
 
     python benchmarks/bench_spark.py [--rows 5000] [--rounds 3] [--reads]
 
 --rows is the number of rows of each of 100 devices with 10 DOUBLE sensors: 5,000 are 5 million values, 50,000 are 50
-million. With --reads nothing is written, and nothing is read in eight tasks.
+million. With --reads, nothing is written, and the reads in eight tasks are left out.
 
 Wall-clock seconds, in rounds, and ratios of their medians. The server is a process of its own; Parquet is on the same
-disk. Reading from and writing to the format `nobody` measures Spark itself: a Python source that has the same batches
-in mapped files, or drops the rows that it gets.
+disk. Reading from and writing to the format `nobody` measures Spark itself: this Python source reads the same batches
+from mapped files, and drops the rows that it gets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from saros_spark.read.scanning import planned, read_task
 
 DEVICES, SENSORS = 100, 10
 T0 = 1_700_000_000_000
-#: The maximum number of values that are written; with more rows, only some groups of devices are.
+#: The maximum number of values that are written; with more rows, only some groups of devices are written.
 WRITTEN = 5_000_000
 
 
@@ -116,7 +116,7 @@ def compare_reads(spark: Any, url: str, folder: Path, rows: int, rounds: int, *,
 
 
 def by_tuples(spark: Any, url: str, schema_read: Any) -> Any:
-    """Read a tenth of the devices with a reader without Arrow, for its cost."""
+    """Measure a reader without Arrow, on a tenth of the devices."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     class Tuples(DataSourceReader):
@@ -227,7 +227,7 @@ def compare_writes(spark: Any, url: str, folder: Path, points: int, rounds: int)
 
 
 def flushed(url: str, write: Callable[[], object]) -> None:
-    """Write, and flush until the points are in sealed files, as those of bulk writes are."""
+    """Write, and flush, so that the points are in sealed files as after a bulk write."""
     write()
     with saros.connect(url) as connection:
         connection.execute("flush")
@@ -238,7 +238,7 @@ def drain(frame: Any) -> None:
 
 
 def measured(rounds: int, work: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-    """Return the median seconds of each work, in alternating rounds after one that does not count."""
+    """Return the median seconds of each task, in alternating rounds after a warm-up round."""
     taken: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(rounds + 1):
         for name, run in work.items():

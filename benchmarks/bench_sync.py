@@ -5,7 +5,7 @@
 `--line`: bytes per second of each link of the proxy; by default unlimited.
 `--nodes`: two instances send concurrently to a cluster of this many nodes with three replicas, compared with two
 concurrent copies; by default one instance sends to one server.
-The copy reads the files and sends them through one connection; the receiver writes and syncs one file, and would not
+The copy reads the files and sends them through one connection. Its receiver writes and syncs one file, and would not
 notice a changed byte. The checked copy gives the guarantees of a round for each file, one after the other: SHA-256 at
 both ends, fsync, then a check of every page. Sender, proxy and receiver are processes of their own; the processor time
 of each is printed.
@@ -47,7 +47,7 @@ from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Worker
 
 _DEVICES, _EDGES = 10, 2
-#: The time after its start in which a node loads its compiled code.
+#: The time after its start that a node needs to load its compiled code.
 _WARM_SECONDS = 10.0
 _PIECE = 1 << 20
 #: The first byte of a connection of a copy.
@@ -197,7 +197,7 @@ def send(pipe: Connection, folder: str, files: list[Path], taker: int, nodes: li
 
 
 def at_once(senders: list[Process], what: str) -> tuple[float, float]:
-    """Return the seconds until all have sent, and the processor seconds that they used."""
+    """Return the seconds until all instances have sent everything, and the processor seconds that they used."""
     started = time.perf_counter()
     for sender in senders:
         sender.pipe.send(what)

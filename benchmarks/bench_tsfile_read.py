@@ -3,10 +3,10 @@ size of the same points on disk.
 
     python benchmarks/bench_tsfile_read.py [--rows 100000] [--series 100] [--rounds 5] [--folder FOLDER]
 
-Two files, both written by the C++ library (table model, DOUBLE GORILLA LZ4, random walks of two decimals, one value per
-second): many devices with one field, and one device with many fields. The C++ library runs in a process of its own and
-reads Arrow batches of 65 536 rows; Saros reads blocks on one thread. Each round reopens the file. Sums are compared.
-For the size, Saros rewrites the points of each file, chunk by chunk, with the same encodings and compressor.
+The C++ library writes two files (table model, DOUBLE GORILLA LZ4, random walks with two decimals, one value per
+second): one of many devices with one field, and one of a device with many fields. The C++ library runs in a process of
+its own and reads Arrow batches of 65 536 rows; Saros reads blocks on one thread. Each round reopens the file. Sums are
+compared. For the size, Saros rewrites the points of each file, chunk by chunk, with the same encodings and compressor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Window aggregation over columns in memory: million points a second, and milliseconds for 10 M points.
+"""Window aggregation over columns in memory: million points per second, and milliseconds for 10 M points.
 
 python benchmarks/bench_windows.py
 
@@ -30,7 +30,7 @@ CASES = [
 
 
 class Source:
-    """An operator that hands out the blocks."""
+    """An operator that returns the given blocks."""
 
     statistics = OperatorStatistics("Source")
     children = ()

@@ -1,4 +1,4 @@
-"""Small changes of the code on which data depends, one at a time: does a test or a simulation find each?
+"""Mutation testing of the code on which data depends: a test or a simulation must find each small change.
 
 python benchmarks/campaign_automutants.py [--minutes 10] [--room storage] [--core manifest] [--again] [--tests FILE ...]
 python benchmarks/campaign_automutants.py --report
@@ -6,13 +6,14 @@ python benchmarks/campaign_automutants.py --report
     mutation         changes of comparisons, arithmetic, conditions, constants, jumps; removed calls and assignments
     mutant_session   a process for each mutant: the tests that execute it, fastest first, or some simulated seeds
 
-Each core below has its modules, its tests, and a simulation. `build/automutants/<core>.jsonl` notes each mutant and its
-outcome, so a later run goes on where this one ended; a function that has changed begins again. `--again` tries the
-survivors again, `--tests` with these files only. A core's mutants come in random order: the share of a part is an
-estimate of the whole. Simulations, which take longer, come when all mutants of a core have met the tests.
+Each core below has its modules, its tests, and a simulation. `build/automutants/<core>.jsonl` records each mutant and
+its outcome, so a later run continues where this one ended; the mutants of a function that has changed are tried again.
+`--again` tries the survivors again, with `--tests` only in these files. A core's mutants are tried in random order, so
+the share found among the first ones estimates the share of all. Simulations take longer, and begin after all mutants of
+a core were tried against the tests.
 
 tests/equivalent_mutants.toml lists mutants that no test can or should find, each with its reason; they are left out.
-The exit code is 1 if a core's share of found mutants is under 90 %.
+The exit code is 1 if fewer than 90 % of a core's mutants were found.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from mutation import Mutant, functions, mutants
 ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / "build" / "automutants"
 EQUIVALENTS = ROOT / "tests" / "equivalent_mutants.toml"
-#: The part of its mutants that must be found of each core.
+#: The share of each core's mutants that must be found.
 SHARE_MIN = 0.9
 #: Processor seconds for the tests of a mutant that survives.
 BUDGET_S = 4.0
@@ -176,7 +177,7 @@ CORES = (
 
 
 def simulation(name: str) -> Simulation | None:
-    """Return what runs a seed, and raises if something is wrong."""
+    """Return a function that runs a seed, and raises if something is wrong."""
     sys.path.insert(0, str(ROOT / "tests"))
     if name in ("answers", "crashes"):
         import campaign_storage
@@ -193,19 +194,19 @@ def simulation(name: str) -> Simulation | None:
 
 
 def equivalents() -> dict[Key, str]:
-    """Return the reasons of the mutants that are not to be found."""
+    """Return the mutants that need not be found, with the reasons."""
     listed = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8")).get("mutant", [])
     return {(each["file"], each["function"], each["before"], each["after"]): each["reason"] for each in listed}
 
 
 @dataclass
 class Ledger:
-    """The mutants of a core and what is known of them."""
+    """The mutants of a core, and their outcomes."""
 
     core: Core
 
     def __post_init__(self) -> None:
-        """Read what earlier runs noted of functions that have not changed."""
+        """Read the recorded outcomes for functions that have not changed since."""
         self.mutants = [mutant for file in self.core.files for mutant in mutants(ROOT, file)]
         self.codes = {
             (file, name): zlib.crc32(ast.unparse(function).encode())
@@ -236,7 +237,7 @@ class Ledger:
         return left
 
     def survivors(self, *, simulated: bool = True) -> list[Mutant]:
-        """Return the mutants that nothing has found; if `simulated` is not set, that no simulation has tried."""
+        """Return the mutants that nothing has found; without `simulated`, only those that no simulation has tried."""
         found = [m for m in self.mutants if self._outcome(m) == "survived" and m.key not in self.excused]
         return [m for m in found if simulated or self.outcomes[m.key].by != SIMULATED]
 
@@ -245,7 +246,7 @@ class Ledger:
         return found.outcome if found else ""
 
     def share(self) -> float:
-        """Return the part of the mutants tried that were found; 1 if none was tried."""
+        """Return the share of the tried mutants that were found; 1 if none were tried."""
         counts = self._counts()
         found = counts["killed"] + counts["time"]
         return found / (found + counts["survived"]) if found + counts["survived"] else 1.0
@@ -268,7 +269,7 @@ class Ledger:
 
 
 def try_core(core: Core, until: float, arguments: argparse.Namespace) -> None:
-    """Try a core's mutants in this process until the time is over."""
+    """Try a core's mutants in this process until the time is up."""
     ledger = Ledger(core)
     tests = arguments.tests or [str(ROOT / "tests" / test) for test in core.tests]
 
@@ -303,7 +304,7 @@ def shown(mutant: Mutant, outcome: Outcome) -> str:
 
 
 def campaign(cores: Collection[Core], arguments: argparse.Namespace) -> int:
-    """Try the cores in turn, each in a process of its own; report them."""
+    """Try the cores in turn, each in its own process; report them."""
     STATE.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + arguments.minutes * 60
     context = multiprocessing.get_context("spawn")

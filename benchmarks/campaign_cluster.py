@@ -167,7 +167,7 @@ def go_on_alone(setting: Setting, signals: Signals, place: int, client: Client) 
             if not signals.halt.is_set():
                 outcome = client.step()
                 time.sleep(PAUSE_S if outcome is Outcome.OK else FAILED_PAUSE_S)
-    except Exception:  # noqa: BLE001 (the top of a thread: the campaign tells it)
+    except Exception:  # noqa: BLE001 (the top of a thread: the campaign reports it)
         (setting.folder / f"client{place}.failed").write_text(traceback.format_exc())
     finally:
         signals.halted[place] = 1
@@ -426,7 +426,7 @@ class Campaign:
         )
 
     def _hold(self, fault: Fault, began_ns: int) -> int | None:
-        """Let a fault last; return the time at which every lane was written since its beginning, if it was."""
+        """Let a fault last; return the time at which all lanes had been written since its beginning, if they were."""
         limit = time.monotonic() + fault.hold_s
         resumed_ns = None
         while time.monotonic() < limit and not (fault.kills and resumed_ns):

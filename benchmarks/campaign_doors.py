@@ -1,10 +1,10 @@
-"""Random frames through every door into a database and out again: each value must come back bit by bit.
+"""Random data frames, written and read through every interface of a database: each value must come back bit for bit.
 
 python benchmarks/campaign_doors.py [--examples N] [--seed 1]
 
 The doors are those of `tests/shell/doors`: ways to insert, statements, files of four formats, cursors, exports. Each
-example takes one way in and all ways out, in a folder or through a server in turn. A violation names its door and shows
-the smallest frame found; the exit code is then 1.
+example takes one way in and all ways out, alternately in a folder and through a server. A violation names the door and
+shows the smallest failing frame; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHECKS = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 
 def examples_of(places: Places, door: str, count: int, first: int) -> int:
-    """Send `count` frames through a door, and return 1 if one does not come back."""
+    """Send `count` frames through a door; return 1 if a frame does not come back unchanged."""
 
     @seed(first)
     @settings(max_examples=count, deadline=None, suppress_health_check=_CHECKS, database=None)
@@ -50,7 +50,7 @@ def examples_of(places: Places, door: str, count: int, first: int) -> int:
 
 
 def campaign(examples: int, first: int) -> int:
-    """Go through all doors; 1 if something was violated."""
+    """Try all doors; return 1 if there was a violation."""
     violations = 0
     with tempfile.TemporaryDirectory() as folder:
         for way in WAYS:

@@ -47,7 +47,8 @@ NODES, REPLICAS = 3, 3
 STAGE_ONE_S_MAX, GAP_S_MAX, THROUGHPUT_SHARE_MIN = 1.5, 1.0, 0.5
 #: Faults per cluster: its slices have few points, and after twenty faults thousands of them move each time.
 FAULTS_A_CLUSTER = 16
-#: Time between an audit and a change, to measure the throughput before it; also before the change without load.
+#: Time between an audit and a change, to measure the throughput before the change; also the wait before the change
+#: without load.
 CALM_SECONDS = 8.0
 
 
@@ -62,7 +63,7 @@ class Growth:
     effects: list[Effect] = field(default_factory=list)
     #: Faults that are still to be injected.
     drawn: deque[Case] = field(default_factory=deque)
-    #: Injected faults, and whether a node reached their point.
+    #: Injected faults, and whether a node reached the fault's point.
     cases: list[tuple[Case, bool]] = field(default_factory=list)
 
 

@@ -1,4 +1,4 @@
-"""Mutated requests on every route of HTTP against a server, for longer and with new seeds.
+"""Mutated requests to every HTTP route of a server, for longer than in the tests and with new seeds.
 
 python benchmarks/campaign_http.py [--minutes M] [--seed 1]
 
@@ -22,7 +22,7 @@ from server.http.http_campaign import campaign
 
 
 def main() -> int:
-    """Run the campaign, and print its figures; 1 if something was violated."""
+    """Run the campaign and print its figures; return 1 if there was a violation."""
     options = seeded_campaign.parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures, violations = campaign(Path(folder), seeded_campaign.seeds(options))

@@ -7,8 +7,8 @@ flushes) and reports each acknowledged one. The parent kills it at a random mome
 point with the result of the acknowledged operations; the operation in progress may have happened or not, but only as a
 whole. Then the next child continues the sequence.
 
-With `--client iotdb`, the child is a client of a server, PyPI's apache-iotdb, and the parent kills the server. The
-child reports a lost connection, and repeats its last operation when a server is back.
+With `--client iotdb`, the child uses PyPI's apache-iotdb as the client of a server, and the parent kills the server.
+The child reports a lost connection, and repeats its last operation when a server is back.
 """
 
 from __future__ import annotations
@@ -138,13 +138,13 @@ def ingest_by_iotdb(port: str) -> None:
                 carry_out(client, number)
                 print(number, flush=True)
                 number += 1
-        except Exception:  # noqa: BLE001 (whatever the client makes of a lost server)
+        except Exception:  # noqa: BLE001 (any error that the client raises for a lost server)
             print("lost", flush=True)
         sys.stdin.readline()
 
 
 class Model:
-    """The last operation that wrote each slot (-1: none, or it was deleted)."""
+    """The last operation that wrote each slot; -1 if there is none, or the slot was deleted."""
 
     def __init__(self) -> None:
         self.owner: dict[int, int] = {}
@@ -200,7 +200,7 @@ class EmbeddedRounds:
             child = subprocess.Popen([sys.executable, __file__, *ingesting], stdout=subprocess.PIPE)
         assert child.stdout is not None
         try:
-            child.stdout.readline()  # the first acknowledgement: the child is up
+            child.stdout.readline()  # the first acknowledgement shows that the child has started
             time.sleep(seconds)
         finally:
             child.send_signal(signal.SIGKILL)
@@ -304,7 +304,7 @@ def campaign(rounds: int, durability: str, seed: int, client: str) -> int:
                     print(f"round {number}, {done + 1} operations acknowledged: {wrong}; the folder is {folder}")
                     return 1
                 if client == "saros":
-                    done += 1  # a client of a server repeats it
+                    done += 1  # the client of a server repeats it
             connection.close()
     shutil.rmtree(folder)
     points = 2 * sum(map(rows_written, range(done + 1)))

@@ -3,7 +3,7 @@
 python benchmarks/campaign_power.py [--cuts 100] [--file-system ext4] [--mount data=writeback] [--seed 1]
                                   [--durability fsync]
 
-Each round, processes work on a file system in an image file (ext4 or xfs, with options drawn by chance unless given):
+In each round, processes work on a file system in an image file (ext4 or xfs, with random options unless given):
 
     writers      three lanes of numbered operations (see tests/storage/power_lanes.py), embedded or over a server
     maintenance  flushes, merges, backups
@@ -13,11 +13,13 @@ After some acknowledgements the file system is shut down by its ioctl, and the p
 mounted again, which replays the journal, and checked by fsck. Then a process verifies the data folder, opens it, and
 compares all points and series with the acknowledged operations; the operation of each lane that was in progress must
 have happened completely or not at all. Backups must verify, and the last acknowledged one is restored and compared.
-After sync, one more round must make the receiver equal. Some cuts fall into the opening of the folder.
+If the round used sync, one more sync must make the receiver equal to the sender. Some cuts occur while the folder is
+being opened.
 
-Acknowledgements come through pipes, outside the file system. The operations are drawn from the seed; where a cut
-falls depends on the machine. On a violation the exit code is 1, and the data folder as the cut left it is kept.
-Without root, loop devices or the file system's tools it says so and does nothing. With `--durability os` it must fail.
+Acknowledgements come through pipes, outside the file system. The operations are drawn from the seed; the moment of a
+cut depends on the machine. On a violation, the exit code is 1, and the data folder is kept as the cut left it. Without
+root, loop devices or the file system's tools, the campaign reports this and does nothing. With `--durability os`, it
+must find violations.
 """
 
 from __future__ import annotations
@@ -72,15 +74,15 @@ from saros_storage.folder_check import check_folder
 from saros_storage.io.disk import LocalDisk
 
 LANES = 3
-#: The number of cuts after which a new file system is made.
+#: The number of cuts after which a new file system is created.
 CUTS_PER_IMAGE = 20
 CUTS = {Cut.DROP_LOG: 6, Cut.WRITE_LOG: 3, Cut.WRITE_ALL: 1}
 #: The percentage of rounds with a server, and with sync.
 SERVED, SYNCED = 40, 25
-#: A process that is silent for this long is taken to hang; the limit allows for a busy machine.
+#: A process that is silent for this long is assumed to hang; the limit allows for a busy machine.
 PATIENCE_S = 600.0
 PIPE_BYTES = 1 << 20
-#: Small, so that flushes, merges, new segments of the log and new partitions come all the time.
+#: Small values, so that flushes, merges, new log segments and new partitions are frequent.
 OPTIONS = {
     "memtable_bytes": "256KiB",
     "memtables_total_bytes": "2MiB",
@@ -93,14 +95,14 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class Moment(Enum):
-    """The events after which a cut comes."""
+    """The kinds of events after which a cut occurs."""
 
     OPENING = "the processes are started"
     ACKNOWLEDGED = "operations are acknowledged"
     BEGUN = "flushes, merges, backups and rounds of sync have begun"
 
 
-#: How often each is chosen.
+#: The weight with which each is chosen.
 MOMENTS = {Moment.OPENING: 12, Moment.ACKNOWLEDGED: 38, Moment.BEGUN: 50}
 
 
@@ -112,7 +114,7 @@ class Plan:
     synced: bool
     #: Back the folder up before it is opened.
     backs_up: bool
-    #: The number of events, and then of seconds, after which the cut comes.
+    #: The cut occurs this many seconds after this many events of the kind `moment`.
     moment: Moment
     events: int
     seconds: float
@@ -143,7 +145,7 @@ def draw(chance: random.Random) -> Plan:
 
 
 class Reports:
-    """The writing end of a pipe, for the threads of some processes: a line is written whole."""
+    """The write end of a pipe, shared by threads of several processes: each line is written atomically."""
 
     def __init__(self, end: int) -> None:
         self._end = end
@@ -154,7 +156,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where everything lies."""
+    """The folders on the file system."""
 
     root: Path
 
@@ -172,7 +174,7 @@ class Folders:
 
 
 def work(folders: Folders, plan: Plan, models: list[Model], reports: Reports) -> None:
-    """A process: everything that writes to the database, which is its own or a server's."""
+    """The main function of the process that writes, to its own embedded database or to a server."""
     target = folders.edge
     if plan.served:
         target = f"saros://{await_server(target)}"
@@ -202,16 +204,16 @@ def await_server(folder: str) -> str:
 
 
 def reporting(reports: Reports, act: Callable[..., None], *arguments: object) -> None:
-    """The top of a thread or process: an error is a violation, unless the power is off by then."""
+    """The top of a thread or process: an error is a violation, unless the cut has already happened."""
     try:
         act(*arguments)
-    except BaseException:  # noqa: BLE001 (whatever it is, it is reported)
+    except BaseException:  # noqa: BLE001 (every error is reported)
         text = traceback.format_exc().replace("\n", " | ")
         reports.say("failed", text[-1500:])
 
 
 def write(connection: saros.Connection, model: Model, reports: Reports) -> None:
-    """Carry out the operations of a lane; the model shows how far it is."""
+    """Execute the operations of a lane; the model keeps its position."""
     while True:
         carry_out(connection, model.lane, model.next)
         reports.say("did", model.lane, model.next)
@@ -249,7 +251,7 @@ def back_up(words: list[str], reports: Reports, positions: Callable[[], list[int
 
 
 def command(main: Callable[[list[str]], int], *words: str) -> tuple[int, str]:
-    """Run a command of `saros` in this process: its exit code and what it says."""
+    """Run a command of `saros` in this process; return its exit code and its output."""
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         code = main([*words, "--quiet"] if main is not sync.main else [*words])
@@ -257,14 +259,14 @@ def command(main: Callable[[list[str]], int], *words: str) -> tuple[int, str]:
 
 
 def serve(folder: str, port: int) -> None:
-    """A process: a server."""
+    """The main function of a process that is a server."""
     server = Server(folder, HOST, port)
     server.start()
     threading.Event().wait()
 
 
 def send(folders: Folders, port: int, plan: Plan, reports: Reports) -> None:
-    """Run rounds of sync, in a process of its own."""
+    """The main function of the process that runs rounds of sync."""
     chance = random.Random(plan.seed)
     while not os.path.exists(os.path.join(folders.edge, "node.json")) or serving(folders.centre) is None:
         time.sleep(0.01)
@@ -290,14 +292,14 @@ def add_receiver(folders: Folders, port: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The acknowledged operations: each model is that of its lane after the last of them."""
+    """The acknowledged operations: one model per lane, with the content after its last acknowledged operation."""
 
     models: list[Model]
-    #: Number and positions of the last backup of the round, if one was acknowledged.
+    #: Number, earliest and latest positions of the round's last backup, if one was acknowledged.
     backup: tuple[int, list[int], list[int]] | None
     #: The models at the last backup's earliest positions.
     before: list[Model]
-    #: Whether the receiver must be made equal, and its port.
+    #: Whether to sync once more and compare the receiver; and the receiver's port.
     synced: bool
     port: int
 
@@ -307,7 +309,7 @@ class Wrong(Exception):
 
 
 def judge(folders: Folders, evidence: Evidence, reports: Reports) -> None:
-    """Compare everything; report which lanes' operations in progress have happened."""
+    """Compare everything; report the lanes whose operation in progress has taken effect."""
     check(folders.edge, "before it is opened")
     applied: list[int] = []
     connection = saros.connect(folders.edge, options=options())
@@ -338,7 +340,7 @@ def check(folder: str, when: str) -> None:
 
 
 def position_of(found: Content, models: list[Model], when: str) -> int:
-    """The position of the model that equals what was found. Raises Wrong."""
+    """Return the position of the model that equals the content found. Raises Wrong."""
     differences = []
     for model in models:
         difference = found.difference(model.content())
@@ -349,7 +351,7 @@ def position_of(found: Content, models: list[Model], when: str) -> int:
 
 
 def check_backups(folders: Folders, evidence: Evidence) -> None:
-    """All backups verify; the last acknowledged one is there, and is a state that it may be."""
+    """Check that all backups verify, and that the last acknowledged one exists and restores an allowed state."""
     repository = Repository(folders.backups, LocalDisk())
     numbers = [catalog.number for catalog in repository.catalogs_if_any()]
     if numbers:
@@ -362,7 +364,7 @@ def check_backups(folders: Folders, evidence: Evidence) -> None:
     if number not in numbers:
         raise Wrong(f"backup {number} is gone; there are {numbers}")
     if number != numbers[-1]:
-        return  # a later one was finished, and not acknowledged: `restore` would take that
+        return  # a later backup was completed but not acknowledged: `restore` would take that
     with tempfile.TemporaryDirectory(prefix="saros-restored-") as folder:
         code, text = command(backup.restore, "--from", folders.backups, "--data", folder)
         if code:
@@ -373,7 +375,7 @@ def check_backups(folders: Folders, evidence: Evidence) -> None:
 
 
 def states(model: Model, last: int) -> Iterator[Model]:
-    """Models from one on until a position."""
+    """Yield the model at each position up to `last`."""
     while True:
         yield model.copy()
         if model.next >= last:
@@ -382,7 +384,7 @@ def states(model: Model, last: int) -> Iterator[Model]:
 
 
 def check_receiver(folders: Folders, evidence: Evidence) -> None:
-    """One more round of sync makes the receiver equal to the folder."""
+    """Check that one more round of sync makes the receiver equal to the folder."""
     server = Server(folders.centre, HOST, evidence.port)
     server.start()
     try:
@@ -413,7 +415,7 @@ class Tally:
 
 
 class Round:
-    """One round: processes at work, the cut, and the verdict. Raises Wrong, FileSystemDamaged."""
+    """One round: processes at work, the cut, and the checks. Raises Wrong, FileSystemDamaged."""
 
     def __init__(self, disk: LoopDisk, plan: Plan, models: list[Model], port: int, tally: Tally) -> None:
         self._disk = disk
@@ -429,7 +431,7 @@ class Round:
         self._rest = b""
 
     def run(self, kept: Path) -> None:
-        """Run it; `kept` gets a copy of the data folder as the cut left it."""
+        """Run the round; copy the data folder, as the cut left it, to `kept`."""
         with self._processes() as end:
             self._until_cut(end)
             self._disk.cut(self._plan.cut)
@@ -443,7 +445,7 @@ class Round:
 
     @contextlib.contextmanager
     def _processes(self) -> Iterator[int]:
-        """The processes that work, and the end of the pipe that they write to; then they are killed, and it is read."""
+        """Start the processes and yield the read end of their pipe; then kill them, and read the remaining reports."""
         reading, writing = pipe()
         reports, folders, plan = Reports(writing), self._folders, self._plan
         acts: list[tuple[object, ...]] = [(work, folders, plan, [model.copy() for model in self._models], reports)]
@@ -464,7 +466,7 @@ class Round:
             os.close(reading)
 
     def _until_cut(self, end: int) -> None:
-        """Return at the moment of the cut."""
+        """Wait until the moment of the cut."""
         chance, plan = random.Random(self._plan.seed), self._plan
         heard = time.monotonic()
         while not self._is_due():
@@ -481,7 +483,7 @@ class Round:
         return self._events[self._plan.moment] >= self._plan.events
 
     def _take(self, end: int, seconds: float) -> bool:
-        """Take what was reported; whether there was something."""
+        """Process the pending reports; return whether there were any."""
         if not select.select([end], [], [], seconds)[0]:
             return False
         data = os.read(end, PIPE_BYTES)
@@ -528,7 +530,7 @@ class Round:
                 model.advance()
 
     def _at_backup(self) -> list[Model]:
-        """The models at the positions at which the last backup began."""
+        """Return the models at the positions at which the last backup began."""
         if self._backup is not None:
             for model, low in zip(self._before, self._backup[1], strict=True):
                 while model.next < low:
@@ -542,13 +544,13 @@ def judge_or_say(folders: Folders, evidence: Evidence, reports: Reports) -> None
         judge(folders, evidence, reports)
     except Wrong as error:
         reports.say("wrong", error)
-    except BaseException:  # noqa: BLE001 (whatever it is, it is a violation)
+    except BaseException:  # noqa: BLE001 (every error is a violation)
         reports.say("wrong", traceback.format_exc())
-    os._exit(0)  # threads of a store that was left open do not keep it
+    os._exit(0)  # do not wait for threads of a store that is still open
 
 
 def pipe() -> tuple[int, int]:
-    """Make a pipe that holds all reports of a round until they are read."""
+    """Create a pipe that can buffer all reports of a round."""
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     return reading, writing
@@ -565,7 +567,7 @@ def start(act: Callable[..., None], *arguments: object) -> ForkProcess:
 
 
 def images(arguments: argparse.Namespace, chance: random.Random) -> Iterator[LoopDisk]:
-    """A new file system for each part of the cuts, with options by chance."""
+    """Yield a new file system, with random options, for each `CUTS_PER_IMAGE` cuts."""
     kind = FILE_SYSTEMS[arguments.file_system]
     for first in range(0, arguments.cuts, CUTS_PER_IMAGE):
         make, mount = chance.choice(kind.make), arguments.mount or chance.choice(kind.mount)
@@ -575,7 +577,7 @@ def images(arguments: argparse.Namespace, chance: random.Random) -> Iterator[Loo
 
 
 def campaign(arguments: argparse.Namespace, kept: Path) -> int:
-    """All rounds; the exit code."""
+    """Run all rounds; return the exit code."""
     chance = random.Random(arguments.seed)
     (port,) = free_ports(1)
     tally, started, cut = Tally(), time.monotonic(), 0

@@ -1,4 +1,4 @@
-"""Simulated clusters on new seeds: no safety rule may be violated. With --mutants: are planted mistakes found?
+"""Simulated clusters on new seeds: no safety rule may be violated. With --mutants, planted mistakes must be found.
 
 python benchmarks/campaign_sim.py [--minutes 10] [--processes 2] [--first SEED] [--histories FOLDER]
 python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
@@ -76,12 +76,12 @@ DIRECTED = {"disk": slow_disk_world.SlowDiskWorld, "deletions": deletion_world.D
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some seeds of a world; `traces` are those of an earlier run, which must be the same."""
+    """Some seeds of a world; `traces` are the traces of an earlier run, which must not differ."""
 
     world: str
     seeds: tuple[int, ...]
     traces: tuple[str, ...] = ()
-    #: The folder for the histories of clients, if they are wanted.
+    #: The folder for the clients' histories, if they are to be written.
     histories: Path | None = None
 
 
@@ -100,7 +100,7 @@ class Done:
 
 
 def begin(started: Synchronized[int]) -> None:
-    """Pin a worker to a core of its own, if there are enough. Its parent ends it."""
+    """Pin each worker to a separate core, if there are enough. Its parent ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with started.get_lock():
         number, started.value = started.value, started.value + 1
@@ -163,7 +163,7 @@ class Share:
 
 
 class Campaign:
-    """One run. `complaint` is the violation, if there was one."""
+    """One run. `complaint` is the violation, if any."""
 
     def __init__(self, pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> None:
         self._pool = pool
@@ -176,7 +176,7 @@ class Campaign:
         self.complaint: str | None = None
 
     def run(self) -> None:
-        """Run until the time is over or a world reports a violation."""
+        """Run until the time is up or a world reports a violation."""
         running: set[Future[Done]] = set()
         while self.complaint is None and (running or time.monotonic() < self._until):
             while len(running) < self._processes and time.monotonic() < self._until:

@@ -8,9 +8,9 @@ python benchmarks/campaign_soak.py [--minutes 120] [--seed 1] [--folder F] [--ou
     this one    in each round: a new database and its series, an audit of the last one, the drop of one before;
                 in turn: a backup, FULL MERGE, a node that joins, the node that leaves again
 
-A round takes a minute, and the live data is that of two rounds: whatever grows over rounds is a leak. An audit reads
-all points of a database, and compares them with the record: nothing lost, nothing wrong, nothing extra except points of
-writes with an unknown outcome.
+A round takes a minute, and only the data of the last two rounds is live: a figure that grows over the rounds shows a
+leak. An audit reads all points of a database, and compares them with the record: nothing lost, nothing wrong, nothing
+extra except points of writes with an unknown outcome.
 
 Every ten seconds, memory, descriptors and threads of each node and the latencies of the clients go into `samples.csv`;
 at the end, `*.svg` show them, and each series is tested for a trend after the warm-up (`trend`, `LIMITS`). The exit
@@ -74,8 +74,9 @@ OPTIONS = {
     "SAROS_LATEST_CACHE_BYTES": "1MiB",
     "SAROS_TIME_PARTITION_INTERVAL_MS": "3600000",
 }
-#: Of each measurement: the rise after the warm-up that is allowed, as a share of its level, and absolute. A rise must
-#: exceed both to fail, and be significant. One allocation arena of memory, and some connections, come and go.
+#: By measurement: the allowed rise after the warm-up, as a share of the level, and as an absolute value. A rise fails
+#: if it exceeds both and is significant. The absolute values allow for one allocation arena of memory, and a few
+#: connections.
 LIMITS = {
     "memory_mb": (0.1, 20.0),
     "descriptors": (0.1, 8.0),
@@ -85,7 +86,7 @@ LIMITS = {
 }
 OF_NODE = ("memory_mb", "descriptors", "threads")
 OF_CLIENTS = ("p50_ms", "p99_ms")
-#: The process that vanishes: it says when it has the first row, and waits for its end.
+#: The client process that is killed: it reports its first row, and waits to be killed.
 VANISHING = """
 import sys, saros
 cursor = saros.connect(sys.argv[1]).execute(sys.argv[2])
@@ -107,7 +108,7 @@ class Record:
     """The points written to one device, whose values are functions of their times. Guarded by the writer's lock."""
 
     device: str
-    #: Times of acknowledged points, and of those whose outcome is unknown.
+    #: Times of acknowledged points, and of points whose outcome is unknown.
     written: list[np.ndarray] = field(default_factory=list)
     unknown: list[np.ndarray] = field(default_factory=list)
 
@@ -153,7 +154,7 @@ class Client(threading.Thread):
         self._tally = tally
         self.rng = random.Random(f"{seed} {name}")
         self.lock = threading.Lock()
-        #: Durations of calls that were answered, in ms, since they were last taken.
+        #: Durations in ms of answered calls, since `taken` was last called.
         self._durations: list[float] = []
         self.stopped = threading.Event()
 
@@ -189,13 +190,13 @@ class Writer(Client):
     def __init__(self, number: int, addresses: Sequence[str], tally: Tally, seed: int) -> None:
         super().__init__(f"writer {number}", addresses, tally, seed)
         self._number = number
-        #: Held during a write, so that a record that was handed over gets no more points.
+        #: Held during a write, so that a record gets no more points after it was returned.
         self._turn = threading.Lock()
         self._record: Record | None = None
         self._batch = 0
 
     def turn_to(self, round_: int) -> Record | None:
-        """Write to the database of a round from now on; return the record of the one before, which is complete."""
+        """Switch to the database of a round; return the record of the previous one, which is complete."""
         with self._turn:
             before, self._record = self._record, Record(f"{database(round_)}.d{self._number}")
             self._batch = 0
@@ -260,7 +261,7 @@ class Samples:
     rows: list[tuple[float, str, str, float]] = field(default_factory=list)
 
     def add(self, source: str, **values: float) -> None:
-        """Add measurements with the present time."""
+        """Add measurements with the current time."""
         now = round(time.monotonic() - self.began, 1)
         self.rows += [(now, source, name, value) for name, value in values.items()]
 
@@ -301,7 +302,7 @@ class Soak:
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Go through rounds until the time is over. Raises saros.Error, NodeFailed."""
+        """Run rounds until the time is up. Raises saros.Error, NodeFailed."""
         with self._clients():
             round_ = 0
             while time.monotonic() < self._until and not self.tally.violations:
@@ -365,7 +366,7 @@ class Soak:
         self.tally.counts[" ".join(statement.split()[:2])] += 1
 
     def _patiently(self, ask: Callable[[saros.Connection], T]) -> T:
-        """Ask the cluster, again while its nodes do not answer. Raises saros.Error."""
+        """Query the cluster; retry while its nodes do not answer. Raises saros.Error."""
         until = time.monotonic() + PATIENCE_S
         while True:
             target = "saros://" + ",".join(self._cluster.address(node) for node in self._cluster.up)
@@ -464,7 +465,7 @@ def write_out(samples: Samples, out: Path) -> None:
 
 
 def report(soak: Soak, seconds: float) -> bool:
-    """Print what happened; return whether all is well."""
+    """Print the results; return whether everything is within its limits."""
     say(f"{seconds:.0f} s: " + ", ".join(f"{name} {count:,}" for name, count in sorted(soak.tally.counts.items())))
     found = trends(soak.samples)
     for source, name, trend, exceeds in found:

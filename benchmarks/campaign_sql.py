@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from engine.model.checking import check
 from engine.model.hardly_sql import attack
 
-#: Results per round, under three layouts, and texts per round.
+#: Compared results per round, in each of three layouts, and random texts per round.
 _STEPS, _LAYOUTS, _QUERIES, _TEXTS = 15, 3, 20, 200
 
 

@@ -11,9 +11,9 @@ python benchmarks/campaign_storage.py --mutants [--only name]
     bad files    mutated files of all kinds, and folders with one of them
     readers      files that random operations leave, read by Apache's implementations: PyPI `tsfile`, Java
 
-They take turns; each round has its own seed, which a violation names together with the way to reproduce it. The exit
-code is then 1. `--whole` enumerates all crashes, kills and failures of the fixed stories, of which the tests check a
-sample, without a time limit. `--mutants` plants mistakes instead, one at a time: each must be found.
+The tests take turns. Each round has its own seed, which a violation reports together with a way to reproduce it. The
+exit code is then 1. `--whole` enumerates all crashes, kills and failures of the fixed stories, of which the tests check
+a sample, without a time limit. `--mutants` plants mistakes instead, one at a time: each must be found.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from storage.store_stories import afterwards, drawn_story, expiring_story, loadi
 
 STORIES = (story, merging_story, loading_story, expiring_story)
 
-#: Operations of a story, and of its continuation after a crash.
+#: The number of operations in a story, and in its continuation after a crash.
 STORY, AFTERWARDS = 14, 4
 ANSWERS = 60
 STORIES_READ = 20
@@ -65,7 +65,7 @@ Round = Callable[[int], Counter[str]]
 
 
 def crashes(seed: int) -> Counter[str]:
-    """Cut off a story anywhere, and again after that."""
+    """Crash a story at any point, and crash its continuation, too."""
     chance = Random(seed)
     options = replace(
         OPTIONS,
@@ -98,7 +98,7 @@ def failures(seed: int) -> Counter[str]:
 
 
 def answers(seed: int) -> Counter[str]:
-    """Compare the results of random operations, with all plans."""
+    """Compare the results of random operations, under all query plans."""
     tally = Tally()
     Metamorphic(seed, tally).run(ANSWERS)
     return Counter(
@@ -119,7 +119,7 @@ def bad_files(seed: int) -> Counter[str]:
 
 
 def backups(seed: int) -> Counter[str]:
-    """Run backups within a story, and restores of them, cut off or on a disk that fails."""
+    """Run backups within a story, and restore them, with crashes or on a failing disk."""
     chance = Random(seed)
     told: list[Operation | BackUp] = list(drawn_story(chance, STORY))
     for place in sorted(chance.sample(range(1, STORY), 2), reverse=True):
@@ -140,7 +140,7 @@ def backups(seed: int) -> Counter[str]:
 
 
 def readers(seed: int) -> Counter[str]:
-    """Files that random operations leave, as all implementations that are installed read them."""
+    """Compare how all installed implementations read the files that random operations leave."""
     first = seed * STORIES_READ
     files = [content for number in range(first, first + STORIES_READ) for content in story_files(number)]
     counts: Counter[str] = Counter()
@@ -181,7 +181,7 @@ def report(name: str, found: Figures) -> None:
 
 
 def work(first: int, step: int, deadline: float, results: Queue[tuple[Counter[str], str]]) -> None:
-    """Run rounds with this process's seeds until the time is over."""
+    """Run rounds with this process's seeds until the time is up."""
     logging.disable(logging.CRITICAL)
     for seed in itertools.count(first, step):
         if time.monotonic() > deadline:

@@ -5,14 +5,15 @@
     feeder ──> root.in.* ──(source, maxRowsPerTrigger)──> Spark ──(sink, progress)──> root.out.*
     ledger: inserted rows                                  marker: adds 0.5 to the values of a recorded batch
 
-One server; Spark's driver is a process of its own, which runs the query repeatedly from one checkpoint. The end of a
-run is random: it is stopped at a random moment, its driver is killed (SIGKILL, with its JVM and workers), or a fault
-occurs in the code of source or sink: an exception or the end of the process before, during and after a task's rows, in
-planning, before and after the sink records a batch (the latter is between the sink's commit and Spark's own).
+One server; Spark's driver is a separate process, which runs the query repeatedly from one checkpoint. A run ends at
+random in one of three ways: it is stopped at a random moment, its driver is killed (SIGKILL, with its JVM and workers),
+or a fault occurs in the code of the source or the sink. A fault is an exception or the end of the process; it occurs
+before, during or after a task's rows, in planning, or before or after the sink records a batch (the latter is between
+the sink's commit and Spark's own).
 
-At the end, after a run without faults, the sink must have recorded as many rows as were inserted (a row that the source
-returned twice, or a batch that was recorded twice, would give more), and every row must have its value plus the half: a
-batch that was written again after it was recorded would have lost the half.
+At the end, after a run without faults, the sink must have recorded as many rows as were inserted; a row that the source
+returned twice, or a batch that was recorded twice, would make it more. And every row must have its value plus one half;
+a batch that was written again after it was recorded would lack the half.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ FAULTS = (
     "commit-before",
     "commit-after",
 )
-#: Fractions of restarts that are kills of the driver, which cost the start of a JVM, and stops; the others are faults.
+#: The fraction of restarts after a kill of the driver, each of which starts a new JVM, and the fraction after a stop;
+#: all others follow a fault.
 KILLS, STOPS = 0.1, 0.25
-#: A run ends within the first time; a fault that does not occur within the second is abandoned.
+#: A run ends within the first of these times; a fault that does not occur within the second is abandoned.
 RUN_S, PATIENCE_S = 4.0, 60.0
 
 
@@ -64,7 +66,7 @@ RUN_S, PATIENCE_S = 4.0, 60.0
 
 
 class Fault:
-    """The next fault: a word in a file; it occurs once, in the first process that reaches its place."""
+    """The next fault, a word in a file. It occurs once, in the first process that reaches its place."""
 
     def __init__(self, folder: str) -> None:
         self._file = Path(folder) / "fault"
@@ -153,7 +155,7 @@ def drive(folder: str, url: str) -> None:
         try:
             query.awaitTermination(timeout)
             query.stop()
-        except Exception as error:  # noqa: BLE001 - whatever ends a run is told
+        except Exception as error:  # noqa: BLE001 - every reason for the end of a run is reported
             said = "struck" if "as the campaign wishes" in str(error) else f"failed: {' '.join(str(error).split())}"
         print(said, flush=True)
 
@@ -198,7 +200,7 @@ class World:
         self._ends = threading.Event()
         #: Ticks [0, fed) of every device are inserted; values are the ticks.
         self.fed = 0
-        #: Ticks [0, marked) of the output have the half.
+        #: Ticks [0, marked) of the output have the half added.
         self.marked = 0
         self._feed(saros.connect(url, timestamps="epoch"))
         self._threads = [threading.Thread(target=self._run, args=(work,)) for work in (self._feed, self._mark)]
@@ -227,7 +229,7 @@ class World:
         self.marked += len(times)
 
     def end(self) -> None:
-        """Insert no more rows, except one that only lets the delay pass."""
+        """Insert no more rows, except one whose time lets the delay pass."""
         self._ends.set()
         for thread in self._threads:
             thread.join()

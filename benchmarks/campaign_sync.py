@@ -4,8 +4,9 @@
     python benchmarks/campaign_sync.py --mutants [--only name]
 
 The receiver of a story is a server or a cluster. Crashes and failures occur at any disk operation of a sender, a server
-or a node; failures once, or until there is space again. Prints a line about once a minute; the first violation is
-printed with its seed, and the exit code is 1. `--mutants` plants mistakes instead, one at a time: each must be found.
+or a node. A failure occurs once, or repeatedly until there is space again. Prints a line about once a minute; the first
+violation is printed with its seed, and the exit code is 1. `--mutants` plants mistakes instead, one at a time: each
+must be found.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from sync.sync_mutants import MUTANTS
 from sync.sync_stories import tell_story
 from sync.sync_world import Centre, Edge, devices_of
 
-#: Fractions of the states after a crash that are tried: of a sender or server, of nodes, and for crashes in a recovery.
+#: The fraction of the states after a crash that are tried: for a sender or server, for nodes, and for crashes during a
+#: recovery.
 _SHARE, _SHARE_OF_NODES, _SHARE_DEEP = 0.2, 0.05, 0.02
-#: One in this many operations may fail: once, a few times, or until there is space again.
+#: One in this many operations fails: once, a few times, or until there is space again.
 _STEP = 5
 _FAILURES = ((errno.EIO, 1), (errno.EIO, 3), (errno.ENOSPC, 1), (errno.ENOSPC, 1_000_000))
 _TOLD_SECONDS = 60.0

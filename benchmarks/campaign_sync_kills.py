@@ -2,10 +2,10 @@
 
     python benchmarks/campaign_sync_kills.py [--points 10000000] [--cuts 100] [--kills 20] [--seed N] [--nodes 3]
 
-Each instance seals its points in four parts, deletes some, and merges; `saros sync start` runs in parallel. Links with
-a connection are cut; nodes and senders are killed with SIGKILL, one at a time, while links refuse connections, stall,
-lose and damage data. At the end each node must have the same points as the instances (counts, sums, first and last
-times of every device), and nothing may be left over. `--nodes 0`: send to a single server.
+Each instance writes and seals its points in four parts, deletes some, and merges; `saros sync start` runs in parallel.
+Links with a connection are cut; nodes and senders are killed with SIGKILL, one at a time, while links refuse
+connections, stall, lose and damage data. At the end each node must have the same points as the instances (counts, sums,
+first and last times of every device), and nothing may be left over. `--nodes 0`: send to a single server.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class World:
         self.folder, self.proxy, self.points, self.chance = folder, proxy, points, chance
         self.edges = ["edge0", "edge1"]
         self.kills = {"server": 0, "sender": 0}
-        #: Cuts of links during a transfer, and of others.
+        #: The number of cuts during a transfer, and of other cuts.
         self.cuts = {"sending": 0, "waiting": 0}
         centre = folder / "centre"
         #: Folders of the server, or of the cluster's nodes.

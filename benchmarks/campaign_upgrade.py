@@ -59,7 +59,7 @@ def former_release(former: str | None) -> str:
 
 
 def install(commit: str) -> str:
-    """Install a commit into an environment of its own, unless it is there, and return the path of its `saros`."""
+    """Install a commit into its own environment, unless it is already there, and return the path of its `saros`."""
     environment = ROOT / "build" / "former" / commit[:12]
     program = environment / "bin" / "saros"
     if not program.exists():

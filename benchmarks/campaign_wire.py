@@ -1,10 +1,10 @@
-"""Mutated messages of both client protocols against a server, for longer and with new seeds.
+"""Mutated messages of both client protocols, sent to a server, for longer than in the tests and with new seeds.
 
 python benchmarks/campaign_wire.py [--minutes M] [--protocol iotdb|native] [--seed 1]
 
-Bits, lengths, pieces left out, repeated, exchanged, nested; with and without login. The server must not crash, log an
-internal error, or leak memory, and must keep serving another client. A violation names its seed; the exit code is then
-1.
+Bits and lengths are changed; parts are omitted, repeated, exchanged and nested; with and without login. The server must
+not crash, log an internal error, or leak memory, and must keep serving another client. A violation names its seed; the
+exit code is then 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from server.wire_campaign import PROTOCOLS, campaign
 
 
 def main() -> int:
-    """Run the campaign, and print its figures; 1 if something was violated."""
+    """Run the campaign and print its figures; return 1 if there was a violation."""
     parser = seeded_campaign.parser(__doc__)
     parser.add_argument("--protocol", choices=[protocol.name for protocol in PROTOCOLS], help="only this one")
     options = parser.parse_args()

@@ -6,9 +6,9 @@ python benchmarks/compare_iotdb.py [--port 6667] --minutes M [--seed 1]
 The statements are those of `tests/iotdb/*.sql`; see `tests/iotdb_answers.py`. IoTDB must run on this machine with user
 root, password root; all its databases are dropped. Without --record, prints the answers that differ and are not in
 `tests/iotdb/differences.toml`, and the percentage of equal ones; the exit code is 1 if there are any. With --record,
-writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros. With --minutes, asks both servers random
-queries over random databases, those of `tests/engine/model`, and prints the seed of each database with a difference
-that no rule of `differences.toml` explains.
+writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros. With --minutes, runs random queries over random
+databases (`tests/engine/model`) on both servers, and prints the seed of each database with a difference that no rule of
+`differences.toml` explains.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from engine.model.expressions import Value
 from engine.model.history import TYPES, Database, Delete, Write
 from iotdb_answers import Comparison, Session, answers, ask, differences, rule_for, session_at, topics, write_recording
 
-#: Changes of a random database, and queries over it.
+#: The number of changes to a random database, and of queries over it.
 _STEPS, _QUERIES = 12, 40
 
 

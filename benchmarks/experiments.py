@@ -7,10 +7,10 @@ python benchmarks/experiments.py [--only idle,loaded,migration,throughput,ingest
     throughput   6.7, 6.8             writes over time while a node joins, and while one leaves: 4 -> 5 -> 4
     ingest       6.9                  writes by size of the cluster: 3 to 6
 
-Each stores its numbers in `results.json` without changing those of the others; then the page and the charts are drawn
-from all numbers (`experiments_page`). All nodes share the machine with their clients, so the work of growing is
-measured rather than the gain of more machines. `throughput` therefore begins with a baseline, an idle process next to
-the cluster, and reports the processor time of each process (`growth_phases`).
+Each experiment stores its numbers in `results.json` without changing those of the others; then the page and the charts
+are generated from all numbers (`experiments_page`). All nodes share the machine with their clients, so the experiments
+measure the cost of growing rather than the gain of more machines. `throughput` therefore begins with a baseline, an
+idle process next to the cluster, and reports the processor time of each process (`growth_phases`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DATABASES, BATCH_ROWS = 20, 100
 #: Sensors per device; the thesis has 200 devices and 10,000 series.
 SENSORS = 50
 STEP_MS = 1_000
-#: Rows of a slice: short, so that every group has slices; and long, to measure the files that move.
+#: Rows of a slice: few, so that every group has slices; and many, to measure the files that move.
 SLICE_ROWS, LONG_SLICE_ROWS = 1_000, 10_000
 CLIENTS = 2
 SIZES_OF_CLUSTERS = (3, 4, 5, 6)
@@ -62,7 +62,7 @@ _FILL_ROWS = 1_000
 
 @contextmanager
 def cluster_of(nodes: int, slice_rows: int = SLICE_ROWS) -> Iterator[LocalCluster]:
-    """Run a new cluster in a folder of its own."""
+    """Run a new cluster in a new folder."""
     folder = Path(tempfile.mkdtemp(prefix="saros-experiment-"))
     try:
         options = {"SAROS_TIME_PARTITION_INTERVAL_MS": str(slice_rows * STEP_MS)}
@@ -176,7 +176,7 @@ def loaded() -> Numbers:
 
 
 def _members(cluster: LocalCluster) -> Numbers:
-    """Measure the seconds of stage one and in total, by the smaller size, and the phases of 4 -> 5."""
+    """Measure the seconds of stage one and in total, by the smaller size, and the phases of growth from 4 to 5."""
     adds, removes, phases = [], [], {}
     for size in SIZES_OF_CLUSTERS[:-1]:
         time.sleep(CALM_SECONDS)
@@ -244,7 +244,7 @@ def throughput() -> Numbers:
             time.sleep(CALM_SECONDS)
             phases = _baseline(lone)
             with connect(cluster) as connection:
-                connection.execute("flush")  # so that the change begins with as little in memory as the baseline
+                connection.execute("flush")  # so that the change begins with as little data in memory as the baseline
             time.sleep(CALM_SECONDS)
             phases.append(_steady("4 nodes"))
             began = time.monotonic()
@@ -268,7 +268,7 @@ def _steady(name: str) -> Phase:
 
 
 def _baseline(lone: dict[str, int]) -> list[Phase]:
-    """Start and stop an idle server without clients next to the cluster; its process is in `lone` meanwhile."""
+    """Start and stop an idle server without clients next to the cluster; its process is in `lone` while it runs."""
     folder = Path(tempfile.mkdtemp(prefix="saros-idle-"))
     try:
         began = time.monotonic()

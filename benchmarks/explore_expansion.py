@@ -1,4 +1,4 @@
-"""All interleavings of the protocol of growing and shrinking, for a larger configuration than in the tests: minutes.
+"""Check all interleavings of the protocol of growing and shrinking, for a larger configuration than the tests do.
 
 python benchmarks/explore_expansion.py [--writes 2]
 

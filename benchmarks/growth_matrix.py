@@ -1,4 +1,4 @@
-"""Faults in a cluster of real processes while a node joins: points x roles x kinds, each at an exact moment.
+"""Faults in a cluster of real processes while a node joins: points x roles x kinds, each injected at an exact moment.
 
     point    a step that a node has just taken (`tests/cluster/faulted_node.py`), at which it stops itself
     role     the leader of the meta group, another existing node, or the joining node
@@ -51,7 +51,7 @@ POINT_ROLES: dict[str, tuple[str, ...]] = {
 PROGRAM = (sys.executable, "-P", befallen_node.__file__)
 PAUSE_SECONDS, AWAY_SECONDS = 6.0, 1.0
 _RETRY_SECONDS, _POLL_SECONDS = 0.2, 0.02
-#: A node that was removed from a group deletes its replica when it learns of that, perhaps after the change.
+#: A node that was removed from a group deletes its replica when it learns of the removal, perhaps after the change.
 _LATE_SECONDS = 5.0
 #: Nothing may be left over after this time: captured files are kept until their lease ends if the puller was killed.
 _LEFT_SECONDS_MAX = 90.0
@@ -75,7 +75,7 @@ CASES = [Case(point, role, kind) for point, roles in POINT_ROLES.items() for rol
 
 
 class Matrix:
-    """Injects cases into a cluster of faulted nodes, of which one may be lost. Single-threaded."""
+    """Injects cases into a cluster whose nodes support faults; one node may be lost. Single-threaded."""
 
     def __init__(self, cluster: LocalCluster, nodes: int) -> None:
         """Make a matrix for a cluster that has `nodes` nodes before and after each case."""
@@ -148,7 +148,7 @@ class Matrix:
             self._file(node, f"befall.{point}").unlink(missing_ok=True)
         there = there or self._stopped(armed, point)
         for node in self._stopped(armed, point):
-            self._cluster.await_stopped(node)  # the node announces it just before it stops
+            self._cluster.await_stopped(node)  # the node announces that it stops just before it does
             self._file(node, f"befallen.{point}").unlink()
             if node != there[0]:
                 self._cluster.resume(node)

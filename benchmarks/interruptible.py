@@ -1,6 +1,6 @@
-"""Runs a campaign's main function: Ctrl-C ends the process with one line and exit code 130, with any threads.
+"""Runs a campaign's main function: Ctrl-C ends the process with one line and exit code 130.
 
-Processes that it has started ignore Ctrl-C, and end with it.
+This holds whatever threads are running. Child processes ignore Ctrl-C, and end with their parent.
 """
 
 from __future__ import annotations

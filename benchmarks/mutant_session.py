@@ -1,12 +1,12 @@
-"""Try mutants in a pytest session that has imported and collected everything: a forked process for each.
+"""Try mutants in a pytest session that has imported and collected everything: each runs in a forked process.
 
     record     one process runs the tests with probes: the statements that each test executes, and its processor time
     test       a process for each mutant runs the tests that execute its statement, fastest first, up to a budget of
                processor time
     simulate   the same with seeds of a simulation
 
-A test that fails, or a process that dies, kills the mutant. A process that takes much more processor time than the
-tests need, or none for a long time (a deadlock), is ended: the mutant is killed by time. Linux only.
+A test that fails, or a process that dies, kills the mutant. A process that uses much more processor time than the tests
+need, or none for a long time (a deadlock), is ended, and its mutant counts as killed by time. Linux only.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ import mutation
 import pytest
 from mutation import Mutant
 
-#: Of a process: processor seconds beyond the budget, bytes beyond those of the session, seconds without any progress.
+#: Limits of a process: processor seconds beyond the budget, bytes beyond the session's, seconds without any progress.
 SPARE_S, SPARE_BYTES, IDLE_S = 5, 4 << 30, 15.0
-#: Of a mutant that has survived the simulation, too.
+#: The `by` of a mutant that has also survived the simulation.
 SIMULATED = "after simulations"
 Simulation = Callable[[int], object]
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of a mutant: `killed`, `time` or `survived`; the test or simulation that found it."""
+    """The outcome of a mutant: `killed`, `time` or `survived`; `by` is the test or simulation that found it."""
 
     outcome: str
     by: str = ""
@@ -58,7 +58,7 @@ class Record:
 
 @dataclass
 class MutantSession:
-    """A plugin of pytest that runs `work` instead of the tests."""
+    """A pytest plugin that runs `work` instead of the tests."""
 
     root: Path
     files: Sequence[str]
@@ -70,8 +70,8 @@ class MutantSession:
     functions: dict[tuple[str, str], FunctionType] = field(default_factory=dict)
 
     def pytest_sessionstart(self) -> None:
-        """Let Hypothesis draw the same examples each time, and not look for the smallest that fails."""
-        import hypothesis  # by now pytest has seen to its assertions
+        """Let Hypothesis draw the same examples each time, without shrinking failing ones."""
+        import hypothesis  # imported here, after pytest has rewritten its assertions
 
         phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
         hypothesis.settings.register_profile("mutants", phases=phases, database=None, derandomize=True)
@@ -115,7 +115,7 @@ class MutantSession:
         return json.dumps({"seconds": seconds, "lines": lines, "failed": failed})
 
     def seeds(self) -> int:
-        """Return how many seeds of the simulation fit into the budget, and complain of nothing."""
+        """Return how many seeds of the simulation fit into the budget; they must not fail."""
         return int(self._fork(lambda: str(_simulate(self.simulation, sys.maxsize, self.budget_s)[0]), None))
 
     # ------------------------------------------------------------------------------------------ with one
@@ -165,7 +165,7 @@ class MutantSession:
     # ------------------------------------------------------------------------------------------ processes
 
     def _fork(self, do: Callable[[], str], cpu_s: float | None) -> str:
-        """Return what `do` returns in a process of its own, or how that ended. Raises TimeoutError."""
+        """Run `do` in a forked process; return its result, or how the process ended. Raises TimeoutError."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         receiving, sending = os.pipe()
         pid = os.fork()
@@ -176,7 +176,7 @@ class MutantSession:
             return _receive(receiving, pid, patient=cpu_s is None)
         finally:
             os.close(receiving)
-            with suppress(ProcessLookupError):  # it has ended, and had no other processes
+            with suppress(ProcessLookupError):  # the process has ended, and had no children
                 os.killpg(pid, signal.SIGKILL)
 
 
@@ -192,7 +192,7 @@ def _become_child(sending: int, do: Callable[[], str], cpu_s: float | None) -> N
         os.dup2(null, descriptor)
     try:
         text = do()
-    except BaseException as error:  # noqa: BLE001 (whatever ends the process is what killed the mutant)
+    except BaseException as error:  # noqa: BLE001 (any error kills the mutant)
         text = f"{type(error).__name__}: {error}"
     _write_all(sending, text.encode())
     os._exit(0)
@@ -235,7 +235,7 @@ def _receive(receiving: int, pid: int, *, patient: bool) -> str:
 
 
 def _activity(pid: int) -> tuple[int, bool]:
-    """Return the ticks that a process has used, and whether a thread of it could run."""
+    """Return the ticks that a process has used, and whether any of its threads is runnable."""
     used, is_running = 0, False
     for path in Path(f"/proc/{pid}/task").glob("*/stat"):
         try:
@@ -251,7 +251,7 @@ def _activity(pid: int) -> tuple[int, bool]:
 
 
 class _Failed:
-    """A plugin that notes whether a test failed."""
+    """A pytest plugin that records whether a test failed."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -263,7 +263,7 @@ class _Failed:
 
 
 def _failures(items: Sequence[pytest.Item]) -> Iterator[str]:
-    """Run tests; yield the names of those that fail."""
+    """Run tests; yield the names of the failed ones."""
     if not items:
         return
     plugins, noted = items[0].config.pluginmanager, _Failed()
@@ -278,13 +278,13 @@ def _failures(items: Sequence[pytest.Item]) -> Iterator[str]:
 
 
 def _simulate(simulation: Simulation | None, seeds: int, budget_s: float) -> tuple[int, str]:
-    """Run the seeds from 0 on; return their number and "", or the one that failed and its error."""
+    """Run the seeds from 0 on; return their number and "", or the seed that failed and its error."""
     assert simulation is not None
     until = time.process_time() + budget_s
     for seed in range(seeds):
         try:
             simulation(seed)
-        except Exception as error:  # noqa: BLE001 (whatever goes wrong is a finding)
+        except Exception as error:  # noqa: BLE001 (every error is a finding)
             return seed, f"{type(error).__name__}: {error}".partition("\n")[0] or "failed"
         if time.process_time() > until:
             return seed + 1, ""

@@ -1,14 +1,13 @@
-"""Mutants of a module's functions: small changes of its syntax tree, compiled, and put into the running program.
+"""Mutants of a module's functions: small changes to its syntax tree, compiled and installed in the running program.
 
     changes(tree)          each change in turn: made in the tree on entry, undone on exit
     mutants(file)          their descriptions, in the same order
     mutated_code(mutant)   the code object of the mutant's function
     probed_code(file)      code objects that call a function with the line of each statement before it is executed
 
-A mutant is put in place with `function.__code__ = ...`: all references to the function then run the mutant, and the
-rest of the program runs at full speed. Only functions of modules and classes are mutated, with all that they contain.
-Constants of modules, defaults and decorators stay as they are, and so do assertions, raised exceptions, and calls of
-loggers.
+A mutant is installed with `function.__code__ = ...`: all references to the function then run the mutant, and the rest
+of the program runs at full speed. Only functions of modules and classes are mutated, including nested functions. Module
+constants, defaults and decorators are not mutated, and neither are assertions, raised exceptions, and logger calls.
 """
 
 from __future__ import annotations
@@ -44,40 +43,40 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change of one statement. `before` and `after` are the statement, or the first line of a compound one."""
+    """One change of one statement. `before` and `after` are the statement, or its first line if it is compound."""
 
     file: str
     function: str
     before: str
     after: str
     operator: str
-    #: Of the statement.
+    #: The line of the statement.
     line: int
-    #: Among the changes of the file.
+    #: The index of the change among all changes of the file.
     number: int
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """The mutant's identity, which changes elsewhere in the file leave alone."""
+        """The mutant's identity, which does not depend on changes elsewhere in the file."""
         return self.file, self.function, self.before, self.after
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A possible change of a tree: the new content of a field of a node."""
+    """A possible change to a tree: new content for a field of a node."""
 
     function: str
     statement: ast.stmt
     operator: str
     owner: ast.AST
     field: str
-    #: In the field, if it is a list.
+    #: The index in the field, if the field is a list.
     index: int | None
     node: ast.AST
 
     @contextmanager
     def made(self) -> Iterator[None]:
-        """Make the change for a while."""
+        """Make the change, and undo it at the end of the context."""
         before = self._put(self.node)
         try:
             yield
@@ -85,7 +84,7 @@ class Change:
             self._put(before)
 
     def texts(self) -> tuple[str, str]:
-        """Return the statement's first line before and after; of a change elsewhere in it, the changed part alone."""
+        """Return the statement's first line before and after; if it does not differ, the changed part alone."""
         part = getattr(self.owner, self.field)
         part = part if self.index is None else part[self.index]
         before = _first_line(self.statement)
@@ -106,7 +105,7 @@ class Change:
 
 
 def replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Yield an operator's name and the node to put in place of `node`."""
+    """Yield the names of mutation operators, each with a replacement for `node`."""
     if isinstance(node, ast.stmt):
         yield from _of_statement(node)
     elif isinstance(node, ast.expr):
@@ -185,7 +184,7 @@ def _names(node: ast.expr) -> Iterator[ast.Name | ast.Attribute]:
     return (part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute))
 
 
-#: Fields of which nothing is mutated.
+#: Fields whose contents are not mutated.
 SKIPPED = {"annotation", "returns", "decorator_list", "exc", "cause", "ctx", "pattern"}
 
 
@@ -206,7 +205,7 @@ def _changes_of(
     if name.endswith("__init__") and isinstance(node, ast.Assign):  # without it, everything fails
         replaced: Iterable[tuple[str, ast.AST]] = ()
     elif field == "comparators" and isinstance(owner, ast.Compare) and isinstance(owner.ops[-1], ast.GtE | ast.Lt):
-        replaced = ()  # of whole numbers, the comparison with 1 more is the exchanged one
+        replaced = ()  # for integers, comparing with 1 more equals exchanging the operator
     else:
         replaced = replacements(node)
     for operator, other in replaced:
@@ -229,7 +228,7 @@ def _children(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
-    """Yield the functions of a module and of its classes, with their qualified names, which nothing else has."""
+    """Yield the functions of a module and of its classes, with their qualified names, if these are unique."""
 
     def within(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, Function]]:
         for node in body:
@@ -252,7 +251,7 @@ def _tree(file: Path) -> ast.Module:
 
 
 def mutants(root: Path, file: str) -> list[Mutant]:
-    """Return the mutants of a file below `root`; of changes that read alike, the second is called `(2)`, and so on."""
+    """Return the mutants of a file below `root`. If changes look the same, the second is called `(2)`, and so on."""
     found, seen = [], Counter[tuple[str, str, str]]()
     for number, change in enumerate(changes(_tree(root / file))):
         before, after = change.texts()
@@ -289,7 +288,7 @@ def _probe(number: int, statement: ast.stmt) -> ast.stmt:
 
 
 def _codes(tree: ast.Module, file: Path) -> dict[str, CodeType]:
-    """Return the code objects of the functions by qualified name; of several with one name, the last."""
+    """Return the code objects of the functions by qualified name; if several have the same name, the last one."""
     found: dict[str, CodeType] = {}
 
     def within(code: CodeType) -> None:

@@ -5,8 +5,8 @@
     saros            served by a process of its own, one client on the same machine
     saros-embedded   in the client's process
 
-The arguments are those of the workload's `bench.py`, and data is below PEERBENCH_ROOT. `SAROS_DURABILITY` is the
-database's own option (default fsync), and is part of the results. SAROS_PEERBENCH_ALIGNED=no creates devices that are
+The arguments are those of the workload's `bench.py`, and data is below PEERBENCH_ROOT. `SAROS_DURABILITY` sets the
+database's durability (default fsync), and is part of the results. SAROS_PEERBENCH_ALIGNED=no creates devices that are
 not aligned. Only the public driver is used, and the workload checks every answer against NumPy.
 """
 
@@ -28,7 +28,7 @@ from saros_server.process.server_file import serving
 WORKLOAD = Path(__file__).resolve().parents[2] / "shared" / "peerbench"
 sys.path.insert(0, str(WORKLOAD))
 
-import adapters  # noqa: E402 (found next to the repository)
+import adapters  # noqa: E402 (the module is next to the repository)
 from adapters.base import Adapter  # noqa: E402
 
 TYPES = {"d": "DOUBLE", "i": "INT64", "b": "BOOLEAN", "t": "TEXT"}
@@ -65,7 +65,7 @@ class Embedded(Adapter):
         self.connection.close()
 
     def create(self):
-        """Load everything that is loaded at first use: the workload excludes first calls, for other peers as well."""
+        """Load everything that is otherwise loaded at first use: the workload excludes first calls for all peers."""
         sample = next(self.w.batches(10, self.kinds))
         self.connection.insert("root.first.d", sample.times, sample.cols, aligned=self.aligned)
         self.cursor.execute("flush")

@@ -88,7 +88,7 @@ class Results:
                 self._found[key].append((record["durability"], record["result"]))
 
     def values(self, peer, goal):
-        """Return best and median over the rounds, and CPU seconds of client and server; None if not measured."""
+        """Return best and median over the rounds, and the CPU seconds of client and server; None if not measured."""
         rounds = [
             result
             for durability, result in self._found[peer, goal.profile, goal.phase]

@@ -15,7 +15,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def lines(title: str, x: str, y: str, series: Mapping[str, Points], marks: Mapping[str, float] | None = None) -> str:
-    """Return a chart with a line per series; `marks` are moments, drawn dashed with a name."""
+    """Return a chart with a line per series; `marks` are moments, drawn as dashed lines with a name."""
     every = [point for points in series.values() for point in points]
     x_max, y_max = _nice(max(p[0] for p in every)), _nice(max(p[1] for p in every))
     parts = _frame(title, x, y, y_max, series)
@@ -35,7 +35,7 @@ def lines(title: str, x: str, y: str, series: Mapping[str, Points], marks: Mappi
 
 
 def bars(title: str, x: str, y: str, names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """Return a chart with a bar of each series for each name."""
+    """Return a chart with one bar per name and series."""
     y_max = _nice(max(value for values in series.values() for value in values))
     parts = _frame(title, x, y, y_max, series)
     room = (WIDTH - _LEFT - _RIGHT) / len(names)

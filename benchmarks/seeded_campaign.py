@@ -1,4 +1,4 @@
-"""Shared code of the campaigns of mutated messages: options, seeds until the time is over, the report."""
+"""Shared code of the campaigns of mutated messages: options, seeds until the time is up, the report."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def seeds(options: argparse.Namespace) -> Iterator[int]:
-    """Yield seeds until the time is over."""
+    """Yield seeds until the time is up."""
     deadline = time.monotonic() + options.minutes * 60
     return itertools.takewhile(lambda _: time.monotonic() < deadline, itertools.count(options.seed * 1_000_000))
 
 
 def report(figures: Mapping[str, int], violations: Sequence[str]) -> int:
-    """Print the figures and the violations; return the exit code: 1 if something was violated."""
+    """Print the figures and the violations; return the exit code, 1 if there are violations."""
     for name, count in sorted(figures.items()):
         print(f"{count:>12,} {name}")
     for violation in violations:

@@ -2,9 +2,9 @@
 
 python benchmarks/simulate_scale.py [--nodes 50 200 1000] [--seconds 10]
 
-All nodes run in one thread, in virtual time: every group's `RaftNode`, the meta group's commands, and the choice of
-its voters. Storage, disks and threads are replaced: entries are durable at once, a message takes a millisecond, and an
-entry of the meta group is applied once for all nodes. For each number of nodes it prints
+All nodes run in one thread, in virtual time, with the real code of every group's `RaftNode`, the meta group's commands,
+and the choice of its voters. Storage, disks and threads are replaced: entries are durable at once, messages take a
+millisecond, and each entry of the meta group is applied only once for all nodes. For each number of nodes it prints
 
     idle        messages and bytes per second that a node sends: for data groups, as meta learner and as meta leader;
                 the fraction of a core that the leader's Raft uses for the meta group
@@ -155,7 +155,7 @@ class Simulation:
         began = time.thread_time()
         replica = self.groups[node][group]
         event()
-        # A follower that knows its leader has nothing to do when time passes.
+        # A follower that knows its leader has nothing to do here.
         while not is_tick or replica.is_leader or replica.leader is None:
             ready = replica.ready()
             for message in ready.messages:
@@ -227,7 +227,7 @@ class Simulation:
         self._at(SECOND // 4, self.look_after_voters)
 
     def voters_are_alive(self) -> bool:
-        """Return whether all voters of the meta group are alive, and the group has them as voters."""
+        """Return whether the chosen voters of the meta group are alive, and are the group's current voters."""
         leader = self.leader(META)
         known: Membership | None = None if leader is None else self.groups[leader][META].membership
         return known is not None and not known.is_joint and set(known.voters) <= self.alive
@@ -369,7 +369,7 @@ def growth(nodes: int) -> dict[str, float]:
 
 
 def size_and_start(nodes: int) -> dict[str, float]:
-    """Measure the size of the meta group's state, and its loading at the start of a node."""
+    """Measure the size of the meta group's state, and the time to load it when a node starts."""
     state = MetaState(first_topology(nodes))
     began = time.perf_counter()
     data = encode_meta_file(state, AppliedRequests(), 1, None)

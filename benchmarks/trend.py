@@ -1,10 +1,10 @@
-"""Whether a series of measurements rises: the slope by Theil and Sen, and the significance by Mann and Kendall. Pure.
+"""Detection of rising measurements: the Theil-Sen slope, and the Mann-Kendall test for its significance. Pure.
 
     samples after the warm-up --medians of equal spans--> slope (Theil-Sen)  rise over the whole time
                                                           z (Mann-Kendall)   rises at all?
 
-Both use the order of the values only, so that single outliers such as a garbage collection do not count. Medians of
-spans are tested instead of samples: neighbouring samples are not independent, and the test would find noise
+Both use the order of the values only, so that single outliers such as a garbage collection do not count. The medians of
+spans are tested instead of the samples: neighbouring samples are not independent, and the test would take noise for
 significant.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-#: Spans whose medians are tested; fewer than ten have no significance, and many are not independent.
+#: The number of spans whose medians are tested: fewer than ten are never significant, and many are not independent.
 SPANS = 20
 #: z above which a series rises: a one-sided error probability of 1 in 100.
 SIGNIFICANT_Z = 2.326
@@ -28,7 +28,7 @@ class Trend:
 
     #: The median of the series.
     level: float
-    #: The estimated rise over the time of the samples.
+    #: The estimated rise over the whole time of the samples.
     rise: float
     z: float
 
@@ -55,7 +55,7 @@ def theil_sen(times: Sequence[float], values: Sequence[float]) -> float:
 
 
 def mann_kendall(values: Sequence[float]) -> float:
-    """Return the normalized statistic z of the test, with the correction for ties; 0 for a constant series."""
+    """Return the test's normalized statistic z, corrected for ties; 0 for a constant series."""
     count = len(values)
     balance = sum((values[j] > values[i]) - (values[j] < values[i]) for i in range(count) for j in range(i + 1, count))
     ties = [values.count(value) for value in set(values)]

@@ -173,7 +173,7 @@ _Key = tuple[str | int, ...]
 
 
 class _Invalid(Exception):
-    """An invalid value or key; The error reports the line of `key`, by default the key of the value."""
+    """An invalid value or key; the error reports the line of `key`, by default the key of the value."""
 
     def __init__(self, where: _Key, said: str, key: _Key | None = None) -> None:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
