@@ -144,7 +144,7 @@ def ingest_by_iotdb(port: str) -> None:
 
 
 class Model:
-    """The last operation that wrote each slot; -1 if there is none, or the slot was deleted."""
+    """The last operation that wrote each slot; -1 if it was never written, or was deleted."""
 
     def __init__(self) -> None:
         self.owner: dict[int, int] = {}

@@ -1,8 +1,8 @@
 """Requests that were applied to slots. They move with the slots, so that repeats have no effect in the new group.
 
 The last requests of each client are kept as bits: a client numbers its requests consecutively, and repeats only
-requests that it sent seconds ago. So a set of a million takes some hundred kilobytes, and the sets that moves bring
-do not accumulate.
+requests that it sent seconds ago. So a set of a million requests takes some hundred kilobytes, and the sets that arrive
+with moves do not accumulate.
 
 Pure.
 """
@@ -26,7 +26,7 @@ _ALL = (1 << SEQUENCES_MAX) - 1
 
 @dataclass(frozen=True, slots=True)
 class RequestSet:
-    """A set of requests (client, sequence), bounded: only the latest of those added are kept."""
+    """A bounded set of requests (client, sequence), which keeps only the latest ones."""
 
     #: By client, the most recently seen last: its highest sequence, and bit n set if sequence - n is in the set.
     _last: dict[int, tuple[int, int]] = field(default_factory=dict)

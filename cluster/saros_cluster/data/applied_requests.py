@@ -1,16 +1,17 @@
-"""Requests that have taken effect, so that a repeated request has none (in the whole cluster, by the log).
+"""Requests that have taken effect, so that a repeated request has no effect anywhere in the cluster.
 
     entry 100: client 7, sequence 3   applied          remembered until entry 100 + MEMORY
     entry 140: client 7, sequence 3   repeated         no effect, same answer
 
 A client may repeat a request after slots have moved to this group; the repeat may carry rows for these slots, which the
 first attempt sent elsewhere. So a request counts as applied only to the slots that the group owned according to the
-sender's partition table. For slots that moved here later, the requests that were applied to them elsewhere count
-(`Ownership.since`: the move that brought a slot).
+sender's partition table. For slots that moved here later, the requests that were applied to them at their former groups
+count (`Ownership.since`: the move that brought a slot).
 
-Without this distinction, rows would be lost in two cases. A request that was routed by an older table may be applied
-after the slots arrived: if it counted for them, its repeat would skip their rows. And a request that is applied after a
-fence is for the slots that remain: if it moved along with the slots that leave, the new group would skip their rows.
+Without this distinction, rows would be lost in two cases. First, a request that was routed by an older table may be
+applied after the slots arrived: if it counted for them, its repeat would skip their rows. Second, a request that is
+applied after a fence is for the slots that remain: if it moved along with the slots that leave, the new group would
+skip their rows.
 
 The content follows from the log alone, so all members agree. Only effects are remembered: a command that failed did
 nothing, and may be sent again. Pure; single-threaded.
@@ -24,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from saros_cluster.data.applied_ranges import AppliedRange, RequestSet
 from saros_cluster.data.command import NO_REQUEST, Request
 
-#: Number of entries for which a request is remembered. A client gives up long before that.
+#: Number of entries for which a request is remembered. A client gives up long before that number of entries.
 MEMORY = 131_072
 
 

@@ -4,9 +4,9 @@
     u64 -1     | u64 bytes    | 0        | 0         | 0           | a transfer of slots (JSON) | a mutation
     u64 -2     | u64 bytes    | 0        | 0         | 0           | a piece of a file (JSON) | its bytes
 
-Repeated requests of client 0 are not detected. `drop` is the number of the drop that the mutation carries out, or
-the newest one that its coordinator has seen (`drops`). `epoch` and `inbound` are the version of the partition table
-that its coordinator used (`ownership`, `applied_requests`). A mutation that loads a file, which was sent in pieces
+Repeated requests of client 0 are not detected. `drop` is the number of the drop that the mutation applies, or of the
+newest one that its coordinator has seen (`drops`). `epoch` and `inbound` are the version of the partition table that
+its coordinator used (`ownership`, `applied_requests`). A mutation that loads a file, which was sent in pieces
 (`log_shipped_files`), does nothing else. Frames stay aligned to 8 bytes. Pure: any thread.
 """
 
@@ -72,7 +72,7 @@ class Command(NamedTuple):
 
 
 def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: TableVersion = NOTHING_KNOWN) -> bytes:
-    """Return the data of an entry that carries out a request's mutation."""
+    """Return the data of an entry that applies a request's mutation."""
     return b"".join([_HEAD.pack(*request, drop, known.epoch, known.inbound), *encode_mutation(mutation)])
 
 

@@ -1,14 +1,14 @@
-"""Drops of series and databases: numbered by the meta group, carried out by every data group, each once and in order.
+"""Drops of series and databases: numbered by the meta group, and applied by every data group, each once and in order.
 
     meta group    begin  -> number n, its place in the meta group's log                      end
     every group           entry "drop n": series and points go, and n is the newest    ...
     every write           carries the newest drop that its coordinator's schema reflects: `seen`
 
-A group that has carried out drop n refuses (2021) a write to devices that n reaches if the write has not seen n: its
-coordinator may still have the series' old definition. Any node can complete an unfinished drop. So drops are sent to
-each group in the order of their numbers, and a group ignores a drop that is not newer than its newest: late and
-repeated drops cannot harm what was created since. Nothing that a drop reaches is created again before all groups have
-carried it out.
+A group that has applied drop n refuses (2021) a write to devices that n reaches if the write has not seen n: the
+write's coordinator may still have the old definition of the series. Any node can complete an unfinished drop. So drops
+are sent to each group in the order of their numbers, and a group ignores a drop that is not newer than its newest one:
+late and repeated drops cannot remove series that were created since. Nothing that a drop reaches is created again
+before all groups have applied the drop.
 
 Pure; one thread.
 """
@@ -27,13 +27,12 @@ from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, dec
 Drop = DeleteDatabase | DeleteSeries
 #: Error code of a write that is refused because a drop has overtaken it.
 OVERTAKEN = 2021
-#: Number of drops that are remembered. A write that has not seen a drop older than these is refused, whatever its
-#: devices.
+#: Number of drops that are remembered. A write that has not seen an even older drop is refused, whatever its devices.
 KEPT = 1_000
 
 
 def reaches(drop: Drop, path: str) -> bool:
-    """Return whether a drop may remove something of the database or device at `path`."""
+    """Return whether a drop may remove parts of the database or device at `path`."""
     nodes = split_path(path)
     if isinstance(drop, DeleteDatabase):
         taken = split_path(drop.path)
@@ -53,14 +52,14 @@ def drop_of(changes: Iterable[SchemaChange]) -> Drop | None:
 
 
 def effect_of(drop: Drop) -> Mutation:
-    """Return the mutation by which a group carries out a drop."""
+    """Return the mutation by which a group applies a drop."""
     if isinstance(drop, DeleteDatabase):
         return Mutation([drop])
     return Mutation([drop], [Deletion((drop.pattern,), TimeRange())])
 
 
 class Drops:
-    """The drops that a group has carried out, by number."""
+    """The drops that a group has applied, by number."""
 
     def __init__(self, known: Iterable[tuple[int, Drop]] = (), forgotten: int = 0) -> None:
         """`known`: in ascending order of numbers. `forgotten`: the newest drop that is no longer remembered."""
@@ -73,7 +72,7 @@ class Drops:
         return max(self._known, default=self._forgotten)
 
     def record(self, number: int, drop: Drop) -> None:
-        """Record that a drop, newer than all others, is carried out."""
+        """Record that a drop, which is newer than all others, is applied."""
         assert number > self.newest
         self._known[number] = drop
         if len(self._known) > KEPT:
@@ -81,7 +80,7 @@ class Drops:
             del self._known[self._forgotten]
 
     def merge(self, others: Drops) -> None:
-        """Add the drops of a group that slots come from: a new group has not carried out all of them."""
+        """Add the drops of a group that slots come from: a new group has not applied all of them."""
         self._forgotten = max(self._forgotten, others._forgotten)
         known = sorted({**others._known, **self._known}.items())
         self._known = {number: drop for number, drop in known[-KEPT:] if number > self._forgotten}

@@ -158,7 +158,7 @@ class EntryValidator:
     # ------------------------------------------------------------------ the schema
 
     def _checked(self, mutation: Mutation, seen: int) -> Mutation:
-        """Return the mutation to carry out, which also creates missing databases. Raises UserMistake."""
+        """Return the mutation to apply, which also creates missing databases. Raises UserMistake."""
         replica = self._replica
         schema, tablets = replica.region.schema, mutation.tablets
         if seen < replica.drops.newest:

@@ -14,7 +14,8 @@ Pieces are durable only in the log, which therefore keeps everything from a file
 the file (`first_needed`); a replay finds the pieces again. If a replay begins in the middle of a file, that file is no
 longer needed, and is ignored.
 
-Called by the thread that applies entries; `first_needed` and `stale` from any thread under the region's lock.
+The methods are called by the thread that applies entries; `first_needed` and `stale`, by any thread under the region's
+lock.
 """
 
 from __future__ import annotations

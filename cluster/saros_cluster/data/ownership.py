@@ -105,7 +105,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The group starts to own slots. It treats the source's `requests` and `drops` as carried out here."""
+    """The group starts to own slots. It treats the source's `requests` and `drops` as applied here."""
 
     arrival: Arrival
     requests: tuple[AppliedRange, ...] = field(repr=False)
@@ -295,7 +295,7 @@ class Ownership:
         self.arrivals.pop(epoch, None)
 
     def leave(self, epoch: int) -> npt.NDArray[np.intp]:
-        """Apply a `Release`; return the slots that are no longer here."""
+        """Apply a `Release`; return the slots that are no longer on this replica."""
         gone = np.flatnonzero(self._until == epoch)
         self._since[gone] = NEVER
         self._until[gone] = NEVER

@@ -62,7 +62,8 @@ _RELEASE_SHIPPED_BYTES = 16 << 20
 _FULL_DISK_SECONDS = 1.0
 #: The folder that a snapshot is fetched into.
 _STAGING = "staging"
-#: Lease of an offered snapshot. A member that does not fetch it, or stops fetching, is offered another one later.
+#: Lease of an offered snapshot. A member that does not fetch the snapshot, or stops fetching, is offered another one
+#: later.
 _OFFERED_NS = 30_000_000_000
 Compact = Callable[[int], None]
 
@@ -193,7 +194,7 @@ class RegionMachine:
                 return
 
     def _wait_for_disk(self) -> bool:
-        """Block for a while; return False if the region was closed."""
+        """Wait before the next attempt; return False if the region was closed."""
         with self.region.lock:
             self.region.lock.wait(_FULL_DISK_SECONDS)
         return not self.region.closed
@@ -323,7 +324,7 @@ class RegionMachine:
         told = [exact for change in mutation.changes for exact in replica.schema_feed.resolve(change, schema)]
         replica.take_effect(index, mutation, effect.spared)
         replica.requests.remember(command.request, index, command.known.inbound)
-        drop = drop_of(command.mutation.changes)  # recorded even if the group has nothing that it reaches
+        drop = drop_of(command.mutation.changes)  # recorded even if the drop reaches nothing in this group
         if drop is not None:
             replica.drops.record(command.drop, drop)
         if told or drop is not None:
@@ -420,7 +421,7 @@ class RegionMachine:
                 self._last = None
                 self._start_region()
             if is_to_stop:
-                old.stop()  # waits for the flush in progress, which may wait for `_saving`
+                old.stop()  # this waits for the flush in progress, which may wait for `_saving`
             old.keep_for_views()
             self._disk.remove_tree(old_folder)
 

@@ -9,8 +9,8 @@
 queries, which see the slots that their partition table assigns to the group (`pin`), and groups that fetch slots that
 have left (`describe`).
 
-All access is under the region's lock: public methods that read acquire it; the caller of a method that changes the
-replica holds it.
+All access is under the region's lock: public methods that read acquire it; for methods that change the replica, the
+caller must hold it.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Replica:
     def state(self, first: int | None) -> GroupState:
         """Return the current state, as if the log began at entry `first`; by default, the first one that is needed.
 
-        Entries that are not replayed yet are always kept: no partition can say that it needs them.
+        Entries that are not replayed yet are always kept, since partitions do not know of them yet.
         """
         with self.region.lock:
             needed = self.region.flusher.first_needed() if first is None else first
@@ -258,7 +258,7 @@ class Replica:
             return list(self.ownership.arrivals.values())
 
     def held(self) -> list[tuple[tuple[str, int], int, bool]]:
-        """Return the partitions here, each with the move that brought it, and whether all of its data is here."""
+        """Return this replica's partitions, each with the move that brought it, and whether all of its data is here."""
         with self.region.lock:
             return [(p.key, p.manifest.generation, p.is_whole) for p in self.region.partitions]
 

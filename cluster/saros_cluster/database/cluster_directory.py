@@ -4,10 +4,11 @@
     newest    includes every acknowledged change, unless the meta group does not answer promptly
     change    goes into the meta group's log; visible on this node when it returns
 
-Logins use `newest`, so that a user just created on one node can log in on all others, and a dropped user on none. The
-renewal of a password hash waits for a leader only briefly; if it fails, the next login tries it again.
+Logins use `newest`, so that a new user can log in on all nodes at once, and a dropped user on none. The renewal of a
+password hash waits for a leader only briefly; if it fails, the next login tries it again.
 
-A cluster that was started without an administrator keeps no users: nobody could create the first one. Thread-safe.
+A cluster that was started without an administrator keeps no users, since no one would have the right to create the
+first one. Thread-safe.
 """
 
 from __future__ import annotations

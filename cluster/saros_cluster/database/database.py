@@ -71,7 +71,7 @@ from saros_storage.schema import SchemaChange, SchemaTree
 
 #: Timeout of a background refresh of the schema of remote groups.
 _REFRESH_SECONDS = 1.0
-#: Remote groups that one refresh asks for new series; the next refresh asks the next ones.
+#: The number of remote groups that a refresh asks for new series; the next refresh asks the next groups.
 _GROUPS_REFRESHED = 16
 #: Threads for requests that span several groups, for all requests of the node. At most WAITING_MAX of them may wait for
 #: a leader.
@@ -96,7 +96,7 @@ class Parts:
     schema: ClusterSchema
     options: StoreOptions
     clock: Clock
-    #: Tells if a node has not answered lately.
+    #: Tells whether a node has not answered lately.
     is_down: Callable[[NodeId], bool]
     #: Asks all nodes to flush the given databases; None: all.
     flush_all: Callable[[Sequence[str] | None], None]

@@ -42,7 +42,7 @@ _MOVE_SECONDS = 0.25
 
 
 class DropCoordinator:
-    """Carries out drops from this node, and retries requests that drops or moves of slots overtake."""
+    """Executes drops from this node, and retries requests that drops or moves of slots overtake."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class DropCoordinator:
     # ------------------------------------------------------------------ drops
 
     def drop(self, command: BeginDrop | BeginDropSeries, deadline_ns: int | None) -> None:
-        """Begin a drop once no slots are moving, and carry it out. Raises PartialFailure.
+        """Begin a drop once no slots are moving, and have all groups apply it. Raises PartialFailure.
 
-        Slots may start to move, and groups end, before all groups have carried it out: the rest is then retried.
+        Slots may start to move, and groups may end, before all groups have applied the drop: the rest is then retried.
         """
         begin = WriteRequest(deadline_ns=deadline_ns)
         deadline_ns = step_deadline_ns(self._clock.monotonic_ns(), DEADLINE_SECONDS, deadline_ns)
@@ -85,7 +85,7 @@ class DropCoordinator:
                 return
 
     def finish(self, seconds: float | None = None, deadline_ns: int | None = None) -> None:
-        """Carry out all pending drops, in their order in each group. Idempotent; several nodes may do so at once.
+        """Execute all pending drops, in order in each group. Idempotent; several nodes may do so at once.
 
         The meta group's leader does so now and then, for coordinators that failed.
         """
@@ -117,16 +117,16 @@ class DropCoordinator:
             self.finish(None, deadline_ns)
 
     def wait_drops_applied(self, patterns: Collection[str], seconds: float, deadline_ns: int | None = None) -> None:
-        """Wait until all groups have carried out those drops visible here that overlap the path patterns.
+        """Wait until all groups have applied the drops, among those visible here, that overlap the path patterns.
 
-        The group that keeps the schema drops a series before other groups drop its points. In between, those still
-        accept points from coordinators that have not seen the drop. A client that has seen that the series is gone
-        could write such points, have them acknowledged, and lose them to the drop; so such a read waits.
+        The group that keeps the schema drops a series before other groups drop its points. In between, the other groups
+        still accept points from coordinators that have not seen the drop. A client that has seen that the series is
+        gone could write such points, have them acknowledged, and lose them to the drop; so such a read waits.
 
         Raises StorageError (2017) if the drops cannot be completed in time.
         """
         self._wait_drops_visible(deadline_ns)
-        # A database is hidden as soon as its drop begins, a series once its group has carried the drop out.
+        # A database is hidden as soon as its drop begins, a series once its group has applied the drop.
         begun = {number for number, drop in self._schema.pending.items() if overlaps(drop, patterns)}
         for _ in range(_OTHERS_TURNS):
             if begun.isdisjoint(self._schema.pending):
@@ -164,7 +164,7 @@ class DropCoordinator:
         except NoLeader as error:
             if overtaken is None:
                 raise
-            # Some groups may have carried out their part in an earlier attempt.
+            # Some groups may have applied their part in an earlier attempt.
             raise error.unknown() from error
         assert overtaken is not None
         raise overtaken
@@ -174,8 +174,8 @@ class DropCoordinator:
     ) -> None:
         """Learn of the drop or move that made groups refuse a request; raise `error` if there was another reason.
 
-        `routing`: the one that the request was prepared with. If slots moved, wait until the move is over, since each
-        attempt before that is refused again and costs a log entry.
+        `routing` is the one with which the request was prepared. If slots moved, wait until the move is over, since
+        each attempt before that is refused again and costs a log entry.
         """
         if error.code == MOVED:
             if not self._routes.await_open(routing, _MOVE_SECONDS):
@@ -186,7 +186,7 @@ class DropCoordinator:
             raise error
 
     def _learn_drops(self, devices: Sequence[str], deadline_ns: int | None) -> None:
-        """Learn of the drops in these devices' databases; complete a pending drop if there is nothing to learn."""
+        """Learn of the drops in these devices' databases; if all are already known, complete a pending one."""
         groups = self.schema_groups(devices)
         before = self._schema.drops
         self._entries.wait_visible(groups, deadline_ns)

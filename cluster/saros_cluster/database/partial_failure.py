@@ -46,7 +46,7 @@ class RowsLeft:
 
 
 class PartialFailure(StorageError):
-    """Some groups have carried out their part of a request; others have not, or may not have."""
+    """Some groups have applied their part of a request; others have not, or may not have."""
 
     code = 2020
 
@@ -72,7 +72,7 @@ class PartialFailure(StorageError):
 
 
 def final_refusal(done: Parts, why: UserMistake, rows: RowsLeft | None = None) -> PartialFailure:
-    """Return the error of a request that is refused for good after some groups have carried out `done`."""
+    """Return the error of a request that is refused for good after some groups have applied `done`."""
     return PartialFailure(done, {}, str(why), why, None if rows is None else replace(rows, is_final=True))
 
 

@@ -429,7 +429,7 @@ class ReadBarrier:
         raise self._no_leader(group, why)
 
     def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:
-        """Return the member's index, or None if another thread applied a schema delta meanwhile: ask again."""
+        """Return the member's index, or None if another thread has applied a schema delta since: ask again."""
         known = self._schema.applied_index(group)
         words = {"group": group, "known": known, "seconds": seconds}
         answer = json.loads(self._peers.call(node, name, json.dumps(words).encode(), seconds))
@@ -484,7 +484,7 @@ class ReadBarrier:
                 self._ask_node(SCHEMA, group, node, min(left, _TOLD_SECONDS))
             except (Unreachable, RemoteError) as error:
                 why = str(error)
-            else:  # this thread, or another one meanwhile, has applied a delta
+            else:  # this thread, or another one in the meantime, has applied a delta
                 if not self._is_schema_behind(group, index):
                     return
                 why = f"no member that answered has applied entry {index}"

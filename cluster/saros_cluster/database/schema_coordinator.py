@@ -87,7 +87,8 @@ class SchemaCoordinator:
     def broadcast(self, mutation: Mutation, request: WriteRequest) -> None:
         """Propose an entry in each group. If a move of slots overtakes one of them, all are sent again.
 
-        The reason: an entry that a group applies before slots arrive, or after they have left, has no effect on them.
+        This is necessary because an entry that a group applies before slots arrive, or after they have left, does not
+        affect them.
         """
         requests = itertools.chain([request], iter(partial(self._entries.renumbered, request), None))
         self._propose_until_open(mutation, requests, lambda routing: routing.groups, request)

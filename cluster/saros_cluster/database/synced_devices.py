@@ -2,9 +2,9 @@
 
     series of root.e.pump     attributes {"sync.sender": "3f5c..."}      ->  rows of clients are refused (2061)
 
-The mark is part of the schema because every write consults it: a node that creates a series meets the mark in the log
-of the series' group, even if it learns of the sender from the meta group much later. So a device belongs to its first
-creator, client or sender, and no write is acknowledged that reads would not show. Pure: any thread.
+The mark is part of the schema because every write consults the schema: a node that creates a series finds the mark in
+the log of the series' group, even if it learns of the sender from the meta group much later. So a device belongs to its
+first creator, client or sender, and no write is acknowledged that reads would not show. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class WriteCoordinator:
     def in_all(self, mutations: Parts, act: Callable[[GroupId], None], done: Parts | None = None) -> None:
         """Run `act` for each group, all at once; raise after all have finished (`raise_failures`).
 
-        `done`: the parts of the request that are carried out. A group without a leader does not stop the others.
+        `done`: the parts of the request that are applied. A group without a leader does not stop the others.
         """
         raise_failures(mutations, self._failures(mutations, act), done or {})
 
@@ -119,7 +119,7 @@ class WriteCoordinator:
     def change_meta(self, command: MetaCommand, request: WriteRequest = UNNUMBERED) -> None:
         """Propose a command to the meta group; its effect is visible here on return.
 
-        Without `request`, the command gets a number of its own: one request may need several commands.
+        Without `request`, the command gets its own number, since one request may need several commands.
         """
         numbered = self.numbered(request)
         entry = encode_meta_entry(Request(*numbered.key), command)
@@ -161,7 +161,7 @@ def _failure(result: Callable[[], object]) -> StorageError | None:
 def raise_failures(mutations: Parts, failures: Mapping[GroupId, StorageError], before: Parts) -> None:
     """Raise the error of the whole request, if a group failed; the module lists the cases.
 
-    `failures`: the errors, by group; `before`: the parts of the request that were carried out in earlier attempts.
+    `failures`: the errors, by group; `before`: the parts of the request that were applied in earlier attempts.
     """
     if not failures:
         return

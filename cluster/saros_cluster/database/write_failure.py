@@ -1,4 +1,4 @@
-"""The error for a write of rows that only some groups carried out: ranges of time of written and of missing rows."""
+"""The error for a write of rows that only some groups have applied: time ranges of the written and the missing rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RANGES_MAX = 32
 def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: Parts) -> StorageError:
     """Return the error of a write of rows that failed with `error` after some groups have written their parts.
 
-    It is `error` itself if no group has, or if all rows are written and just not visible yet.
+    It is `error` itself if no group has written its part, or if all rows are written and just not visible yet.
     """
     if isinstance(error, PartialFailure):
         rows = _rows_left(frames, {**written, **error.done})
@@ -43,7 +43,7 @@ def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: P
 
 
 def _rows_left(frames: Iterable[TabletFrame], written: Parts) -> RowsLeft:
-    """Return the rows that groups have written, and the others, as ranges of time."""
+    """Return the rows that groups have written, and the missing rows, as ranges of time."""
     done: list[RowRange] = []
     missing: list[RowRange] = []
     for device, own in groupby(sorted(frames, key=_device), _device):
@@ -74,7 +74,7 @@ def _within(times: Int64Array, spans: Sequence[tuple[int, int]]) -> BoolArray:
 
 
 def _without_short_runs(written: BoolArray) -> BoolArray:
-    """Return a mask of the rows that count as written, with at most `_RANGES_MAX` ranges of others, shape (n,)."""
+    """Return a mask of the rows that count as written, shape (n,); the others have at most `_RANGES_MAX` ranges."""
     between = [(last - first, first, last) for first, last, is_written in _runs(written) if is_written]
     counted = written.copy()
     for _, first, last in sorted(between)[: max(len(between) + 1 - _RANGES_MAX, 0)]:

@@ -3,10 +3,10 @@
     put "sync/3f5c..." = "..." as of 41     entry 41 changed the notes last: accepted
                                 as of 41     entry 57 has changed them since: refused (2064); read again and retry
 
-So a writer has read all notes, and none has changed since: a rule across notes (a device has one sender) holds without
-the meta group knowing it. A step of growing or shrinking counts as a change of notes, so a writer also knows the
-current owners of the data that its note is about. All nodes hold all notes in memory, and every snapshot of the meta
-group contains them: keep them small. Pure; values.
+So a successful writer has read the latest version of all notes. A rule across notes, such as that a device has one
+sender, therefore holds without the meta group knowing it. A step of growing or shrinking counts as a change of notes,
+so a writer also knows the current owners of the data that its note is about. All nodes hold all notes in memory, and
+every snapshot of the meta group contains them: keep them small. Pure; values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state that the meta group agrees on: databases, drops for the data groups to carry out, users, the topology.
+"""The state that the meta group agrees on: databases, drops for the data groups to apply, users, the topology.
 
     CreateDatabase(path)       checked here, in the log's order: two coordinators cannot both make overlapping ones
     AddPartitions(numbers)     slices of databases that get their first rows (`partitions`)
@@ -17,7 +17,7 @@ Repeated commands have no effect: a drop of a database may be begun, and a drop 
 
 Drops and moves of slots exclude each other: no drop begins (2026) from the time a change is prepared until all its
 slots are open, and no change proceeds (`Proceed`) before all drops have ended. So each drop finds all of its data in
-groups that accept entries, and a move transfers only data that drops have left.
+groups that accept entries, and a move transfers only data that no drop removes.
 
 A time partition (slice) of a database is registered here before its first row is written, so that a read without a time
 range asks only the groups of registered partitions. A database that an earlier version created has no such register:
@@ -211,7 +211,7 @@ class MetaState:
         return DeleteDatabase(path) in self._drops.values()
 
     def apply(self, command: MetaCommand, index: int) -> None:
-        """Carry out the command of entry `index`. Raises UserMistake; then nothing changed.
+        """Apply the command of entry `index`. Raises UserMistake; then nothing changed.
 
         A `BeginDeletion` only needs the index.
         """

@@ -14,8 +14,8 @@ Three steps, each for a thread of its own (`host_threads`), or for a simulator t
 queues. The groups' nodes belong to `turn`; the other steps only see values. `propose`, `read` and `receive` may be
 called by any thread.
 
-A group that breaks an invariant, or whose machine fails, is stopped here with the reason in `failures`; the others go
-on. If the log fails, all of them stop: nothing may be promised that is not durable.
+A group that breaks an invariant, or whose machine fails, is stopped here with the reason in `failures`; the others
+continue. If the log fails, all of them stop: nothing may be promised that is not durable.
 """
 
 from __future__ import annotations
@@ -533,14 +533,14 @@ class GroupHost:
             found = self._groups.get(write.group)
             if found is not None:
                 found.node.persisted(write.persist.index)
-                if write.persist.snapshot is not None:  # a later entry, which would fail them, may never come
+                if write.persist.snapshot is not None:  # fail them now: the later entry that would do so may never come
                     overtaken = write.persist.snapshot.position.index
                     _give_up(found, [index for index in found.proposals if index <= overtaken], ReplacedBySnapshot)
 
         return persisted
 
     def _step_down_all(self) -> None:
-        """Step down in all groups: a node that cannot write its log should follow, not lead."""
+        """Step down in all groups: a node that cannot write its log should not lead."""
 
         def step_down() -> None:
             for group, found in self._groups.items():
@@ -599,7 +599,8 @@ class GroupHost:
         for node in ready.snapshots_wanted:
             _start_thread(partial(self._take_snapshot, group, found, node))
         if found.snapshots and found.node.is_leader:
-            # A former leader keeps them: a member may still be fetching one, and would start over after every election.
+            # A former leader keeps its snapshots: a member may still be fetching one, and would otherwise start over
+            # after every election.
             self._release_snapshots(found, found.snapshots - found.node.offered)
 
     def _take_snapshot(self, group: GroupId, found: _Group, to: NodeId) -> None:

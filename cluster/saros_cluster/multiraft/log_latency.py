@@ -9,11 +9,11 @@
             <----------------------------------------------
               score <= 1/2, and 30 s without a slow write
 
-So a single long write does not make a log slow, but three in a row do, and so does a write that does not end. Recovery
-takes longer than detection: a disk that is slow now and then counts as slow all the time.
+So a single long write does not make a log slow, but three in a row do, and so does one that never ends. Recovery takes
+longer than detection: a disk that is slow now and then counts as slow all the time.
 
-The usual excess is an average over the writes of a healthy log that stayed below the limit, so it never becomes that of
-a slow disk. A node that starts with a slow disk has no usual excess yet; the lowest limit applies to it.
+The usual excess is an average over those writes of a healthy log that stayed below the limit, so it never adapts to a
+slow disk. A node that starts with a slow disk has no usual excess yet; the lowest limit applies to it.
 
 Only writes measure the disk. While a log is slow, or may be, `is_probe_due` therefore requests test writes. A healthy
 log is not tested: an idle node writes nothing.

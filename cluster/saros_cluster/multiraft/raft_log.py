@@ -7,19 +7,19 @@
 Appending only queues. `wait` makes the queue durable in order: a crash keeps a prefix of it. `log_records` defines the
 records.
 
-`release` says which entries the state machine has; `cut` then removes the oldest segments that no group needs (above,
-once group 1 has released entry 12 and group 2 entry 3: the first two):
+`release` says which entries the state machine has. `cut` then removes the oldest segments that no group needs (above,
+the first two, once group 1 has released entry 12 and group 2 entry 3), in three steps:
 
     1. write each group's base and hard state again if only those segments have them, and a base for released entries
     2. fsync once, whatever the durability, so that everything that the removal relies on is on the disk
     3. remove the segments, the oldest first, each durably before the next
 
 A crash in between leaves duplicate records, or a log that begins earlier. It never leaves a gap, which could not be
-distinguished from a lost segment: that is why the oldest segment goes first.
+distinguished from a lost segment; that is why the oldest segment is removed first.
 
 Memory holds no entries, only places in the log: for each group the records of its newest base and hard state, and for
 each segment its last entry. Only written records count. A queued record may still be taken back when the disk is full;
-if it counted already, a cut could remove records that are still needed.
+if it already counted, a cut could remove records that are still needed.
 
 Invariants
 - a group's newest hard state is on the disk from the moment `wait` returned for it until the group is dropped
@@ -203,7 +203,8 @@ class RaftLog:
             needed = min((found.runs[0].segment for found in self._groups.values() if found.runs), default=firsts[-1])
             if needed <= firsts[0]:
                 return 0
-            # A queued record may be the reason why a base or hard state is not repeated here: wait for all of them.
+            # A base or hard state may not have been repeated here because a newer one is queued: wait for all queued
+            # records.
             tickets = [self._known, *[ticket for ticket, _, _ in self._queued], *self._repeat(needed)]
         self._wait(tickets, fsync=True)
         return self._log.cut(needed)

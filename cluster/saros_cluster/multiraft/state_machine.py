@@ -2,10 +2,10 @@
 
     entry (committed, durable here) --apply--> outcome          the same on every member, from the same log
 
-`apply` never raises because of an entry's content: a command that cannot be carried out has an exception as outcome,
+`apply` never raises because of an entry's content: the outcome of a command that cannot be executed is an exception,
 the same on every member. An exception that `apply` raises is a failure of this node, and stops the group here.
 
-A member that lacks entries which no log has any more gets a snapshot:
+A member gets a snapshot if it lacks entries that no log has any more:
 
     at the leader    take_snapshot -> (index, token)   ==offer==>   stage(sender, snapshot)   beside the live state
                                                                     install(snapshot)         in its place, durably
@@ -27,7 +27,7 @@ class StateMachine(Protocol):
     """The state of one group on this node. `apply` and `install` never run at the same time."""
 
     def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """Carry out entries in order and return their outcomes; entries that are not DATA have the outcome None."""
+        """Apply entries in order and return their outcomes; entries that are not DATA have the outcome None."""
         ...
 
     def take_snapshot(self) -> tuple[int, bytes]:

@@ -31,7 +31,7 @@ from saros_storage.io.disk import Disk
 
 CLUSTER_FILE = "cluster.json"
 _FORMAT = 1
-#: 1000 slots for each of a thousand nodes: more would only make tables slow.
+#: 1000 slots for each of a thousand nodes: more would only slow down the tables.
 _SLOTS_MAX = 1_000_000
 _ADMINISTRATOR, _JOINED, _META_VOTERS = "administrator", "joined", "meta_voters"
 _KEYS = ("format", "cluster", "node", "replicas", "slots", "nodes")

@@ -7,7 +7,7 @@
                                                  replica that looks complete; then the region, durably, since without
                                                  a log, a region that reappears would never be removed; then the log
 
-A node may learn late that it should leave a group, when it has become a member again. Its log is newer then, so it
+A node may learn that it should leave a group only after it has become a member again. Its log is newer then, so it
 stays: the group may count on the replica.
 
 A group's log begins after an entry that no member has (`initial_position`). So a later member gets the state as a

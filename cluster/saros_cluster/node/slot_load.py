@@ -31,7 +31,7 @@ _PART = tuple[GroupId, str, int]
 
 @dataclass(frozen=True, slots=True)
 class SlotLoads:
-    """The load of each slot: points written a second, points returned by scans a second, bytes of files."""
+    """The load of each slot: points written per second, points returned by scans per second, bytes of files."""
 
     written: Loads
     read: Loads

@@ -29,8 +29,8 @@ Owners: TypeAlias = npt.NDArray[np.int64]
 Loads: TypeAlias = npt.NDArray[np.float64]
 #: The excess over its share, as a fraction, at which a group starts to give slots, and at which it stops.
 _TOO_MUCH, _ENOUGH = 0.2, 0.05
-#: The fraction of a share below which neither a slot's load nor the gain of moving it counts. Sums are rounded, so that
-#: a slot could otherwise move back and forth forever.
+#: The fraction of a share below which neither a slot's load nor the gain of moving it counts. Otherwise, since sums are
+#: rounded, a slot could move back and forth forever.
 _NOTHING = 1e-6
 
 

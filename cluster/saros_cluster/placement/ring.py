@@ -12,7 +12,7 @@ from typing import NewType
 
 import mmh3
 
-#: The id of a node, issued by the cluster once; an address is no identity.
+#: The id of a node, issued by the cluster once; an address does not identify a node.
 NodeId = NewType("NodeId", int)
 
 

@@ -123,7 +123,7 @@ class EntryLog:
         return place, self.term_at(place) or 0
 
     def is_current(self, last_index: int, last_term: int) -> bool:
-        """Return whether a log that ends there is at least as new as this one (Raft paper, 5.4.1)."""
+        """Return whether a log with this last entry is at least as new as this one (Raft paper, 5.4.1)."""
         return (last_term, last_index) >= (self.last_term, self.last_index)
 
     # ------------------------------------------------------------------ append and truncate

@@ -6,9 +6,9 @@
     flush               sends the messages that are due: entries, heartbeats, read rounds, snapshot offers, transfers;
                         looks at all members only if something is new for all, otherwise at those that have answered
 
-A commit without further entries is announced by a message of its own only while the allowance lasts, since the message
-costs a response, too. In a quiet group followers thus apply at once; a busy one, whose next entries come soon anyway,
-sends half the messages. No write waits for the announcement: the leader itself answers it.
+A commit without further entries is announced by a separate message only while the allowance lasts, since the message
+costs a response, too. So in a quiet group, followers apply at once; a busy group, whose next entries come soon anyway,
+sends half as many messages. No write waits for the announcement: the leader itself answers it.
 
     committed, some allowance left   announced at once, by an append without entries
     committed, no allowance left     announced with the next entries or the next heartbeat, whichever comes first
@@ -88,7 +88,7 @@ class _CommitBroadcast:
             self._allowance = min(self._allowance + 1, _ALLOWANCE_MAX)
 
     def due(self, commit: int) -> int:
-        """Return the index that all followers should know at once, now that `commit` is committed."""
+        """Return the commit index to announce to all followers at once, now that `commit` is committed."""
         if commit > self._seen:
             self._seen = commit
             if self._allowance:
@@ -227,7 +227,7 @@ class Leadership:
     def _is_caught_up(self, node: NodeId) -> bool:
         log, progress = self._log, self._progress.get(node)
         if progress is None or progress.match < log.membership_index:
-            return False  # it does not know yet that it is a member, and would not vote
+            return False  # the node does not know yet that it is a member, and would not vote
         return node in log.membership.learners and self._lacks_little(progress)
 
     def _lacks_little(self, progress: Progress) -> bool:

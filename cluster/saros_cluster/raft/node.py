@@ -536,7 +536,7 @@ class RaftNode:
         log, previous, entries = self._log, message.prev_index, message.entries
         known_term = log.term_at(previous)
         if previous < log.commit:
-            # An old message, or the leader went far back: up to the commit index, its log is the same as this one.
+            # An old message, or the leader probes far back: up to the commit index, both logs are the same.
             if not self._agrees_with_committed(message):
                 return False
             entries = entries[log.commit - previous :]

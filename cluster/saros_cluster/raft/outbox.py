@@ -45,7 +45,8 @@ class Outbox:
         self._writing: Persist | None = None
         self._persist_count = 0
         self._messages: list[Message] = []
-        #: Pending promises, each with the log index that must be durable; None if only term and vote must be.
+        #: Pending promises, each with the log index that must be durable, or None if only term and vote must be
+        #: durable.
         self._promises: list[tuple[Message, int | None]] = []
 
     # ------------------------------------------------------------------ messages

@@ -46,7 +46,7 @@ class Progress:
         self.active = active
         #: The leader's tick at which the follower was last heard from.
         self.heard = heard
-        #: A probe was sent. Its answer, or that to the next heartbeat, allows another one.
+        #: A probe was sent. The answer to it, or to the next heartbeat, allows another probe.
         self.probing = False
         #: Send an append even without new entries: an earlier message may have been lost.
         self.ask = False
@@ -93,7 +93,7 @@ class Progress:
         self.commit_sent = max(self.commit_sent, commit)
 
     def accepted(self, index: int, base_index: int) -> None:
-        """Note that it has everything up to `index`; the leader's log begins after `base_index`."""
+        """Note that the follower has everything up to `index`; the leader's log begins after `base_index`."""
         self.match = max(self.match, index)
         self.next = max(self.next, index + 1)
         while self._in_flight and self._in_flight[0][0] <= index:
@@ -101,7 +101,7 @@ class Progress:
         if self.mode is Mode.PROBE or (self.mode is Mode.SNAPSHOT and self.match >= base_index):
             self._become(Mode.REPLICATE, self.match + 1)
         elif self.offered is not None and self.match >= self.offered.position.index:
-            self.snapshot_failed(0)  # it has that one, but the log has been compacted further since
+            self.snapshot_failed(0)  # it has installed the snapshot, but the log has been compacted further since
 
     def rejected(self, index: int, next_index: int, *, is_learner: bool = False) -> bool:
         """Note that an append after `index` did not match; go back to `next_index`. Return False if that is outdated.
@@ -125,7 +125,7 @@ class Progress:
         self._answered_match = self.match
 
     def needs_snapshot(self) -> None:
-        """Stop sending entries: those that it lacks are compacted."""
+        """Stop sending entries: the ones that the follower lacks are compacted."""
         self._become(Mode.SNAPSHOT, self.next)
         self.offer_ticks = 0
 

@@ -16,9 +16,10 @@ from saros_storage.base.errors import StorageError
 logger = logging.getLogger(__name__)
 
 _ASK_SECONDS = 10.0
-#: Timeout of a capture. It flushes first, along with all other flushes, and asking another node means starting over.
+#: Timeout of a capture. The other node flushes first, along with all its other flushes; asking another one would mean
+#: starting over.
 _WORK_SECONDS = 120.0
-#: Errors that may not occur at another node, or later.
+#: Errors that need not occur at another node, or later.
 TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)
 _T = TypeVar("_T")
 

@@ -97,8 +97,9 @@ class Reconciler:
         `remember_removed` writes to disk that this node was removed, which its copy of the meta group's log does not
         tell: after a restart, it must not join its former groups.
 
-        Guests are data of other rooms that is kept with slots, outside the groups. `guests_arrived` tells if this node
-        has all that it should have; `have_sender_data` tells if these nodes have all that is kept with a group's slots.
+        Guests are data of other rooms that is kept with slots, outside the groups. `guests_arrived` tells whether this
+        node has all the guests that it should have; `have_sender_data` tells whether these nodes have all guests of a
+        group's slots.
         """
         self._node = node
         self._folder = folder
@@ -128,7 +129,7 @@ class Reconciler:
         self.rescue = UnsafeRecovery(node, host, routes, ask, self._propose_command)
         ask_support = partial(self._asking.ask, name=KNOWS_VOTERS, question=b"")
         self._voters = MetaVoters(node, host, routes, clock, voter_silence_ns, ask_support, self._propose_command)
-        #: Picks the nodes to ask if no other node is heard.
+        #: Picks the nodes to ask if this node hears from no other node.
         self._turn: RoundRobin[NodeId] = RoundRobin(_ASKED_MAX)
         calls_here.update(self.handlers())
         disk.remove_tree(folder)
@@ -165,7 +166,7 @@ class Reconciler:
                 logger.info("retrying a step of a cluster change", extra={"why": str(error)})
 
     def _check_removed(self) -> None:
-        """Find out if this node was removed, when it no longer hears from the meta group's leader."""
+        """Find out whether this node was removed, if it no longer hears from the meta group's leader."""
         if self._routes.is_removed:
             return
         if self._host.leader_of(META) is not None:

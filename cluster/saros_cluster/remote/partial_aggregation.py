@@ -1,4 +1,4 @@
-"""Partial aggregation: reduces the items of a holder's reader to the least that must be sent.
+"""Partial aggregation: reduces the items of a holder's reader to the minimum that must be sent.
 
     bounds          rows within the bounds; the asking node filters exactly, and would discard the others
     grid            statistics of each window's rows, if they are smaller; statistics of files unchanged

@@ -33,7 +33,7 @@ from saros_storage.base.block import Block
 from saros_storage.base.errors import StoreClosed
 from saros_storage.scan.reading import ReadCounters, ScanRequest
 
-#: Timeout of opening, which may wait until the holder has applied the required entry.
+#: Timeout of opening readers, which may wait until the holder has applied the required entry.
 OPEN_TIMEOUT_S = 10.0
 #: Longest time between two answers. A holder sends empty batches while it skips data, so a silent one counts as dead.
 ANSWER_TIMEOUT_S = 30.0

@@ -335,7 +335,7 @@ class RoutedView:
 class _Group:
     """A query's state of a remote group. Changed only with `opening` held, which is held during calls."""
 
-    #: The first one is asked; the others are alternatives until a view is pinned.
+    #: The possible holders: the first one is asked, and the others are alternatives until a view is pinned.
     holders: deque[RemoteTarget]
     opening: threading.Lock = field(default_factory=threading.Lock)
     #: True once the holder has pinned a view.

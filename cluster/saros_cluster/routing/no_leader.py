@@ -95,7 +95,7 @@ class SchemaUnknown(NoReplica):
 
 
 class OutcomeUnknown(_GroupFailed):
-    """A command may have taken effect, or may still do so."""
+    """A command may have taken effect, or may still take effect."""
 
     code = 2018
     sentence = "has not confirmed the change in time"

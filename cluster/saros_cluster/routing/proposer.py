@@ -96,7 +96,7 @@ class Proposer:
         self._is_down = is_down
         #: The groups that were found without a leader.
         self.availability = Availability(clock)
-        #: The node that last carried out a command, for groups without a replica here.
+        #: The node that last executed a command, for groups without a replica here.
         self._leaders: dict[GroupId, NodeId] = {}
 
     def leader_of(self, group: GroupId) -> NodeId | None:

@@ -10,7 +10,7 @@
       RecreateGroup        if it is new and all its members are lost, it starts again elsewhere
 
 Every step of a change but the first, and every report on a node, names its change by id: a late step of a change that
-has ended has no effect; nor has a repeated one. Pure values: any thread.
+has ended has no effect, and neither has a repeated step. Pure values: any thread.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RevokeAdmission:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Begin a change: nodes join and leave, or slots or members change as given. Without arguments, rebalance."""
+    """Begin a change: nodes join and leave, or slots or members are assigned as given. Without arguments, rebalance."""
 
     joining: tuple[NodeId, ...] = ()
     leaving: tuple[NodeId, ...] = ()

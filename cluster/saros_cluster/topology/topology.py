@@ -64,8 +64,8 @@ class Topology:
     last: tuple[int, bool] | None = None
     #: Nodes that are lost for good, including removed ones: their messages are ignored.
     lost: frozenset[NodeId] = frozenset()
-    #: Groups that were forced to a single member, with the version of that membership: the member need not be elected.
-    #: No longer relevant once the group has a newer wanted membership.
+    #: Groups that were forced to a single member, with the version of that membership: the member leads without an
+    #: election. No longer relevant once the group has a newer wanted membership.
     forced_single: Mapping[GroupId, int] = field(default_factory=dict)
     #: By group: the term in which its last membership change was committed. A new member starts with this term. A
     #: leader of an earlier term may not know that the node had left, and would count on its answers.

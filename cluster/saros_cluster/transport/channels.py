@@ -47,7 +47,7 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_metadata_size", _METADATA_BYTES_MAX),
     ("grpc.keepalive_time_ms", _QUIET_MS),
     ("grpc.keepalive_timeout_ms", _SILENT_MS),
-    # The larger of this and the time-out above counts, and this one is a minute by default.
+    # gRPC uses the larger of this and the time-out above, and the default of this one is a minute.
     ("grpc.http2.ping_timeout_ms", _SILENT_MS),
     ("grpc.http2.max_pings_without_data", 0),
 )

@@ -6,8 +6,9 @@
     saros-receiver   the node that it means to call
     saros-address    the address on which the caller listens; optional
 
-An address is no identity: a node may have moved, and another may have taken its place, so the caller names the node
-that it means. With certificates the sender must also prove its identity. A node's certificate has two names (SANs):
+An address does not identify a node, since a node may have moved, and another may have taken its place. So the caller
+names the node that it means. With certificates the sender must also prove its identity. A node's certificate has two
+names (SANs):
 
     URI:saros://<cluster>/node/<id>         the server side compares it with `saros-sender`
     DNS:node-<id>.<cluster>.saros           the client side compares it with the node that it calls

@@ -4,7 +4,7 @@
               |                       |
               full: drop the oldest   lost, or refused: wait 50 ms ... 1 s, connect again
 
-A lane has a connection of its own, so that the bytes of a snapshot do not delay a heartbeat. It connects when there is
+A lane has its own connection, so that the bytes of a snapshot do not delay a heartbeat. It connects when there is
 something to send, and sends only after the other side has answered the handshake, so that it sends the newest messages.
 All waiting messages go as one batch. Messages that a broken connection had taken are lost: Raft repeats them.
 
@@ -35,8 +35,8 @@ from saros_storage.base.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Four times the bytes that a leader has in flight to a follower in one group. If more groups send at once, messages
-#: are dropped, and Raft repeats them.
+#: Four times the maximum number of bytes that a leader has in flight to a follower in one group. If more groups send at
+#: once, messages are dropped, and Raft repeats them.
 OUTBOX_BYTES_MAX = 32 << 20
 OUTBOX_MESSAGES_MAX = 4 * BATCH_MESSAGES_MAX
 BACKOFF_S_MIN, BACKOFF_S_MAX = 0.05, 1.0

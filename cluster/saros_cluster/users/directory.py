@@ -38,7 +38,7 @@ class Directory(Protocol):
         ...
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:
-        """Carry out a change, durably and visible here on return. Raises UserMistake, StorageError.
+        """Apply a change; on return it is durable, and visible here. Raises UserMistake, StorageError.
 
         `deadline_ns`: see `WriteRequest`.
         """
@@ -64,7 +64,7 @@ class FileDirectory:
         return self._users
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:  # noqa: ARG002 (nothing is waited for)
-        """Carry out a change and replace the file, as `Directory.change` does."""
+        """Apply a change and replace the file, as `Directory.change` does."""
         with self._lock:
             after = self._users.apply(command)
             if after is self._users:

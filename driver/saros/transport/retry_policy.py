@@ -1,4 +1,4 @@
-"""The attempts of a call: what a failure means, and whether another attempt follows.
+"""The attempts of a call: the meaning of each failure, and the decision whether another attempt follows.
 
     the node answered    2016 NODE_UNREACHABLE, 2017 NO_LEADER, 2014 CLOSED (the session is lost)      retry
                          insert in a cluster: 2018, 2020, 2021, 2026; read: 2026                       retry
