@@ -533,7 +533,7 @@ class GroupHost:
             found = self._groups.get(write.group)
             if found is not None:
                 found.node.persisted(write.persist.index)
-                if write.persist.snapshot is not None:  # fail them now: the later entry that would do so may never come
+                if write.persist.snapshot is not None:  # fail proposals now: a later entry may never come
                     overtaken = write.persist.snapshot.position.index
                     _give_up(found, [index for index in found.proposals if index <= overtaken], ReplacedBySnapshot)
 
