@@ -1,4 +1,4 @@
-"""From statements to blocks: analysis, plans, fragments, operators."""
+"""The query engine: turns statements into blocks of rows by way of analysis, plans, fragments and operators."""
 
 import logging
 

@@ -19,5 +19,5 @@ class Cluster:
     admin: ClusterAdmin
     #: The extensions installed on the other nodes.
     installations: Installations
-    #: Requests to each of the other nodes.
+    #: Requests that are sent to each of the other nodes.
     others: OtherNodes

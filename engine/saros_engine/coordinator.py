@@ -1,4 +1,4 @@
-"""The coordinator: executes a statement, from its text to its result.
+"""The coordinator: executes statements, from the text to the result.
 
     text --statement cache--> tree --bind ?--> SELECT   `queries`: plan -> execution -> blocks
                                                INSERT   `writer`: tablets -> store
@@ -83,7 +83,7 @@ _INTERNAL = 2001
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A statement as received. `given`: the values of its `?`."""
+    """A statement as received. `given` holds the values of its `?` parameters."""
 
     text: str
     parsed: ast.Parsed
@@ -93,30 +93,30 @@ class _Question:
 
     @property
     def limits(self) -> ReadLimits:
-        """The limits of the statement's waiting."""
+        """The limits on how long the statement may wait."""
         return ReadLimits(self.timeout_ms, self.request.deadline_ns)
 
 
 @dataclass(slots=True)
 class EngineCounters:
-    """Counters of an engine since its start, and its memory."""
+    """Counters of an engine since its start, and the memory that its queries use."""
 
     statements: int = 0
     #: Statements and batches that failed before their first row.
     failures: int = 0
     points_written: int = 0
-    #: Plans of SELECTs: made, and reused.
+    #: Plans of SELECTs: how many were made, and how often a cached one was reused.
     plans_made: int = 0
     plans_reused: int = 0
-    #: The memory of all queries together.
+    #: The memory pool that all queries share.
     memory: PoolStatus = NO_MEMORY
-    #: Durations of queries, and of writes (batches and INSERTs).
+    #: Durations of queries and of writes (batches and INSERTs).
     queries: LatencySnapshot = NOTHING
     writes: LatencySnapshot = NOTHING
 
 
 class _Counted:
-    """A context that counts statements at its end, and a failure if it ends by an exception."""
+    """A context manager that counts statements when it exits, and a failure if it exits with an exception."""
 
     __slots__ = ("_counters", "_counting", "_statements")
 
@@ -168,7 +168,7 @@ class QueryEngine:
         self._patterns_known: RecentMap[str, tuple[str, ...]] = RecentMap(options.statements_cached)
         self._binder = ParameterBinder(store.options.time_unit.value)
         self._queries = Queries(store, scheduler, clock, options, info.node)
-        #: The last statements that took long.
+        #: The latest slow statements.
         self.slow_queries = SlowQueries(clock, options.slow_query_ms)
         #: Requests that are sent to every node.
         self.every_node = ClusterRequests(
@@ -196,7 +196,7 @@ class QueryEngine:
         """Execute one statement. Raises ParseError, UserMistake, EngineError, StorageError."""
         with self._counted(statements=1):
             watch = self.slow_queries.start(text, session.asker)
-            parsed = self._statements.get(text)  # a text that cannot be parsed cannot be redacted: it is not recorded
+            parsed = self._statements.get(text)  # invalid statements cannot be redacted: not recorded
             is_bound = bool(parsed.parameters or parameters)
             given = tuple(self._binder.literals(parsed.statement, parameters)) if is_bound else ()
             try:
@@ -239,7 +239,7 @@ class QueryEngine:
         session: SessionContext | None = None,
         request: WriteRequest = UNNUMBERED,
     ) -> int:
-        """Write a batch of one device; see `writer.Writer.insert_columns`. Without a session, nothing is checked."""
+        """Write points of one device; see `writer.Writer.insert_columns`. Nothing is checked without a session."""
         with self._counted(statements=0):
             if session is not None:
                 self._authorize_columns(device, columns, session, request)
@@ -299,7 +299,7 @@ class QueryEngine:
                 authorize_write(device, tuple(measurements), self._authorization_request(session.access, request))
 
     def _timed(self, write: Callable[[], int]) -> int:
-        """Run a write, which returns its number of points, and record its duration and points."""
+        """Run a write, and record its duration and the number of points that it returns."""
         began_ns = self._clock.monotonic_ns()
         try:
             points = write()
@@ -382,7 +382,7 @@ class QueryEngine:
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
-                # The patterns below depend on aliases and views, so the schema must be current.
+                # The patterns computed below depend on aliases and views, so the schema must be current.
                 wait_for_schema(self._store, patterns_of(statement), request.deadline_ns)
                 patterns, count = patterns_to_delete(self._store.schema, map(str, paths))
                 self._store.delete(patterns, times, request=request)
@@ -441,7 +441,7 @@ class QueryEngine:
     def _with_range(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, point: ReadPoint
     ) -> ast.Select:
-        """Return the SELECT with a range for its time windows; finding it may take another query."""
+        """Return the SELECT with a range for its time windows; finding the range may take another query."""
         if not lacks_range(select):
             return select
         moment = self._queries.moment(session)
@@ -531,7 +531,7 @@ class QueryEngine:
         return fixed_result(*written(targets, source_columns(select, logical), counts))
 
     def run_continuous(self, query: ContinuousQuery, moment: int) -> None:
-        """Run a continuous query for a moment, with the privileges of its user. Raises the errors of `execute`."""
+        """Run a continuous query for one moment, with the privileges of its user. Raises the errors of `execute`."""
         self.mode.require_running()
         access = UNRESTRICTED
         if query.user:
@@ -592,7 +592,7 @@ def _optional_result(shown: RowSet | None) -> Result:
 
 @contextmanager
 def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[None]:
-    """Report an audited or denied statement to the audit trail when its outcome is known."""
+    """Report the statement to the audit trail with its outcome, if it is audited or was denied."""
     code = 0
     try:
         yield

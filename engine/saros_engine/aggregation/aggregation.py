@@ -3,14 +3,15 @@
     add_block / add_summaries ->  StateTable (window number -> partial states)  ->  take  ->  blocks of results
 
 `StateTable` holds partial states in parts, one per block, and merges the states of a window only when they are read.
-Complete windows leave it, so that its size stays at about one block for any number of windows. `take` returns values or
-states, depending on the stage: values for SINGLE and FINAL, states for PARTIAL and MERGE.
+Complete windows are removed from the table, so its size stays at about one block for any number of windows. `take`
+returns values or states, depending on the stage: values for SINGLE and FINAL, states for PARTIAL and MERGE.
 
     GlobalAggregation     one row of results in all
     TimeAggregation       windows over time, including empty ones; sliding windows use panes (`windows.py`)
     LabelAggregation      states that carry their window's label as time, in any order -> one row per label
 
-Windows formed by rows (session, variation, condition, count) are in `row_windows.py`. Used by one operator each.
+Windows formed by rows (session, variation, condition, count) are in `row_windows.py`. Each object is used by one
+operator.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from saros_storage.base.types import DataType, Int64Array
 from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import SpanStatistics, Summaries
 
-#: Rows of a block of results: enough to amortize a block's cost, and few enough for the blocks of 1,000 series at once.
+#: Rows per block of results: enough to amortize the cost of a block, and few enough for 1,000 series at a time.
 WINDOW_ROWS_MAX = 4_096
-#: If the states hold at least these bytes, complete windows are returned even if they are few.
+#: Once the states take this many bytes, complete windows are returned even if they do not fill a block.
 STATE_BYTES_MAX = 16 << 20
-#: Parts of a state table at which the states of each window are merged; a merge reads all parts.
+#: The number of parts of a state table at which the states of each window are merged; a merge reads all parts.
 _PARTS_MAX = 256
 
 
@@ -49,7 +50,7 @@ class Calls:
         self.aggregates: list[Aggregate] = [aggregate_of(call) for call in calls]
         self._arguments: list[list[Compiled]] = [[compile_expression(a) for a in call.arguments] for call in calls]
         self._reads_states = stage in (Stage.FINAL, Stage.MERGE)
-        #: Types of each call's state columns.
+        #: The types of the state columns of each call.
         self.types: list[tuple[DataType, ...]] = [
             tuple(a.type for a in call.arguments)
             if self._reads_states
@@ -84,7 +85,7 @@ class Calls:
         return [retyped(call.type, aggregate.final(part)) for call, (aggregate, part) in pairs]
 
     def summary(self, known: Sequence[SpanStatistics]) -> list[Column]:
-        """Return the state columns of all calls from each input column's statistics, with one row per span."""
+        """Return the state columns of all calls, from statistics of the input columns, with one row per span."""
         result: list[Column] = []
         for call, aggregate in zip(self.calls, self.aggregates, strict=True):
             argument = call.arguments[0]
@@ -93,7 +94,7 @@ class Calls:
         return result
 
     def windowed(self, block: Block, windows: WindowSequence) -> tuple[Int64Array, list[Column]]:
-        """Return the numbers of the windows that contain rows of the block, and one row of states for each.
+        """Return the numbers of the windows that contain rows of the block, and one row of states per window.
 
         The windows must not overlap, and the block's times must ascend.
         """
@@ -104,7 +105,7 @@ class Calls:
         return numbers, self.states(block, slices)
 
     def empty(self) -> list[Column]:
-        """Return state columns of all calls without rows."""
+        """Return the state columns of all calls, without rows."""
         return [Column.nulls(type_, 0) for types in self.types for type_ in types]
 
     def _per_call(self, states: Sequence[Column]) -> list[tuple[Aggregate, Sequence[Column]]]:
@@ -116,7 +117,7 @@ class Calls:
 
 
 class StateTable:
-    """A table of partial states by window number (*slot*)."""
+    """A table of partial states, keyed by window number (*slot*)."""
 
     def __init__(self, calls: Calls, *, newest_first: bool = False) -> None:
         self._calls = calls
@@ -128,7 +129,7 @@ class StateTable:
         self.nbytes = 0
 
     def add(self, slots: Int64Array, states: list[Column]) -> None:
-        """Add one state row for each of `slots`, which must not descend; rows of one slot are in order of time."""
+        """Add one state row for each of `slots`, which must not descend; rows of the same slot are in time order."""
         if len(slots):
             self._parts.append((slots, states))
             self.nbytes += _bytes_of(slots, states)
@@ -136,7 +137,7 @@ class StateTable:
             self._compact()
 
     def rows(self, low: int, high: int) -> list[Column]:
-        """Return one state row for each slot in [low, high); the state of no rows for slots without states."""
+        """Return one state row for each slot in [low, high); a slot without states has the state of an empty window."""
         slots, states = self._sorted()
         first, stop = np.searchsorted(slots, np.array([low, high])).tolist()
         stops = np.cumsum(np.bincount(slots[first:stop] - low, minlength=high - low)) + first
@@ -144,7 +145,7 @@ class StateTable:
         return self._calls.merge(states, RowRanges(starts, stops))
 
     def merged(self) -> tuple[Int64Array, list[Column]]:
-        """Return the slots that have states, ascending, and one state row for each."""
+        """Return the slots that have states, in ascending order, and one state row for each."""
         self._compact()
         return self._parts[0] if self._parts else (np.empty(0, np.int64), self._calls.empty())
 
@@ -159,7 +160,7 @@ class StateTable:
         self.nbytes = sum(_bytes_of(*part) for part in kept)
 
     def _sorted(self) -> tuple[Int64Array, list[Column]]:
-        """Return the rows of all parts, sorted by slot and within a slot by time."""
+        """Return the rows of all parts, sorted by slot, then by time."""
         if not self._parts:
             return np.empty(0, np.int64), self._calls.empty()
         parts = self._parts[::-1] if self._newest_first else self._parts
@@ -186,7 +187,7 @@ def _bytes_of(slots: Int64Array, states: list[Column]) -> int:
 
 
 class Aggregation(Protocol):
-    """An aggregation of one stream of blocks; blocks are added in the stream's order."""
+    """An aggregation of one stream of blocks, which are added in the order of the stream."""
 
     @property
     def nbytes(self) -> int:
@@ -231,7 +232,7 @@ class GlobalAggregation:
         self._table.add(np.zeros(1, np.int64), self._calls.states(block, whole))
 
     def add_summaries(self, summaries: Summaries) -> None:
-        """Add statistics that stand for rows."""
+        """Add statistics that replace rows."""
         states = self._calls.summary((summaries.reversed() if self._newest_first else summaries).columns)
         self._table.add(np.zeros(summaries.rows, np.int64), states)
 
@@ -248,7 +249,7 @@ class GlobalAggregation:
 
 
 class TimeAggregation:
-    """Aggregation into windows over time. `descending`: blocks and results are in descending order of time."""
+    """Aggregation into windows over time. If `descending`, blocks and results are in descending order of time."""
 
     def __init__(
         self,
@@ -261,7 +262,7 @@ class TimeAggregation:
         descending: bool = False,
         rows_max: int = WINDOW_ROWS_MAX,
     ) -> None:
-        """`rows_max`: the rows of a block of results."""
+        """`rows_max` is the number of rows per block of results."""
         self._calls = calls
         self._rows_max = rows_max
         self._windows = windows
@@ -272,10 +273,11 @@ class TimeAggregation:
         self._with_end = with_end
         self._descending = descending
         self._table = StateTable(calls, newest_first=descending)
-        #: Ascending, windows [low, border) are complete and not taken yet; descending, windows [border, high) are.
+        #: The complete windows that have not been taken yet: [low, border) if ascending, [border, high) if descending.
         self._low = 0
         self._high = windows.count if descending else 0
-        #: The number of the first incomplete window; descending, one more than the last incomplete window.
+        #: Ascending: the number of the first incomplete window. Descending: one more than that of the last incomplete
+        #: one.
         self._border = windows.count if descending else 0
         self._finished = False
 
@@ -291,7 +293,7 @@ class TimeAggregation:
         self._advance(int(block.times[0]), int(block.times[-1]))
 
     def add_summaries(self, summaries: Summaries) -> None:
-        """Add statistics that stand for rows; each span is inside one cell, or in a gap between windows."""
+        """Add statistics that replace rows; each span is inside one cell, or in a gap between windows."""
         starts, ends = summaries.starts, summaries.ends
         if not (starts <= ends).any():
             return
@@ -358,17 +360,17 @@ class TimeAggregation:
 
 
 class LabelAggregation:
-    """Aggregation of states by label: the time of a row is its window's label.
+    """Aggregation of partial states by label: the time of each row is the label of its window.
 
-    States of any number of producers are added in any order; the results have one row per label.
+    Any number of producers may add states, in any order; the results have one row per label.
     """
 
     def __init__(self, calls: Calls, end_of: Callable[[Int64Array], Int64Array] | None) -> None:
         self._calls = calls
-        #: Maps labels to the last times of the windows, if the results have that column.
+        #: Maps labels to the last times of their windows; None if the results have no such column.
         self._end_of = end_of
         self._table = StateTable(calls)
-        #: Labels, ascending, and the state row of each; None before `finish`.
+        #: The labels in ascending order, and the state row of each; None before `finish`.
         self._merged: tuple[Int64Array, list[Column]] | None = None
         self._taken = 0
 

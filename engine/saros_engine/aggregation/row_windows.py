@@ -1,8 +1,8 @@
 """Windows formed by the rows themselves: session, variation, condition, count.
 
 A *splitter* reads the blocks of one operator in time order. It selects the rows that belong to windows and marks those
-that begin a window; from block to block it keeps what it needs of earlier rows. The other rows (a null control with
-ignoreNull, a row that fails the condition) belong to no window.
+that begin a window; between blocks it keeps the state that it needs. The other rows (a null control with ignoreNull, a
+row that fails the condition) belong to no window.
 
     session     a window begins where the time since the previous row exceeds the gap
     variation   a window begins where the control differs from the window's first by more than delta (0: differs at all)
@@ -10,8 +10,8 @@ ignoreNull, a row that fails the condition) belong to no window.
     count       a window begins after every `size` rows; a last window with fewer rows is dropped
 
 Unless nulls are ignored, a null control forms a group of its own for variation, ends a condition's run, and counts as a
-row for count. A window's label is the time of its first row, and its end the time of its last. An object belongs to one
-operator.
+row for count. A window's label is the time of its first row, and its end the time of its last. Each object is used by
+one operator.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ _KEEP = {
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The rows of a block that belong to windows, and for each of them a flag: it begins a window."""
+    """The rows of a block that belong to windows, each with a flag that is true if the row begins a window."""
 
     rows: Int64Array
     begins: BoolArray
 
 
 class Splitter(Protocol):
-    """A division of one operator's rows into windows, for one kind of window."""
+    """Divides the rows of one operator into windows of one kind."""
 
     def split(self, block: Block) -> Split:
         """Return the rows of the next block that belong to windows."""
         ...
 
     def keeps(self, lengths: Int64Array) -> BoolArray:
-        """Return for each window, by its number of rows, whether it belongs to the result."""
+        """Return a flag per window: true if a window of this number of rows belongs to the result."""
         ...
 
 
@@ -116,7 +116,7 @@ class _Variation:
         self._control = compile_expression(windows.control)
         self._delta = windows.delta
         self._ignore_null = windows.ignore_null
-        #: The previous row. With delta 0 it is equal to the window's first: all rows of a window are.
+        #: The value of the previous row. With delta 0 it equals the first value of the window, since all values do.
         self._before: Column | None = None
         #: The first value of the current window, if delta is greater than 0.
         self._base: float = 0
@@ -134,7 +134,7 @@ class _Variation:
         if self._before is None and self._delta <= 0:
             begins = np.concatenate((np.ones(1, np.bool_), begins))
         if not self._ignore_null and column.valid is not None:
-            # Neighbouring nulls are equal; the values in their slots mean nothing.
+            # Neighbouring nulls count as equal; the values stored for them are undefined.
             present = sequence.present
             both_null = ~present[1:] & ~present[:-1]
             begins[len(begins) - len(both_null) :][both_null] = False
@@ -142,7 +142,7 @@ class _Variation:
         return Split(rows, begins)
 
     def _changes(self, sequence: Column) -> BoolArray:
-        """Return for each row from the second whether it differs from the previous one."""
+        """Return a flag for each row except the first: true if it differs from the previous row."""
         keys = text_ranks(sequence.text) if sequence.type.is_text else sequence.numbers
         changed = keys[1:] != keys[:-1]
         if sequence.valid is not None:
@@ -151,9 +151,9 @@ class _Variation:
         return np.asarray(changed)
 
     def _far(self, column: Column) -> BoolArray:
-        """Return for each row whether it differs from its window's first by more than delta.
+        """Return a flag per row: true if it differs from the first row of its window by more than delta.
 
-        Integers are compared exactly, and DATE by days.
+        Integers are compared exactly; DATE values are compared as days.
         """
         begins = np.empty(len(column), np.bool_)
         valid = np.empty(0, np.bool_) if column.valid is None else column.valid
@@ -222,7 +222,7 @@ class RowWindowAggregation:
 
     def __init__(self, calls: tuple[AggregateCall, ...], stage: Stage, windows: RowWindows, *, with_end: bool) -> None:
         time = InputTime()
-        # In front of the calls' states: each window's first time, last time, and number of rows.
+        # The states of the calls are preceded by the first time, the last time and the number of rows of each window.
         bounds = tuple(AggregateCall(name, (time,), DataType.TIMESTAMP) for name in ("min_time", "max_time"))
         self._calls = Calls((*bounds, AggregateCall("count", (time,), DataType.INT64), *calls), stage)
         self._values = Calls(calls, stage)

@@ -1,13 +1,13 @@
-"""Windows over time: sequences of intervals [start, end) in time order, and the assignment of rows to them.
+"""Windows over time: sequences of intervals [start, end) in time order, and the assignment of rows to windows.
 
     sequence = window_sequence(windows, unit)       tumbling, sliding, with gaps; of fixed ticks or by the calendar
     sequence.starts(low, high)                      numbered from 0; starts and ends never decrease with the number
     first = sequence.first_ending_after(t)          windows with smaller numbers are complete once time has reached t
 
 Window k begins `k` steps after the range's start and ends `k` steps and an interval after it, cut off at the range's
-end. The sum of all months is added to the range's start first, in the time zone, so that the 31st of a month stays the
-31st in months that have one. The sum of calendar days is added next, and keeps the time of day when daylight saving
-time begins or ends. Fixed ticks are added last. Windows as long as their step therefore never overlap.
+end. The months of all steps are added to the range's start at once, in the time zone, so that the 31st stays the 31st
+in every month that has one. The calendar days are added next, which keeps the time of day when daylight saving time
+begins or ends. Fixed ticks are added last. Therefore, windows whose interval equals their step never overlap.
 
 Overlapping windows consist of *panes*, the spans between neighbouring borders: each row is added to one pane, and
 windows merge panes.
@@ -15,8 +15,8 @@ windows merge panes.
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
 
-A sequence of fixed windows keeps only the borders near those that were read last, for any number of windows; calendar
-windows are kept in an array. Pure: any thread.
+A sequence of fixed windows keeps only the borders near those that were read last, however many windows it has; the
+borders of calendar windows are kept in arrays. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from saros_storage.base.types import Int64Array, TimeUnit
 from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import WindowGrid
 
-#: Limit on windows that overlap or follow the calendar, whose borders are listed, and on those kept to be reversed.
+#: The maximum number of overlapping or calendar windows, whose borders are listed, and of windows kept to be reversed.
 WINDOWS_MAX = 1_000_000
 #: The number of windows whose borders are computed at once.
 _BORDERS = 4_096
@@ -68,11 +68,11 @@ class WindowSequence(Protocol):
         ...
 
     def index_of(self, times: Int64Array) -> Int64Array:
-        """Return for each time the number of the last window that starts at or before it; -1 if none does."""
+        """Return, for each time, the number of the last window that starts at or before it; -1 if there is none."""
         ...
 
     def ends_of(self, numbers: Int64Array) -> Int64Array:
-        """Return the ends of the windows of these numbers."""
+        """Return the ends of the windows with these numbers."""
         ...
 
 
@@ -85,7 +85,7 @@ class FixedSequence:
         self._interval = interval
         self._step = step
         self.count = max(-(-(end - start) // step), 0)
-        #: The cached borders, near those read last: windows [low, high), their starts and ends.
+        #: The cached borders: those of windows [low, high), as low, high, starts, ends.
         self._kept = 0, 0, _NONE, _NONE
 
     def starts(self, low: int, high: int) -> Int64Array:
@@ -99,7 +99,7 @@ class FixedSequence:
     def _borders(self, low: int, high: int) -> tuple[Int64Array, Int64Array]:
         """Return the starts and ends of windows [low, high).
 
-        A range of borders around them is cached: other series, and the next rows of this one, need it as well.
+        The borders of a larger range are cached, because other series and the next rows of this series need them too.
         """
         first, stop, _, _ = self._kept
         if low < first or high > stop:
@@ -129,7 +129,7 @@ class FixedSequence:
         return self._ends_from(numbers * self._step + self._start)
 
     def _ends_from(self, starts: Int64Array) -> Int64Array:
-        """Return the ends for starts; near the end of time start + interval could overflow."""
+        """Return the ends of the windows with these starts, without overflow near the end of time."""
         return np.where(self._end - starts < self._interval, self._end, starts + self._interval)
 
 
@@ -169,7 +169,8 @@ class ListedSequence:
 def window_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence:
     """Return the sequence of the windows of a GROUP BY.
 
-    Raises UserMistake: 701 (step or interval not positive), 2005 (too many windows), 2007 (a time out of range).
+    Raises UserMistake with code 701 (step or interval not positive), 2005 (too many windows) or 2007 (a time out of
+    range).
     """
     interval = windows.interval_ticks + windows.interval_months + windows.interval_days
     if interval <= 0 or windows.step_ticks + windows.step_months + windows.step_days <= 0:
@@ -199,7 +200,7 @@ def _too_many(windows: str) -> UserMistake:
 def pane_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence | None:
     """Return the panes of overlapping windows; None if the windows do not overlap. Raises as `window_sequence`."""
     sequence = window_sequence(windows, unit)
-    # If two fixed windows do not overlap, none do; calendar windows differ in length.
+    # Fixed windows all overlap if the first two do; calendar windows differ in length, so all are compared.
     compared = sequence.count if windows.by_calendar else min(sequence.count, 2)
     overlap = bool(np.any(sequence.ends(0, compared - 1) > sequence.starts(1, compared))) if compared > 1 else False
     return _panes(windows, unit) if overlap else None
@@ -219,7 +220,7 @@ def _panes(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
 
 
 def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowGrid:
-    """Return the widest grid in whose cells statistics may stand for rows: no window begins or ends inside a cell.
+    """Return the widest grid without window borders inside a cell, so that statistics of a cell may replace its rows.
 
     The cells of calendar windows are usually days, or hours if daylight saving time begins or ends in the range.
     """
@@ -231,7 +232,7 @@ def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> 
 
 
 def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRanges]:
-    """Return the numbers of the windows near ascending `times`, and for each the range of its rows, which may be empty.
+    """Return the numbers of the windows near ascending `times`, and their ranges of rows, which may be empty.
 
     The windows must not overlap.
     """
@@ -245,14 +246,14 @@ def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRan
 
 
 def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRanges]:
-    """Like `cut`, but from the window of each row: cheaper if there are few rows for many windows."""
+    """Like `cut`, but look up the window of each row, which is cheaper if there are few rows for many windows."""
     number = sequence.index_of(times)
     begins = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), number[1:] != number[:-1])))
     numbers = number[begins]
     stops = np.append(begins[1:], len(times))
     inside = numbers >= 0
     begins, stops, numbers = begins[inside], stops[inside], numbers[inside]
-    # Rows after a window's end are in the gap before the next window.
+    # Exclude the rows after a window's end: they are in the gap before the next window.
     if len(numbers):
         stops = np.minimum(stops, np.searchsorted(times, sequence.ends_of(numbers)))
     filled = begins < stops
@@ -260,7 +261,7 @@ def _cut_by_row(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array
 
 
 def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the indexes of the spans that are inside a window, and the windows' numbers.
+    """Return the indexes of the spans that are inside a window, and the numbers of those windows.
 
     Each span must be inside one window or in a gap between windows; a span with start > end is empty and skipped.
     """
@@ -276,7 +277,8 @@ def spans_inside(sequence: WindowSequence, starts: Int64Array, ends: Int64Array)
 
 @lru_cache(_CACHED_SEQUENCES)
 def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
-    # A left-open range was moved by one tick; the calendar counts from the start that the user wrote.
+    # A left-open range was shifted by one tick to be right-open; calendar steps count from the start that the user
+    # wrote.
     shift = 1 if windows.label_end else 0
     origin = Calendar(windows.start - shift, unit, windows.zone)
     starts: list[int] = []
@@ -302,6 +304,6 @@ def _calendar_step(windows: TimeWindows, unit: TimeUnit) -> int | None:
     """Return the greatest common divisor of all distances between borders; None if there is only one border."""
     sequence = window_sequence(windows, unit)
     borders = np.concatenate((sequence.starts(0, sequence.count), sequence.ends(0, sequence.count)))
-    # Nothing is read after the end of the range.
+    # No rows are read after the end of the range, so borders there do not matter.
     borders = np.sort(borders[borders < windows.end])
     return int(np.gcd.reduce(np.diff(borders))) or None

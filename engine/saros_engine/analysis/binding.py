@@ -3,7 +3,7 @@
     root.a.d1.s1 + 1 > 2        ->  Operation(>, Operation(+, InputColumn 0, 1: DOUBLE), 2: BOOLEAN)
 
 `Columns` resolves paths and aggregates: before an aggregation, paths are the scans' columns; after it, aggregates are
-its results. Messages quote expressions as they are written, as IoTDB's do.
+its results. Error messages quote expressions as written, like those of IoTDB.
 
 The binder decides how a comparison treats signed zeros (see `plan/expression.py`). The decision depends on the
 expression as written, not on its bound form: a call that generates points counts as computed, although its values are
@@ -83,16 +83,16 @@ _LOGIC = frozenset({BinaryOperator.AND, BinaryOperator.OR})
 _NUMBERS = INTEGER_TYPES | FLOATING_TYPES
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _INT64_MAX = (1 << 63) - 1
-#: The greatest double that is less than every INT64.
+#: The greatest double below all INT64 values.
 _BELOW_INT64 = math.nextafter(-(2.0**63), -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns available to the operator that evaluates the expression, by the names that the statement uses."""
+    """The columns that the operator evaluating the expression can use, keyed by their names in the statement."""
 
     moment: TimeContext
-    #: The column of each path; a path without one is null (a device that lacks the measurement).
+    #: The column of each path. A path that is missing here is null: the device lacks the measurement.
     paths: Mapping[PathExpression, InputColumn] = field(default_factory=dict)
     #: The result of each aggregate call; None before an aggregation, where aggregates are not allowed.
     aggregates: Mapping[Expression, Bound] | None = None
@@ -103,7 +103,7 @@ class Columns:
 
 
 def bind(expression: Expression, columns: Columns) -> Bound:
-    """Return the typed expression. Raises SemanticError, and UserMistake for invalid arguments of functions."""
+    """Return the typed expression. Raises SemanticError, or UserMistake if a function's arguments are invalid."""
     if columns.aggregates is not None:
         found = columns.aggregates.get(expression)
         if found is not None:
@@ -138,7 +138,7 @@ def _path(path: PathExpression, columns: Columns) -> Bound:
     return columns.paths.get(path, NULL)
 
 
-#: Null, as a literal or for a missing series: BOOLEAN, so that it is a valid condition. Other checks of types skip it.
+#: The constant for a null literal or a missing series. BOOLEAN makes it a valid condition; type checks skip it.
 NULL = Constant(None, DataType.BOOLEAN)
 
 
@@ -174,7 +174,7 @@ def _as_double(value: int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-#: Types of parameters, whose values are not known while a statement is planned.
+#: The types of parameters, whose values are unknown while a statement is planned.
 _GIVEN_TYPES = {
     LiteralKind.BOOLEAN: DataType.BOOLEAN,
     LiteralKind.INTEGER: DataType.INT64,
@@ -186,7 +186,7 @@ _GIVEN_TYPES = {
 
 
 def may_be_given(literal: Literal) -> bool:
-    """Return whether a parameter may replace the literal: its type follows from its kind, not from its value."""
+    """Return whether a parameter may replace the literal, because its type does not depend on its value."""
     large = literal.kind is LiteralKind.INTEGER and isinstance(literal.value, int) and abs(literal.value) > _INT64_MAX
     return literal.kind in _GIVEN_TYPES and not large
 
@@ -252,12 +252,12 @@ def _binary(expression: Binary, columns: Columns) -> Bound:
 
 
 def _is_number(expression: Expression, type_: DataType) -> bool:
-    """Return whether one can calculate with the values: numbers, and the rows' times, but no series of TIMESTAMP."""
+    """Return whether arithmetic accepts the values: numbers and times of rows, but not TIMESTAMP series."""
     return type_ in NUMERIC_TYPES or (type_ is DataType.TIMESTAMP and not _is_stored_time(expression, type_))
 
 
 def _is_stored_time(expression: Expression, type_: DataType) -> bool:
-    """Return whether the values are of type TIMESTAMP, and neither constants nor times of rows."""
+    """Return whether the values are stored values of type TIMESTAMP: neither constants nor times of rows."""
     of_rows = isinstance(expression, Call) and isinstance(next(iter(expression.arguments), None), TimeReference)
     stored = type_ is DataType.TIMESTAMP and not of_rows  # of_rows: max_by(time, x)
     return stored and any_part(expression, lambda part: isinstance(part, PathExpression))
@@ -305,7 +305,7 @@ _OF_A_ROW = (PathExpression, TimeReference, EndTimeReference)
 
 
 def _as_like(expression: Expression, bound: Bound, other: DataType, moment: TimeContext) -> Bound:
-    """Convert a constant to the type of the other operand if that is a DATE or TIMESTAMP.
+    """Convert a constant to the type of the other operand if that type is DATE or TIMESTAMP.
 
     A text becomes a date or a time; a time literal that is compared with a DATE becomes a date.
     """
@@ -325,9 +325,9 @@ def _as_like(expression: Expression, bound: Bound, other: DataType, moment: Time
 
 
 def _beside_whole(expression: Expression, bound: Bound, other: DataType) -> Bound:
-    """Replace an integer literal below the range of INT64 by a double that is less than every INT64.
+    """Replace an integer literal below the range of INT64 by a double below all INT64 values.
 
-    The double nearest to the literal may be equal to the least INT64.
+    The double nearest to the literal would not always do: it may equal the smallest INT64.
     """
     if other not in INTEGER_TYPES or not isinstance(expression, Literal) or not isinstance(expression.value, int):
         return bound
@@ -340,7 +340,7 @@ def _comparable(a: DataType, b: DataType) -> bool:
 
 
 def _check_beside_time(time: Expression, type_: DataType, other: Expression, other_type: DataType) -> None:
-    """Raise SemanticError if a number other than INT64 is compared with the values of a series of TIMESTAMP."""
+    """Raise SemanticError if a number that is not an INT64 is compared with the values of a TIMESTAMP series."""
     if other_type in NUMERIC_TYPES - {DataType.INT64} and _is_stored_time(time, type_):
         raise _wrong_type(other, other_type, "TIMESTAMP, INT64")
 
@@ -390,7 +390,7 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
 
 
 def _read_as(item: Expression, type_: DataType) -> Expression:
-    """Return an item of IN with the operand's kind of type: a number as text, or a numeric text as a number."""
+    """Return an item of IN adapted to the operand's type: a number becomes a text, or a numeric text a number."""
     if not isinstance(item, Literal):
         return item
     if type_ in STRING_TYPES and item.kind in (LiteralKind.INTEGER, LiteralKind.DOUBLE):
@@ -450,8 +450,8 @@ def _retyped(bound: Bound, type_: DataType) -> Bound:
 def _common_type(types: Sequence[DataType]) -> DataType:
     """Return the common type of the results of CASE. Raises SemanticError for types that do not mix.
 
-    Integers of one type keep it, different integer types become INT64, and numbers of which at least one is FLOAT or
-    DOUBLE become DOUBLE. Texts become TEXT. Other types do not mix with each other.
+    Integers of the same type keep it, and mixed integer types become INT64. Other numbers become DOUBLE. Texts become
+    TEXT. No other types may be mixed.
     """
     if not types:
         return DataType.TEXT
@@ -473,7 +473,7 @@ def _common_type(types: Sequence[DataType]) -> DataType:
     return types[0]
 
 
-#: Names of functions in other dialects, and their names here.
+#: Function names of other dialects, mapped to the names used here.
 _ELSEWHERE = {
     "max": "max_value",
     "min": "min_value",
@@ -493,7 +493,7 @@ _CONSTANT_CALLS: dict[str, Callable[[TimeContext], Constant]] = {
 
 
 def _version() -> Constant:
-    from importlib.metadata import version  # slow: it imports the email package
+    from importlib.metadata import version  # slow, because it imports the email package
 
     return Constant(version("saros"), DataType.TEXT)
 

@@ -21,12 +21,12 @@ from saros_grammar.syntax.ast import Call, Expression, InList, Like, Literal, Li
 
 
 def column_name(expression: Expression, moment: TimeContext) -> str:
-    """Return the name of the column of an expression without an alias."""
+    """Return the column name of an expression that has no alias."""
     return str(_spelled(expression, moment))
 
 
 def _spelled(expression: Expression, moment: TimeContext) -> Expression:
-    """Return the expression with the literals' texts as in a name; only `str` of the result is valid."""
+    """Return the expression with its literals spelled as in a column name; only `str` of the result is valid."""
     match expression:
         case PathExpression():  # the usual case, and fast
             return expression

@@ -4,8 +4,8 @@
                            count(*)            ->  count(root.a.d1.s1), count(root.a.d1.s2), ...
 
 Each path is looked up below each FROM path, in order; the series of a FROM path are in path order. An expression with
-several paths expands to all combinations, in which its first path varies slowest. Each path of an expanded expression
-is a full path of exactly one series, which `Scope.series` maps it to.
+several paths expands to all combinations of their series; the first path varies slowest. Each path of an expanded
+expression is the full path of exactly one series, found in `Scope.series`.
 
 In ALIGN BY DEVICE the scope is one device, and paths stay relative to it.
 
@@ -39,7 +39,7 @@ from saros_storage.base.paths import parse_pattern, split_path
 from saros_storage.schema import DeviceSchema, SeriesSchema
 
 _ALL = PathExpression(("*",))
-#: The limit of expressions that one expression with wildcards may expand to.
+#: The maximum number of expressions that one expression with wildcards may expand to.
 _COMBINATIONS_MAX = 100_000
 
 
@@ -58,7 +58,7 @@ class Scope:
     def __init__(self, schema: SchemaReader, prefixes: Sequence[PathExpression]) -> None:
         self._schema = schema
         self._prefixes = prefixes
-        #: The series of each path in the expanded expressions.
+        #: The series that each path in the expanded expressions stands for.
         self.series: dict[PathExpression, Leaf] = {}
         self._found: dict[PathExpression, list[PathExpression]] = {}
 
@@ -90,14 +90,14 @@ class Scope:
         return leaf
 
     def expand(self, expression: Expression) -> list[Expression]:
-        """Return the expressions that an expression expands to; none if one of its paths matches no series."""
+        """Return the expressions that an expression expands to; an empty list if one of its paths matches no series."""
         if isinstance(expression, PathExpression):
             return list(self.find(expression))
         if counts_rows(expression):
             return _row_count(expression, self.find)
         if type(expression) is Call and len(expression.arguments) == 1:
             argument = expression.arguments[0]
-            if isinstance(argument, PathExpression):  # such as count(*): the usual case, and fast
+            if isinstance(argument, PathExpression):  # fast path for the usual case, such as count(*)
                 name, more, from_for = expression.name, expression.attributes, expression.from_for
                 return [Call(name, (path,), more, from_for) for path in self.find(argument)]
         paths = list(paths_of(expression))
@@ -110,7 +110,7 @@ class Scope:
         return _combinations(expression, found)
 
     def expand_known(self, expression: Expression) -> list[Expression]:
-        """Return the expressions that a condition expands to; paths that match no series stay, to become null."""
+        """Return the expressions that a condition expands to; paths that match no series are kept and become null."""
         return _combinations(expression, [self.find(path) or [path] for path in paths_of(expression)])
 
 
@@ -157,12 +157,12 @@ class DeviceScope:
 
 
 def counts_rows(expression: Expression) -> TypeGuard[Call]:
-    """Return whether the expression is COUNT_TIME, whose argument is all series at once."""
+    """Return whether the expression is COUNT_TIME, which takes all series at once."""
     return isinstance(expression, Call) and expression.name.lower() == "count_time"
 
 
 def _row_count(call: Call, find: Callable[[PathExpression], Sequence[PathExpression]]) -> list[Expression]:
-    """Return one COUNT_TIME over all series of the scope; none if it has no series. Raises SemanticError."""
+    """Return one COUNT_TIME over all series of the scope, if there are any. Raises SemanticError."""
     if call.arguments != (_ALL,):
         raise SemanticError("The parameter of count_time can only be '*'.")
     found = tuple(find(_ALL))
@@ -170,7 +170,7 @@ def _row_count(call: Call, find: Callable[[PathExpression], Sequence[PathExpress
 
 
 def _combinations(expression: Expression, found: Sequence[Sequence[PathExpression]]) -> list[Expression]:
-    """Return the expression once per combination of the series of its paths. Raises SemanticError if they are many."""
+    """Return the expression for each combination of series of its paths. Raises SemanticError if there are too many."""
     count = math.prod(map(len, found))
     if count > _COMBINATIONS_MAX:
         raise SemanticError(
@@ -204,7 +204,7 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
 
 
 def rebuilt(expression: Expression, children: Sequence[Expression]) -> Expression:
-    """Return the expression with other children, as many as `children_of` returns."""
+    """Return the expression with its children replaced; there must be as many as `children_of` returns."""
     match expression:
         case Unary() | IsNull() | Cast():
             return replace(expression, operand=children[0])
@@ -234,7 +234,7 @@ def paths_of(expression: Expression) -> Iterator[PathExpression]:
 
 
 def names_series(expression: Expression) -> bool:
-    """Return whether there is a path in the expression."""
+    """Return whether the expression contains a path."""
     return any(True for _ in paths_of(expression))
 
 
@@ -251,5 +251,5 @@ def _replaced(expression: Expression, paths: Iterator[Expression]) -> Expression
 
 
 def any_part(expression: Expression, wanted: Callable[[Expression], bool]) -> bool:
-    """Return whether the expression or an expression in it is `wanted`."""
+    """Return whether `wanted` holds for the expression or any expression inside it."""
     return wanted(expression) or any(any_part(child, wanted) for child in children_of(expression))

@@ -1,4 +1,4 @@
-"""Sources: the scans that a set of series needs, joined by time, and the number of each series' column.
+"""Sources: the scans that a set of series needs, joined by time, and the column number of each series.
 
     root.a.d1.s1  root.a.d2.x  root.a.d1.s2      d1 aligned, d2 not
     TimeJoin( Scan d1 (s1, s2), Scan d2 (x) )    columns: d1.s1 0, d1.s2 1, d2.x 2
@@ -20,7 +20,7 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A scan in planning, of series of one aligned device, or of one series of a device that is not aligned."""
+    """A planned scan: of series of one aligned device, or of one series of a device that is not aligned."""
 
     request: ScanRequest
     leaves: tuple[Leaf, ...]
@@ -31,7 +31,7 @@ def source_key(leaf: Leaf) -> tuple[str, str]:
     return leaf.device.path, "" if leaf.device.aligned else leaf.series.measurement
 
 
-#: The rows of a source's blocks, for the number of columns of all sources.
+#: The number of rows per block of a source; it depends on the number of columns of all sources.
 BlockRows = Callable[[int], int]
 
 

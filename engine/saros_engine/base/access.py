@@ -1,8 +1,8 @@
 """The user of a session, the user's privileges, and the audit trail.
 
-An `Access` is an immutable value: the privileges of a user at one version. The session's opener replaces it when the
-user's privileges change. Sessions of an embedded database have `UNRESTRICTED`. All statements are checked in one place,
-`authorization`. A cached plan is reused only under an equal `key`.
+An `Access` is an immutable value: the privileges of a user at one version. The component that opened the session
+replaces it when the user's privileges change. Sessions of an embedded database have `UNRESTRICTED`. All statements are
+checked in one place, `authorization`. A cached plan is reused only under an equal `key`.
 
 Immutable. Pure: any thread.
 """
@@ -32,7 +32,7 @@ class NoPermission(EngineError):
 
 
 class PasswordMustChange(EngineError):
-    """The user's password only allows setting a new one."""
+    """The user must set a new password before doing anything else."""
 
     code = 2040
 
@@ -55,7 +55,7 @@ class Access:
 
     @property
     def unrestricted(self) -> bool:
-        """True if no privilege has to be checked."""
+        """True if no privilege needs to be checked."""
         return self.rights.administrator and not self.must_change
 
     def may(self, privilege: Privilege, path: str = EVERYWHERE) -> bool:
@@ -73,7 +73,7 @@ class Access:
                 raise NoPermission(privilege.value, path if privilege in ON_PATHS else "")
 
     def require_all(self, privilege: Privilege, patterns: Iterable[str]) -> None:
-        """Raise NoPermission unless the privilege is held for all that the patterns can ever match."""
+        """Raise NoPermission unless the privilege is held for every path that the patterns can match, now or later."""
         for pattern in patterns:
             if not self.rights.may_all(privilege, pattern):
                 raise NoPermission(privilege.value, pattern)
@@ -94,5 +94,5 @@ class Trail(Protocol):
     """The audit trail of a session. Implementations are thread-safe."""
 
     def record(self, event: str, statement: str, code: int) -> None:
-        """Record one statement, without passwords, and the status code it ended with; 0 is success."""
+        """Record one statement, without its passwords, and its status code; 0 is success."""
         ...

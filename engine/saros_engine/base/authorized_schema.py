@@ -75,12 +75,12 @@ class ReadableSchema:
 
     @property
     def ttl(self) -> TtlRules:
-        """All rules; showing them to a user needs a privilege of its own."""
+        """All rules; a separate privilege is needed to show them to a user."""
         return self._tree.ttl
 
     @property
     def catalogue(self) -> Catalogue:
-        """The whole catalogue: templates are not protected by path."""
+        """The whole catalogue, because templates are not protected by path."""
         return self._tree.catalogue
 
     def databases(self) -> list[str]:

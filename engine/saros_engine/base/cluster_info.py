@@ -3,8 +3,8 @@
     node 1 ─┬─ region 1 leader              a region is the data of one Raft group, and is named by its group;
             └─ region 3 follower, lag 2     a row is one replica of it
 
-The engine only shows rows; a `ClusterInfo` supplies them. `OneNode` serves a database outside a cluster: node 1, and
-region 1 with all slots.
+A `ClusterInfo` supplies the rows, which the engine only shows. `OneNode` serves a database outside a cluster: node 1,
+and region 1 with all slots.
 
 Rows are values. Implementations are thread-safe and never wait for another node; an unknown value is None.
 """
@@ -24,13 +24,13 @@ from saros_grammar.syntax.ast import Measure
 
 
 class NodeStatus(Enum):
-    """The reachability of a node, or of the node of a replica."""
+    """The status of a node, as SHOW CLUSTER and SHOW REGIONS name it."""
 
     RUNNING = "Running"
-    #: It answers, but refuses statements that change data or schema.
+    #: The node answers, but refuses statements that change data or schema.
     READ_ONLY = "ReadOnly"
     UNKNOWN = "Unknown"
-    #: It was admitted, but is not a member of the cluster yet.
+    #: The node was admitted, but is not a member of the cluster yet.
     JOINING = "Joining"
 
 
@@ -82,7 +82,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class RegionRow:
-    """One replica of a region. Entries are those of the region's log; None if no node reported them."""
+    """One replica of a region. Entries are entries of the region's log; None if no node reported them."""
 
     region: int
     type: RegionType
@@ -110,21 +110,21 @@ class ChangeRow:
     stage: str
     joining: tuple[NodeId, ...]
     leaving: tuple[NodeId, ...]
-    #: Moves of slots between groups: all of them; served by the new group; with all files at the new group; released by
-    #: the old group.
+    #: Counts of moves of slots between groups: all, served by the new group, with all files at the new group, released
+    #: by the old group.
     moves: int
     opened: int
     arrived: int
     dropped: int
-    #: Slots of all moves, and of the moves whose data has arrived.
+    #: The number of slots of all moves, and of the moves whose data has arrived.
     slots: int
     arrived_slots: int
-    #: File bytes that nodes fetch from others: the estimated total, and the received bytes; the rate is the mean
-    #: per receiving node.
+    #: Bytes of files that nodes fetch from each other: the estimated total, the bytes received so far, and the mean
+    #: rate per receiving node.
     expected_bytes: int
     came_bytes: int
     bytes_per_second: int
-    #: Groups whose members change, and those that already have their new members.
+    #: The number of groups whose members change, and how many of them already have their new members.
     regroups: int
     regrouped: int
 
@@ -145,7 +145,7 @@ class PlannedMove:
 
 
 class ClusterInfo(Protocol):
-    """The source of the rows about the cluster, as this node knows it."""
+    """The source of rows that describe the cluster as this node knows it."""
 
     @property
     def node(self) -> NodeId:
@@ -162,7 +162,7 @@ class ClusterInfo(Protocol):
         ...
 
     def regions(self) -> Sequence[RegionRow]:
-        """Return all replicas: regions by number, the members of a region in ring order, starting with its head."""
+        """Return all replicas, by region number; within a region in ring order, starting with its head."""
         ...
 
     def variables(self) -> Sequence[tuple[str, str]]:
@@ -178,14 +178,14 @@ class ClusterInfo(Protocol):
 
 
 class ClusterAdmin(Protocol):
-    """Membership changes. Calls return once the cluster has agreed; the change itself runs in the background.
+    """Membership changes. Calls return once the cluster has agreed to the change, which then runs in the background.
 
-    All raise UserMistake if the request is not possible at present, and StorageError if there is no leader or the
-    outcome is unknown.
+    All methods raise UserMistake if the request is not possible at present, and StorageError if there is no leader or
+    the outcome is unknown.
     """
 
     def admit(self, peer: str, client: str, token: str, rack: str) -> tuple[NodeId, str]:
-        """Return a node id for a joining process, and its `cluster.json`. The same token gets the same answer."""
+        """Return a node id for a joining process, and its `cluster.json`. A repeated token returns the same result."""
         ...
 
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
@@ -197,7 +197,7 @@ class ClusterAdmin(Protocol):
         ...
 
     def rebalance(self, measure: Measure) -> None:
-        """Move slots from groups with a high measure to groups with a low one."""
+        """Move slots from the groups where the measure is high to those where it is low."""
         ...
 
     def migrate(self, region: int, leaving: NodeId, joining: NodeId) -> None:
@@ -205,11 +205,11 @@ class ClusterAdmin(Protocol):
         ...
 
     def abort(self) -> None:
-        """Return to the membership before the change."""
+        """Abort the change in progress and return to the previous membership."""
         ...
 
     def give_up(self, nodes: Sequence[NodeId]) -> None:
-        """Declare nodes lost: groups that lost their majority continue with the data of the remaining members."""
+        """Declare nodes lost; groups that lost their majority continue with the data of the remaining members."""
         ...
 
     def revoke_admission(self, node: NodeId) -> None:
@@ -236,7 +236,7 @@ class OneNode:
 
     def nodes(self) -> Sequence[NodeRow]:
         """See `ClusterInfo.nodes`."""
-        from importlib.metadata import version  # expensive: it imports the e-mail parser
+        from importlib.metadata import version  # slow, because it imports the email package
 
         return (NodeRow(_SELF, answering(read_only=self._mode.read_only), None, None, version("saros")),)
 

@@ -1,4 +1,4 @@
-"""The interface of the engine to the database below it: one node's store, or a whole cluster.
+"""The engine's interface to the database below it: the store of one node, or a whole cluster.
 
     read_point(consistency) -> ReadPoint   made for a statement
     catch_up(point, scope)                 called before the statement uses the schema or data that the scope names
@@ -58,22 +58,22 @@ class Database(Protocol):
     ) -> ReadPoint:
         """Return a new read point for a read of this consistency, without waiting.
 
-        `horizon`: the state that the session has seen, which its reads must include; the database updates it.
-        `deadline_ns`: the end of all waiting, on the monotonic clock.
+        `horizon` is the state that the session has seen: its reads must include that state, and the database updates
+        it. `deadline_ns` is the monotonic time at which all waiting ends.
         """
         ...
 
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
-        """Wait until the part that the scope names is as current as the point requires.
+        """Wait until the part of the database in `scope` is as current as the read point requires.
 
-        Returns True if a part was requested for the first time: the schema may then be newer.
+        Returns True if some part is waited for the first time; the schema may then be newer.
         """
         ...
 
     def finish_schema_read(self, point: ReadPoint) -> None:
-        """Record that a statement has read the schema: its session never sees an older one.
+        """Record that a statement has read the schema, so that its session never sees an older one.
 
-        After this returns for a strong read, every drop that the schema shows has taken effect in all groups.
+        For a strong read, every drop that the schema reflects has taken effect in all groups when the call returns.
         """
         ...
 
@@ -96,13 +96,14 @@ class Database(Protocol):
         ...
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
-        """Return the request with a number, if the database needs one to apply a repeated write only once."""
+        """Return the request, with a number if the database needs one to apply a repeated write only once."""
         ...
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> Sequence[PendingWrite | None]:
-        """Submit tablets of existing series, each as a write of its own, without waiting for one after another.
+        """Submit tablets of existing series as separate writes, without waiting for each before submitting the next.
 
-        Each comes with its client's request, under which `write` may repeat it. None: the caller must use `write`.
+        Each tablet comes with its client's request, with which `write` may repeat it. The result has None for a tablet
+        that the caller must pass to `write` instead.
         """
         ...
 
@@ -123,7 +124,7 @@ class Database(Protocol):
         ...
 
     def load(self, path: str, options: LoadOptions, *, request: WriteRequest) -> int:
-        """Load a TsFile atomically; return the number of files that it became."""
+        """Load a TsFile atomically; return the number of files that were made from it."""
         ...
 
     @property
@@ -132,7 +133,7 @@ class Database(Protocol):
         ...
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
-        """Capture all data of this node; with `since`, also a store's log from this record on."""
+        """Capture all data of this node; with `since`, also the store's log starting at that record."""
         ...
 
     def partitions(self) -> Sequence[PartitionStatus]:
@@ -146,15 +147,15 @@ class Database(Protocol):
     def merge(
         self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Callable[[], bool] = ...
     ) -> None:
-        """Compact files into as few as possible, and wait for the end or until `stopped`.
+        """Compact files into as few as possible; wait until that is done or `stopped` returns True.
 
-        `full`: also rewrite files with deleted points.
+        If `full`, also rewrite files with deleted points.
         """
         ...
 
     @property
     def compaction(self) -> CompactionCounters:
-        """Counters of compaction on this node since the start."""
+        """Compaction counters of this node since it started."""
         ...
 
     @property
@@ -163,21 +164,21 @@ class Database(Protocol):
         ...
 
     def clear_caches(self) -> None:
-        """Drop everything cached from this node's files: pages, indexes, windows, latest points."""
+        """Drop everything cached from the files of this node: pages, indexes, windows, latest points."""
         ...
 
     def status(self) -> StoreStatus:
-        """Return figures about the data of this node."""
+        """Return statistics about the data of this node."""
         ...
 
     def blocked_by(self) -> str | None:
-        """Return the reason why writes are refused at the moment, or None."""
+        """Return the reason why writes are refused at the moment; None if they are not."""
         ...
 
 
 def wait_for_schema(database: Database, patterns: Collection[str], deadline_ns: int | None = None) -> None:
     """Wait until the schema at and below path patterns is current, for a statement that checks or changes it.
 
-    `deadline_ns`: the end of the wait, on the monotonic clock.
+    `deadline_ns` is the monotonic time at which the wait ends.
     """
     database.catch_up(database.read_point("strong", deadline_ns=deadline_ns), ReadScope(patterns))

@@ -55,7 +55,7 @@ class MemoryExceeded(EngineError):
 
 
 class MemoryPoolExhausted(MemoryExceeded):
-    """The query needs memory that the pool of all the node's queries does not have, or had to give its memory up."""
+    """The memory pool shared by all queries of the node is exhausted, or took memory back from this query."""
 
     code = 2033
 
@@ -73,7 +73,7 @@ class QueryKilled(EngineError):
 
     @classmethod
     def by_client(cls) -> QueryKilled:
-        """Return the error of reads from a result that the client has closed."""
+        """Return the error to raise when a closed result is read."""
         return cls("the client closed the result")
 
 
@@ -83,7 +83,7 @@ class QueryNotFound(EngineError):
     code = 714
 
     def __init__(self, query: str, silent: Sequence[str] = ()) -> None:
-        """`silent`: for each node that did not report its queries, the reason."""
+        """`silent` maps each node that did not report its queries to the reason."""
         message = f"no query {query} is running: see SHOW QUERIES"
         super().__init__("; ".join([message, *silent]))
         self.query = query

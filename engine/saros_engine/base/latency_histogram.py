@@ -1,4 +1,4 @@
-"""Latency histogram with fixed buckets, from which percentiles are computed. Thread-safe."""
+"""A latency histogram with fixed buckets, from which percentiles are computed. Thread-safe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _BOUNDS_NS = [int(bound * _NANOSECONDS) for bound in BOUNDS_SECONDS]
 
 @dataclass(frozen=True, slots=True)
 class LatencySnapshot:
-    """`counts`: per bucket, the last one above all bounds. `seconds`: the sum of all durations."""
+    """`counts` has one count per bucket; the last is for durations above all bounds.
+
+    `seconds` is the sum of all durations.
+    """
 
     counts: tuple[int, ...]
     seconds: float

@@ -27,11 +27,11 @@ class Execution(Protocol):
         ...
 
     def waited_ns(self) -> int:
-        """Return the time that its client has waited for it on this node."""
+        """Return how long the client has waited for the query on this node."""
         ...
 
     def memory_bytes(self) -> int:
-        """Return the bytes that it holds of the memory for queries."""
+        """Return the number of bytes that the query holds of the memory pool for queries."""
         ...
 
 
@@ -45,7 +45,7 @@ class ClientInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunningQuery:
-    """One query; `started_ns` is wall-clock time, `ticks_ns` monotonic."""
+    """One query; `started_ns` is wall-clock time, `ticks_ns` monotonic time."""
 
     query: QueryId
     statement: str
@@ -65,7 +65,7 @@ class QueryRegistry:
         self._node = node
         self._lock = threading.Lock()
         self._number = 0
-        #: The second of the newest id (-1: no id yet), and the text of that second.
+        #: The second in the newest id (-1 if there is no id yet), and its text form.
         self._second = -1, ""
         self._running: dict[QueryId, RunningQuery] = {}
 
@@ -79,14 +79,14 @@ class QueryRegistry:
             return QueryId(f"{self._second[1]}_{self._number:05}_{self._node}")
 
     def add(self, statement: str, asker: ClientInfo, limit_ms: int | None, execution: Execution) -> None:
-        """Register an execution, before it starts."""
+        """Register an execution before it starts."""
         now, ticks = self._clock.now_ns(), self._clock.monotonic_ns()
         entry = RunningQuery(execution.query, statement, asker, now, ticks, limit_ms, execution)
         with self._lock:
             self._running[execution.query] = entry
 
     def remove(self, execution: Execution) -> RunningQuery:
-        """Remove an execution, once all its resources are released."""
+        """Remove an execution after all its resources are released."""
         with self._lock:
             return self._running.pop(execution.query)
 

@@ -1,4 +1,4 @@
-"""Rows returned by SHOW, COUNT and LIST, before the coordinator makes a result of them. Values: any thread."""
+"""Rows of SHOW, COUNT and LIST, from which the coordinator makes a result. Values: any thread."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class RowSet:
 
     fields: tuple[Field, ...]
     rows: list[Row]
-    #: The first column is the never-null time of the rows: a client gets it as the Time column of a query.
+    #: The first column is the time of the rows and never null; clients get it like the Time column of a query.
     timed: bool = False

@@ -1,4 +1,4 @@
-"""The state of a session: its user, its settings, and the state of the database that it has seen."""
+"""The state of a session: its user, its settings, and how much of the database's history it has seen."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class SessionContext:
     """The state of one session; SET statements change it."""
 
     zone: str = "UTC"
-    #: Consistency of its reads in a cluster: strong, mid or weak.
+    #: The consistency of the session's reads in a cluster: strong, mid or weak.
     consistency: str = "strong"
-    #: Its reads omit the data of groups without a leader, and report that.
+    #: True if reads omit the data of groups that have no leader, and report this.
     partial: bool = False
     access: Access = UNRESTRICTED
     trail: Trail | None = None
-    #: The state that its reads have seen.
+    #: The state of the database that the session's reads have seen.
     horizon: ReadHorizon = field(default_factory=ReadHorizon)
-    #: Folders that LOAD may read from; None: any that the process may read.
+    #: The folders that LOAD may read from; None: any that the process may read.
     load_folders: tuple[str, ...] | None = None
-    #: The fixed read point of its reads; None: a new one for each read.
+    #: The fixed read point of the session's reads; None: a new one for each read.
     point: ReadPoint | None = None
-    #: It only accepts statements that read.
+    #: True if the session accepts only statements that read.
     read_only: bool = False
-    #: Unrelated clients share it, so none of them may change its settings.
+    #: True if unrelated clients share the session, so that none of them may change its settings.
     shared: bool = False
     #: Host of its client; None: this process.
     host: str | None = None

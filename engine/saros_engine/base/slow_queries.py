@@ -1,9 +1,9 @@
-"""The slow queries of a node: its last statements that took long, for SHOW SLOW QUERIES. Thread-safe.
+"""The slow queries of a node, for SHOW SLOW QUERIES: the latest slow statements. Thread-safe.
 
     start of the statement --> Stopwatch --> last row read, error, or close --> at least the threshold: recorded
 
-The time includes that in which the client read the rows. Literals are removed before a statement is recorded, so that
-the record may be shown to operators, and logged. The record is in memory only, and bounded.
+The duration includes the time in which the client read the rows. Literals are removed before a statement is recorded,
+so that records may be shown to operators and logged. The records are kept in memory only, and their number is bounded.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from saros_engine.base.query_registry import ClientInfo
 from saros_grammar.shape import without_literals
 from saros_storage.base.clock import Clock
 
-#: Statements that are kept; the oldest is dropped first.
+#: The number of statements kept; the oldest is dropped first.
 KEPT_MAX = 200
-#: A longer text of a statement is truncated.
+#: The maximum length of a recorded statement; longer texts are truncated.
 _CHARACTERS_MAX = 500
 _NANOSECONDS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SlowQuery:
-    """A statement that took at least the threshold, whether it succeeded or not."""
+    """A statement, successful or not, that took at least the threshold."""
 
     #: Empty for a statement that is not a query, or that failed before its first row.
     query_id: str
@@ -67,19 +67,19 @@ class SlowQueries:
             self.listener(slow)
 
     def newest_first(self) -> list[SlowQuery]:
-        """Return the recorded statements, the last one to end first."""
+        """Return the recorded statements, the most recently ended first."""
         with self._lock:
             return list(reversed(self._kept))
 
 
 class Stopwatch:
-    """The time that one statement takes. Any thread may stop it."""
+    """Measures the time that one statement takes. Any thread may stop it."""
 
     __slots__ = ("_log", "_running", "client", "started_ns", "statement")
 
     def __init__(self, log: SlowQueries, statement: str, client: ClientInfo, started_ns: int) -> None:
         self._log = log
-        #: One item until the first `stop` takes it, which is atomic.
+        #: Holds one item, which the first `stop` pops; popping is atomic.
         self._running = [True]
         self.statement = statement
         self.client = client

@@ -1,8 +1,8 @@
-"""The system mode (SET SYSTEM TO READONLY, RUNNING): it decides if this node accepts changes of data or schema.
+"""The system mode (SET SYSTEM TO READONLY or RUNNING), which decides if this node accepts changes of data or schema.
 
     RUNNING --set(read_only=True)--> READONLY --set(read_only=False)--> RUNNING      saved first, then in effect
 
-The mode applies to requests of this node's clients, and to jobs in their place (continuous queries, rounds of senders).
+The mode applies to requests of this node's clients and to jobs that act for them (continuous queries, sync senders).
 Changes agreed on by the cluster are applied as usual, so no replica lags. Changes of users, membership changes, FLUSH
 and MERGE are still accepted. A database opened read-only has a fixed mode: it accepts statements that read, and
 settings of the session. Thread-safe.
@@ -17,7 +17,7 @@ from saros_storage.base.errors import StorageError
 
 
 class SystemReadOnly(StorageError):
-    """The node is read-only; the refused request may be repeated once it is running again."""
+    """The node is read-only; the refused request may be repeated once the mode is RUNNING again."""
 
     code = 600
 
@@ -53,7 +53,7 @@ class SystemMode:
         return self._read_only
 
     def set(self, *, read_only: bool) -> None:
-        """Change the mode. Raises OSError or OpenedReadOnly; the mode is unchanged then."""
+        """Change the mode. If OSError or OpenedReadOnly is raised, the mode is unchanged."""
         if self.is_fixed:
             raise OpenedReadOnly
         with self._setting:

@@ -6,8 +6,8 @@
     ("continuous query", name)         the query
     ("continuous query done", name)    the last moment that it ran for, and the error of that run
 
-From its creation on, a query runs for every moment boundary + k * every. Moments that passed while no node ran queries
-are caught up; with TIMEOUT POLICY DISCARD, only the latest due moment is.
+Once created, a query runs for every moment boundary + k * every. Moments that passed while no node ran queries are
+caught up; with TIMEOUT POLICY DISCARD, only the latest due moment is run.
 
 Pure: any thread.
 """
@@ -47,7 +47,7 @@ _MS_PER_SECOND = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ContinuousQuery:
-    """A continuous query. Times and lengths are in the database's unit."""
+    """A continuous query. Times and durations are in the database's time unit."""
 
     name: str
     #: The text of the CREATE statement.
@@ -62,7 +62,7 @@ class ContinuousQuery:
     #: True with TIMEOUT POLICY BLOCKED: missed moments are caught up.
     blocked: bool
     zone: str
-    #: The user with whose privileges it runs; empty: without restriction.
+    #: The user whose privileges the query has; if empty, it is not restricted.
     user: str
     created: int
 
@@ -81,9 +81,9 @@ class ContinuousQuery:
         return replace(select, where=where)
 
     def due(self, now: int, done: int | None) -> int | None:
-        """Return the next moment to run for; None if it is later than `now`.
+        """Return the next moment for which the query must run; None if it is later than `now`.
 
-        `done` is the last moment that the query ran for; None before its first run.
+        `done` is the last moment for which the query ran; None before its first run.
         """
         first = self._from(self.created) if done is None else done + self.every
         if first > now:
@@ -108,7 +108,7 @@ def continuous_queries(schema: SchemaReader) -> list[ContinuousQuery]:
 
 
 def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
-    """Return the last moment that a query ran for, and the error of that run; each is None if missing."""
+    """Return the last moment for which a query ran, and the error of that run; None for either if there is none."""
     text = schema.catalogue.get(_DONE, name)
     if text is None:
         return None, None
@@ -117,12 +117,12 @@ def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
 
 
 def ran(name: str, moment: int, problem: str | None) -> SchemaChange:
-    """Return the change that records a query's run for a moment; `problem` is its error."""
+    """Return the schema change that records the run of a query for a moment; `problem` is its error."""
     return SetEntry(_DONE, name, json.dumps([moment, problem], ensure_ascii=False))
 
 
 def creation(query: ContinuousQuery, schema: SchemaReader) -> list[SchemaChange]:
-    """Return the changes of CREATE CONTINUOUS QUERY. Raises UserMistake 1402 if the name is taken."""
+    """Return the schema changes that CREATE CONTINUOUS QUERY makes. Raises UserMistake 1402 if the name is taken."""
     if schema.catalogue.get(_QUERY, query.name) is not None:
         raise UserMistake(f"CQ {query.name} already exists: drop it first", code=_EXISTS)
     return [
@@ -132,7 +132,7 @@ def creation(query: ContinuousQuery, schema: SchemaReader) -> list[SchemaChange]
 
 
 def removal(name: str, schema: SchemaReader) -> list[SchemaChange]:
-    """Return the changes of DROP CONTINUOUS QUERY. Raises UserMistake 1400 if there is no such query."""
+    """Return the schema changes that DROP CONTINUOUS QUERY makes. Raises UserMistake 1400 if there is no such query."""
     if schema.catalogue.get(_QUERY, name) is None:
         raise UserMistake(f"CQ {name} doesn't exist: see SHOW CONTINUOUS QUERIES", code=_NO_SUCH)
     return [SetEntry(_QUERY, name, None), SetEntry(_DONE, name, None)]
@@ -142,7 +142,10 @@ def removal(name: str, schema: SchemaReader) -> list[SchemaChange]:
 
 
 def continuous_query(create: CreateContinuousQuery, statement: str, user: str, moment: TimeContext) -> ContinuousQuery:
-    """Return the query of a CREATE. Raises SemanticError if it violates the rules of continuous queries."""
+    """Return the continuous query that a CREATE statement defines.
+
+    Raises SemanticError if the statement violates the rules of continuous queries.
+    """
     select = parse(create.text).statement
     assert isinstance(select, Select)
     _check_select(select, moment)

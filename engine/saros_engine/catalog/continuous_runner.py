@@ -1,4 +1,4 @@
-"""The runner of continuous queries: runs them when they are due, one after the other, on a thread of its own.
+"""The runner of continuous queries: runs them when they are due, one after the other, on a dedicated thread.
 
 In a cluster, the leader of the meta group runs them. When the leader changes, a query may run twice for a moment; the
 second run writes the same points again.
@@ -30,7 +30,7 @@ _NANOSECONDS = 1_000_000_000
 class ContinuousRunner:
     """A thread that runs the due continuous queries of a database.
 
-    `run` runs a query for a moment; `in_charge` returns whether this node is the one that runs queries.
+    `run` runs a query for one moment; `in_charge` returns whether this node is responsible for running queries.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ContinuousRunner:
         self._stopped.set()
 
     def join(self) -> None:
-        """Wait for the end of the current run. Call `stop` first."""
+        """Stop the thread, and wait for the end of the current run. Call `stop` first."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -76,7 +76,7 @@ class ContinuousRunner:
                 continue
 
     def _run_once(self, query: ContinuousQuery) -> bool:
-        """Run a query for its next due moment; return whether there was one and it counts as done."""
+        """Run a query for its next due moment; return True if there was one and it now counts as done."""
         now = self._clock.now_ns() * self._store.options.time_unit.value // _NANOSECONDS
         moment = query.due(now, last_run(self._store.schema, query.name)[0])
         if moment is None:

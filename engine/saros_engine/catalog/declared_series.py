@@ -25,7 +25,7 @@ from saros_storage.schema import Deadband, SeriesSchema
 
 _DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST = "max_point_number", "loss", "compdev", "compmintime", "compmaxtime"
 _PROPERTIES = frozenset({_DECIMALS, _LOSS, _DEVIATION, _SHORTEST, _LONGEST})
-#: Encodings that round floats to MAX_POINT_NUMBER decimals in IoTDB, which stores them as scaled integers.
+#: Encodings that round floats to MAX_POINT_NUMBER decimals, because IoTDB stores them as scaled integers.
 _ROUNDING = frozenset({Encoding.RLE, Encoding.TS_2DIFF})
 #: The number of decimals if MAX_POINT_NUMBER is invalid, as in IoTDB.
 _DEFAULT_DECIMALS = 2

@@ -3,9 +3,9 @@
     root.plant.cpu._saros.tags.t1    ATTRIBUTES('tag'='host')         devices: root.plant.cpu.h1.eu
     root.plant.cpu._saros.tags.t2    ATTRIBUTES('tag'='region')
 
-A series is created once: if two writers append a key at the same time, on any nodes, one of them is refused and reads
-the list again. The list therefore only grows, and a node that knows only its beginning derives the same paths.
-The series are internal (`saros_storage.schema.tree`): users do not see them, and patterns do not delete them.
+A series can only be created once, so if two writers append a key at the same time, on any nodes, one of them is refused
+and reads the list again. The list only grows, so a node that knows only a prefix of it derives the same paths. The
+series are internal (`saros_storage.schema.tree`): users do not see them, and patterns do not delete them.
 
 Functions over a schema; any thread.
 """
@@ -19,7 +19,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, DataType
 from saros_storage.schema import INTERNAL_NODE, CreateSeries, SeriesSchema, is_internal
 
-#: Name of the attribute that holds the key.
+#: The name of the attribute that holds the key.
 _ATTRIBUTE = "tag"
 _PREFIX = "t"
 
@@ -39,7 +39,7 @@ def device_of_tag_keys(prefix: str) -> str:
 
 
 def tag_key_creation(prefix: str, number: int, key: str) -> CreateSeries:
-    """Return the change that records the key with a number, from 1; it is refused (503) if the number has a key."""
+    """Return the change that records a key under a number (from 1); it is refused (503) if the number is taken."""
     type_ = DataType.TEXT
     series = SeriesSchema(
         f"{_PREFIX}{number}", type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, attributes={_ATTRIBUTE: key}
@@ -48,6 +48,6 @@ def tag_key_creation(prefix: str, number: int, key: str) -> CreateSeries:
 
 
 def require_not_internal(device: str) -> None:
-    """Raise UserMistake 509 if series below a path would be internal."""
+    """Raise UserMistake 509 if series below the path would be internal ones."""
     if is_internal(device):
         raise UserMistake(f"{device} has the node {INTERNAL_NODE}, which is reserved: use another name", code=509)

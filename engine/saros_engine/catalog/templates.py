@@ -57,7 +57,7 @@ class Template:
         )
 
     def find(self, measurement: str) -> SeriesSchema | None:
-        """Return the template's series of a measurement, if it has one."""
+        """Return the template's series for a measurement, if it has one."""
         return next((s for s in self.series if s.measurement == measurement), None)
 
     def is_used_by(self, device: DeviceSchema) -> bool:
@@ -116,7 +116,7 @@ def template(schema: SchemaReader, name: str) -> Template:
 
 
 def places(schema: SchemaReader, name: str) -> list[str]:
-    """Return the paths that a template is set to."""
+    """Return the paths on which a template is set."""
     return [path for path, of in schema.catalogue.all_of(_PLACE) if of == name]
 
 
@@ -133,7 +133,7 @@ def template_name_for(schema: SchemaReader, device: str) -> str | None:
 
 
 def _entry_for(schema: SchemaReader, device: str) -> tuple[str, str] | None:
-    """Return name and text of the template that is set at or above a device's path."""
+    """Return the name and the text of the template that is set at or above a device's path."""
     catalogue = schema.catalogue
     if not catalogue.by_key:
         return None
@@ -147,7 +147,7 @@ def _entry_for(schema: SchemaReader, device: str) -> tuple[str, str] | None:
 
 
 def used_by(schema: SchemaReader, device: DeviceSchema) -> str | None:
-    """Return the name of the template that a device uses, if it uses one."""
+    """Return the name of the template that a device uses, if any."""
     found = template_for(schema, device.path)
     return found.name if found is not None and found.is_used_by(device) else None
 
@@ -298,7 +298,7 @@ def _activate(store: Database, path: ast.PathExpression, request: WriteRequest) 
 
 
 def _deactivate(store: Database, statement: ast.DeactivateTemplate, request: WriteRequest) -> int:
-    """Drop the series of the template, and their points, from the matching devices that use it."""
+    """Drop the series of the template, with their points, from the matching devices that use it."""
     schema = store.schema
     if statement.name is not None:
         template(schema, statement.name)
@@ -333,7 +333,7 @@ def _deactivate(store: Database, statement: ast.DeactivateTemplate, request: Wri
 def with_template(
     schema: SchemaReader, device: str, known: DeviceSchema | None, missing: Sequence[SeriesSchema], *, aligned: bool
 ) -> list[SchemaChange]:
-    """Return the schema changes that a write to a device needs: the missing series.
+    """Return the schema changes that a write to a device needs to create missing series.
 
     If some of them belong to the device's template, the changes create all series of the template.
     """

@@ -36,14 +36,14 @@ from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TimeU
 from saros_storage.schema import Catalogue, DeviceSchema, SeriesSchema, TtlRules
 
 KIND = "view"
-#: For binding that only determines a type, which does not depend on the time or the zone.
+#: The context for binding that only determines a type, which depends on neither the time nor the zone.
 _ANY_MOMENT = TimeContext("UTC", TimeUnit.MILLISECOND, 0)
 _PARSED_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view. The paths of its expression are full paths of series, not of views."""
+    """A view. The paths in its expression are full paths of series, never of views."""
 
     path: str
     expression: Expression
@@ -62,7 +62,7 @@ class View:
 
 
 def parsed_view(path: str, text: str) -> View:
-    """Return the view that a text of the catalogue describes."""
+    """Return the view that a catalogue entry describes."""
     words = json.loads(text)
     return View(path, _parsed(words["as"]), words["tags"], words["attributes"])
 
@@ -75,12 +75,12 @@ def _parsed(text: str) -> Expression:
 
 
 def texts_of_views(catalogue: Catalogue) -> dict[str, str]:
-    """Return the catalogue's texts of all views by path."""
+    """Return the catalogue entries of all views, by path."""
     return dict(catalogue.all_of(KIND)) if catalogue.by_key else {}
 
 
 def with_bases(catalogue: Catalogue, patterns: Collection[str]) -> Collection[str]:
-    """Return the path patterns and the paths of the series that views matching them, or below them, refer to."""
+    """Return the path patterns, and the paths of the series that views at or below them refer to."""
     texts = texts_of_views(catalogue)
     parsed = [parse_pattern(pattern) for pattern in patterns] if texts else []
     seen = [path for path in texts if any(pattern.overlaps(split_path(path)) for pattern in parsed)]
@@ -94,7 +94,7 @@ def is_view(catalogue: Catalogue, path: str) -> bool:
 
 
 def sources_of_aliases(schema: SchemaReader, device: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the series that views of a device are other names for, by the views' measurements.
+    """Return the aliased series of those views of a device that are aliases, keyed by the views' measurements.
 
     Raises UserMistake 508 if such a series does not exist.
     """
@@ -113,7 +113,7 @@ def sources_of_aliases(schema: SchemaReader, device: str, names: Iterable[str]) 
 
 
 def source_of_alias(catalogue: Catalogue, path: str) -> str | None:
-    """Return the series that a view is another name for; None for other views and paths."""
+    """Return the series that a view is an alias of; None for other views and paths."""
     text = catalogue.get(KIND, path)
     return None if text is None else parsed_view(path, text).source
 
@@ -126,7 +126,7 @@ def _require_series(schema: SchemaReader, path: str, source: str) -> None:
 
 
 def require_no_views(catalogue: Catalogue, device: str, measurements: Iterable[str]) -> None:
-    """Raise UserMistake 503 if one of these series of a device would be at the path of a view, or below a view."""
+    """Raise UserMistake 503 if one of these series of a device would be at or below the path of a view."""
     if not catalogue.by_key:
         return
     nodes = split_path(device)
@@ -138,7 +138,10 @@ def require_no_views(catalogue: Catalogue, device: str, measurements: Iterable[s
 
 
 class ViewedSchema:
-    """A `SchemaReader` that presents views as series. `sees` returns whether a view's path is visible."""
+    """A `SchemaReader` that presents views as series.
+
+    `sees` returns whether the path of a view is visible to the user.
+    """
 
     def __init__(self, schema: SchemaReader, texts: Mapping[str, str], sees: Callable[[str], bool]) -> None:
         self._schema = schema
@@ -184,7 +187,7 @@ class ViewedSchema:
         return SeriesSchema(name, type_, encoding, compressor, None, view.tags, view.attributes)
 
     def base(self, path: PathExpression) -> tuple[DeviceSchema, SeriesSchema] | None:
-        """Return the stored series at a full path, with its device; None if it does not exist or is a view."""
+        """Return the stored series at a full path, and its device; None if it does not exist or is a view."""
         device = self._schema.device(join_nodes(path.nodes[:-1]))
         series = None if device is None else device.find(path.nodes[-1])
         return None if device is None or series is None else (device, series)
@@ -281,9 +284,9 @@ def view_in(schema: SchemaReader, path: str) -> View | None:
 
 
 class BaseSeries:
-    """Replaces the views in a statement's expressions by their expressions, and adds their series to `series`.
+    """Replaces the views in a statement's expressions by their definitions, and adds their series to `series`.
 
-    `device`: the nodes to put before relative paths (ALIGN BY DEVICE).
+    `device` is the list of nodes to put before relative paths (ALIGN BY DEVICE).
     """
 
     def __init__(self, schema: SchemaReader, series: dict[PathExpression, Leaf], device: tuple[str, ...] = ()) -> None:
@@ -292,13 +295,13 @@ class BaseSeries:
         self._device = device
 
     def of(self, expression: Expression) -> Expression:
-        """Return the expression with its views replaced."""
+        """Return the expression with its views replaced by their definitions."""
         if self._schema is None:
             return expression
         return with_paths(expression, [self._base(path) for path in paths_of(expression)])
 
     def of_each(self, expressions: Iterable[Expression]) -> list[Expression]:
-        """Return the expressions with their views replaced."""
+        """Return the expressions with their views replaced by their definitions."""
         return [self.of(expression) for expression in expressions]
 
     def _base(self, path: PathExpression) -> Expression:

@@ -5,20 +5,20 @@
 
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
 double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend. However,
-`/`, `%` and `-x` of integers are integers (`integer_arithmetic.py`). Integers are compared exactly with integers and
-with floating-point constants, and so is a FLOAT with a constant (`exact_bounds.py`); with a FLOAT or DOUBLE column,
-they are compared as doubles. Text is compared by bytes, which is code point order. -0.0 is less than 0.0 if binding
-has decided so.
+`/`, `%` and `-x` of integers have integer results (`integer_arithmetic.py`). Comparisons of integers with integers or
+floating-point constants are exact, like those of a FLOAT with a constant (`exact_bounds.py`). Integers are compared
+with FLOAT and DOUBLE columns as doubles. Text is compared by bytes, which is code point order. -0.0 is less than 0.0 if
+binding has decided so.
 
 An expression that can fail (a CAST, arithmetic with integer results) is computed only for the rows that need it, so
-that a condition can guard it. Evaluation is from left to right: the right side of AND or OR only for rows that the left
-side leaves undecided; a condition of CASE only for rows that no earlier condition matched; a result only for rows that
-chose it. A predicate only needs to distinguish true, so null counts as false in it. Series functions see all rows, and
-fail for any of them.
+that a condition can guard it. Evaluation is from left to right. The right side of AND or OR is computed only for rows
+that the left side leaves undecided, a condition of CASE only for rows that no earlier condition matched, and a result
+of CASE only for rows that select it. In a predicate, null counts as false. Series functions see all rows, and any row
+can make them fail.
 
 Errors: UserMistake (a value that CAST refuses, a division by zero, an integer result that does not fit, a bad regular
-expression). A compiled expression belongs to one operator, hence to one thread at a time; without series functions it
-has no state.
+expression). A compiled expression is used by one operator, and therefore by one thread at a time; it has no state
+unless it contains series functions.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _ARITHMETIC = {
     BinaryOperator.DIVIDE: np.divide,
     BinaryOperator.MODULO: np.fmod,
 }
-#: NumPy's function and Arrow's name for each comparison.
+#: The NumPy function and the Arrow name of each comparison.
 _COMPARISON = {
     BinaryOperator.EQUAL: (np.equal, "equal"),
     BinaryOperator.NOT_EQUAL: (np.not_equal, "not_equal"),
@@ -114,7 +114,7 @@ def compile_expression(expression: Bound) -> Compiled:
 
 
 def compile_predicate(expression: Bound) -> Callable[[Block], BoolArray]:
-    """Return a function to the mask of rows for which a BOOLEAN expression is true, neither false nor null."""
+    """Compile a BOOLEAN to a function that returns the mask of rows where it is true, neither false nor null."""
     if isinstance(expression, Operation) and expression.operator is BinaryOperator.AND:
         left, right = compile_predicate(expression.left), _holding(expression.right)
         return lambda block: right(block, left(block))
@@ -138,7 +138,7 @@ def constant_column(type_: DataType, value: Scalar, count: int) -> Column:
 
 
 def both_valid(left: BoolArray | None, right: BoolArray | None) -> BoolArray | None:
-    """Return the mask of rows that are present on both sides."""
+    """Return the mask of rows that are valid in both masks."""
     if left is None or right is None:
         return right if left is None else left
     return left & right
@@ -190,7 +190,7 @@ def _logic(expression: Operation) -> Compiled:
 
 
 def _scatter_mask(column: Column, mask: BoolArray) -> Column:
-    """Expand a BOOLEAN column over a mask's rows to all rows, with null for the others."""
+    """Expand a BOOLEAN column that has only the rows of a mask to all rows; the other rows become null."""
     values, present = np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_)
     values[mask], present[mask] = column.numbers, column.present
     return Column(DataType.BOOLEAN, values, present)
@@ -242,25 +242,25 @@ def _comparison(expression: Operation) -> Compiled:
 
 
 def _may_be_zero(side: Bound) -> bool:
-    """Return whether a side may be zero: false only for a constant that is not zero."""
+    """Return whether a side may be zero; only a nonzero constant may not."""
     return not isinstance(side, Constant) or side.value == 0
 
 
 def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]:
-    """Return the comparison with -0.0 less than 0.0. Equal numbers with different signs are zeros."""
+    """Return the comparison, changed to take -0.0 as less than 0.0. Equal numbers with different signs are zeros."""
 
     def run(a: NumericArray | float, b: NumericArray | float) -> BoolArray:
         values = np.asarray(function(a, b))
         a_signed, b_signed = np.signbit(a), np.signbit(b)
         zeros = np.equal(a, b) & (a_signed != b_signed)
-        # Exchanged: the lesser of two zeros has the sign bit.
+        # The arguments are swapped because the lesser of two zeros has the sign bit.
         return np.where(zeros, function(b_signed, a_signed), values) if zeros.any() else values
 
     return run
 
 
 def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type_: DataType) -> Compiled:
-    """Compile a function of both sides, row by row; it is null if either side is."""
+    """Compile a row-by-row function of both sides; the result is null if either side is."""
 
     def run(block: Block) -> Column:
         (a, a_valid), (b, b_valid) = left(block), right(block)
@@ -345,7 +345,7 @@ def _null_test(operand: Compiled, negated: bool) -> Compiled:
 
 def _membership(expression: Membership) -> Compiled:
     operand = compile_expression(expression.operand)
-    # In SQL, a null among the items makes "not found" unknown.
+    # In SQL, if an item is null, a value that is not found gives null.
     with_null = None in expression.items
     found = _member_test(expression)
 
@@ -367,7 +367,7 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
     dtype = np.dtype(NUMPY_DTYPE[expression.operand.type])
     wanted = np.array([item for item in items if _can_be(item, dtype)], dtype)
     signs = set(np.signbit(wanted[wanted == 0]).tolist()) if expression.signed_zeros else set()
-    if len(signs) != 1:  # either no zero is wanted, or both are
+    if len(signs) != 1:  # the items contain no zero, or both
         return lambda column: np.isin(column.numbers, wanted)
     (negative,) = signs
 
@@ -380,7 +380,7 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
 
 
 def _can_be(item: Scalar, dtype: np.dtype[Any]) -> bool:
-    """Return whether a column can contain this value; integers cannot be 2.5 or 1e34, and FLOAT cannot be 0.1."""
+    """Return whether a column of the type can contain this value; no integer is 2.5 or 1e34, and no FLOAT is 0.1."""
     assert isinstance(item, (int, float))
     if dtype == np.float32:
         return is_float(item)
@@ -426,7 +426,7 @@ def _choice(expression: Choice) -> Compiled:
 
 
 def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Column]:
-    """Compile a result of CASE, for the rows of a mask only."""
+    """Compile a result of CASE to a function that computes it for the rows of a mask only."""
     computed = _computed_for(result)
 
     def run(block: Block, mask: BoolArray) -> Column:
@@ -460,7 +460,7 @@ def can_fail(expression: Bound) -> bool:
 
 
 def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
-    """Compile to a column over a mask's rows; an expression that can fail is computed for these rows only."""
+    """Compile to a function that returns the values at a mask's rows; if it can fail, other rows are skipped."""
     if not can_fail(expression):
         compiled = compile_expression(expression)
         return lambda block, mask: compiled(block).compress(mask)
@@ -470,7 +470,7 @@ def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
 
 
 def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
-    """Compile to the mask of a mask's rows where a BOOLEAN holds; if it can fail, it is computed for these only."""
+    """Compile a BOOLEAN to a function that narrows a mask to rows where it is true; skip other rows if it can fail."""
     if not can_fail(expression):
         holds = compile_predicate(expression)
         return lambda block, mask: mask & holds(block)
@@ -486,14 +486,14 @@ def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
 
 
 def _series_first(expression: Bound) -> tuple[Callable[[Block], Block], Bound]:
-    """Split off the series functions, which append their columns for all rows to a block; also return the rest."""
+    """Return a function that appends the series functions' columns to a block, and the rest of the expression."""
     calls = list(_series_calls(expression))
     places = {id(call): number for number, call in enumerate(calls)}
     rebuild = compile_template(expression, lambda part: places.get(id(part)))
     if rebuild is None:
         return lambda block: block, expression
     compiled = [compile_expression(call) for call in calls]
-    # Counted from the end, since the number of columns is not known here.
+    # Columns are numbered from the end, since the number of columns is not known here.
     rest: Bound = rebuild([InputColumn(number - len(calls), call.type) for number, call in enumerate(calls)])
     return lambda block: Block(block.time, (*block.columns, *(run(block) for run in compiled)), block.rows), rest
 
@@ -535,7 +535,7 @@ def _function(expression: FunctionCall) -> Compiled:
 
     def run(block: Block) -> Column:
         columns = [argument(block) for argument in arguments]
-        with np.errstate(all="ignore"):  # overflow is infinite and undefined is NaN, without a warning
+        with np.errstate(all="ignore"):  # an overflow gives an infinity and an undefined result NaN, without a warning
             return evaluate_columns(columns, block)
 
     return run

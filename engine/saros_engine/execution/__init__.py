@@ -1,4 +1,4 @@
-"""Execution of queries: operators in drivers, exchanges between fragments, and the single end of each query.
+"""Execution of queries: operators in drivers, exchanges between fragments, and the end of each query.
 
 queries             plans and executions of SELECTs, until all their resources are released
 build               operators of plan nodes

@@ -1,4 +1,4 @@
-"""The operators of plan nodes; no other module knows both."""
+"""Builds the operators of plan nodes; no other module depends on both."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Exchange = Callable[[ExchangeSource], Operator]
 
 
 def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange: Exchange) -> Operator:
-    """Return the operator tree of a plan tree; operators open their readers at the first pull.
+    """Return the operator tree for a plan tree; operators open their readers when first pulled.
 
     Raises UserMistake for errors that do not depend on the data (too many windows, an invalid regular expression).
     """
@@ -115,7 +115,7 @@ def _reading(
 
 
 def _runs(children: Sequence[Node]) -> list[list[Node]]:
-    """Group the children of a join: neighbouring scans that can be read in lockstep form one run."""
+    """Group the children of a join into runs; neighbouring scans that can be read in lockstep form one run."""
     runs: list[list[Node]] = []
     for child in children:
         last = runs[-1][-1] if runs else None

@@ -1,4 +1,4 @@
-"""A pipeline: one operator tree and its output buffer, run by the scheduler, one quantum at a time."""
+"""A pipeline: an operator tree and its output buffer, which the scheduler runs one quantum at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_storage.base.gc_control import reduced_gc
 
 
 class PipelineDriver:
-    """The scheduler's `Driver` of one fragment instance: it moves blocks from the root operator to the buffer."""
+    """The `Driver` of one fragment instance, which moves blocks from the root operator to the buffer."""
 
     def __init__(self, id_: DriverId, root: Operator, sink: ExchangeBuffer, clock: Clock, width: int) -> None:
         self._id = id_

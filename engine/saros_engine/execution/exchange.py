@@ -3,12 +3,12 @@
     driver A -- put --> [block block] -- take --> driver B                       A waits if full, B waits if empty
                                       -- wait_take --> the client's thread
 
-Both ends can end the exchange: `finish` means that the writer has no more blocks, `fail` that the query ended with an
-error, and `leave` that the reader wants no more blocks, after which the writer stops as well. Both ends wait on
-futures, which are resolved outside the lock.
+Each side can end the exchange: `finish` means that the writer has no more blocks, `fail` that the query ended with an
+error, and `leave` that the reader wants no more blocks, so that the writer stops as well. Both sides wait on futures,
+which are resolved outside the lock.
 
 Buffered blocks are charged to the query's account as queued bytes. Blocks that the client took stay charged until it
-asks for the next block. While the memory of all queries together is short, a buffer accepts one block at a time.
+asks for the next block. While the memory pool of all queries is short, a buffer accepts one block at a time.
 
 Thread-safe, for one writer and one reader.
 """
@@ -25,9 +25,9 @@ from saros_engine.plan.plan import ExchangeSource
 from saros_scheduler.task import Blocked
 from saros_storage.base.block import Block
 
-#: The usual capacity of a buffer: with at least this many bytes buffered, the writer waits for the reader.
+#: The usual capacity of a buffer: the writer waits for the reader while at least this many bytes are buffered.
 BYTES_MAX = 8 << 20
-#: Small blocks are joined up to this many rows for the client.
+#: Small blocks are joined for the client, up to this many rows.
 _ROWS_TOGETHER = 8_192
 
 
@@ -41,7 +41,7 @@ class ExchangeBuffer:
         self._lock = threading.Lock()
         self._blocks: deque[Block] = deque()
         self._bytes = 0
-        #: Bytes of the blocks that the client took last, still charged.
+        #: The bytes of the blocks that the client took last, which are still charged.
         self._at_client = 0
         self._finished = False
         self._left = False
@@ -57,7 +57,7 @@ class ExchangeBuffer:
         return self._left
 
     def writable(self) -> Blocked | None:
-        """Return the future to wait for before `put`; None if a block may be put now."""
+        """Return the future that the writer must wait for before `put`; None if a block may be put now."""
         bytes_max = 1 if self._memory.short else self._bytes_max
         with self._lock:
             if self._left or self._bytes < bytes_max:
@@ -112,7 +112,7 @@ class ExchangeBuffer:
         return bool(self._blocks) or self._finished or self._left or self._failure is not None
 
     def readable(self) -> Blocked | None:
-        """Return the future to wait for before `take`; None if `take` has something to report now."""
+        """Return the future that the reader must wait for before `take`; None if `take` has something to report now."""
         with self._lock:
             if self.is_readable:
                 return None
@@ -129,7 +129,7 @@ class ExchangeBuffer:
     def wait_take(self) -> Block | None:
         """Wait for the next block and return it; None at the end. Not for a driver's thread.
 
-        Small blocks that are already buffered are joined: otherwise the cost of sending each to the client would
+        Small blocks that are already buffered are joined, because the cost of sending each one to the client would
         dominate.
         """
         if self._at_client:
@@ -156,10 +156,10 @@ class ExchangeBuffer:
         return True
 
     def _take(self, rows: int, *, to_client: bool = False) -> tuple[list[Block], int]:
-        """Remove the next block, and the blocks after it up to `rows` rows in all; return them and their bytes.
+        """Remove and return the next block, and more blocks up to `rows` rows in all; also return their size.
 
-        The list is empty if no block is buffered. `to_client`: the bytes stay charged as queued until the client asks
-        for the next block, or leaves.
+        The list is empty if no block is buffered. If `to_client`, the bytes stay charged as queued until the client
+        asks for the next block or leaves.
         """
         with self._lock:
             if self._failure is not None:
@@ -183,7 +183,8 @@ class ExchangeBuffer:
     def leave(self, cause: BaseException | None = None) -> None:
         """End reading: drop the remaining blocks and stop the writer. Idempotent.
 
-        Later reads raise `cause`, unless all blocks had been read. If `cause` is None, they return None, as at the end.
+        Later reads raise `cause`, unless all blocks had been read. If `cause` is None, later reads return None, as at
+        the end.
         """
         with self._lock:
             if self._failure is None and not self.drained:
@@ -198,7 +199,7 @@ class ExchangeBuffer:
         _resolve(writer)
 
     def _count_as_read(self) -> None:
-        """Release the bytes of the blocks that the client took before."""
+        """Release the bytes of the blocks that the client took earlier."""
         with self._lock:
             read, self._at_client = self._at_client, 0
         self._dequeue(read)
@@ -220,7 +221,7 @@ def _resolve(future: Blocked | None) -> None:
 
 
 class ExchangeOperator(PullOperator):
-    """An operator that receives the rows of another fragment's only instance, in order of arrival."""
+    """An operator that receives the rows of another fragment, which has a single instance, in order of arrival."""
 
     def __init__(self, node: ExchangeSource, buffer: ExchangeBuffer, context: OperatorContext) -> None:
         super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
@@ -240,14 +241,14 @@ class ExchangeOperator(PullOperator):
 
 
 class DeviceExchangeOperator(PullOperator):
-    """An operator that receives the rows of devices that were dealt round-robin to a fragment's instances.
+    """An operator that receives the rows of devices that are distributed round-robin over a fragment's instances.
 
         buffers     d0 d0 | d2 ..      d1 | d3 d3 ..        a block has rows of one device, or of one slice of a device
         rows        d0 d0 d1 d2 ..
 
-    Rows are returned in the order in which the devices were dealt. A device is complete when its buffer has ended or
-    returns a block of a later device, which is held until its turn. A device may have no rows. Slices of one device are
-    distinguished by the times of their rows.
+    Rows are returned in the order of the devices. A device is complete when its buffer has ended or returns a block of
+    a later device; that block is held until its device has its turn. A device may have no rows. Slices of one device
+    are distinguished by the times of their rows.
     """
 
     def __init__(self, node: ExchangeSource, buffers: Sequence[ExchangeBuffer], context: OperatorContext) -> None:
@@ -256,7 +257,7 @@ class DeviceExchangeOperator(PullOperator):
         self._times = node.times
         self._named_by = node.named_by
         self._buffers = tuple(buffers)
-        #: For each buffer, the block that was taken before its device's turn.
+        #: For each buffer, a block that was taken before its device has its turn, or None.
         self._held: list[Block | None] = [None] * len(self._buffers)
         #: The index of the device whose turn it is.
         self._turn = 0

@@ -1,12 +1,12 @@
-"""A running query: its drivers, buffers, memory and view, from `start` until all of them are released.
+"""A running query: it holds drivers, buffers, memory and a view, from `start` until all of them are released.
 
     QueryPlan -- one driver and one buffer per fragment instance --> scheduler
     client <-- blocks -- the root fragment's buffer
 
-However a query ends, it ends in the listener's call, exactly once. At that moment the view is closed, the memory
-account holds only the bytes in the root's buffer, and the registry drops the query. After a normal end, the client can
-still read the rest of that buffer. If the buffer must be reclaimed first because memory is short, the client gets an
-error that says so.
+However a query ends, its end is handled exactly once, in the call of the scheduler's listener. There, the view is
+closed, the memory account is reduced to the bytes in the root's buffer, and the query leaves the registry. After a
+normal end, the client can still read the rest of that buffer. If the buffer must be reclaimed first because memory is
+short, the client gets an error that says so.
 
 Thread-safe: used by the client's thread and the scheduler's.
 """
@@ -35,19 +35,20 @@ from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import ReadView
 
-#: Buffers of devices that wait for their turn may take this fraction (1/n) of the query's memory in all. They should
-#: hold about half of a device when its turn comes: with less, the fragments of other devices would wait for each other.
+#: All buffers of devices waiting for their turn may together take this fraction (1/n) of the query's memory. They
+#: should hold about half of a device when its turn comes; with less, the fragments of other devices would wait for each
+#: other.
 _WAITING_SHARE = 4
 #: The capacity of buffers whose reader joins them: 1.5 times the largest block, so that the next block is produced in
-#: the meantime. A larger buffer would only exceed the processor's caches.
+#: the meantime. A larger buffer would not fit in the processor's caches.
 _JOINED_BYTES = 24 << 20
-#: A plan of up to this many columns produces a block in a few milliseconds, so the client's thread, which would only
-#: wait, may produce the first blocks itself.
+#: A plan of at most this many columns produces a block in a few milliseconds, so the client's thread, which would
+#: otherwise wait, may produce the first blocks itself.
 _SMALL_WIDTH = 64
 
 
 def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
-    """Return the capacity in bytes of each instance's buffer; the client's buffer has the usual capacity."""
+    """Return the capacity of each instance's buffer in bytes; the client's buffer has the usual capacity."""
     if len(plan.instances) == 1:
         return [BYTES_MAX]
     dealt = sum(isinstance(instance.fragment.root, DeviceMerge) for instance in plan.instances)
@@ -62,7 +63,7 @@ def _rooms(plan: QueryPlan, memory: QueryMemory) -> list[int]:
 
 
 class QueryExecution:
-    """The execution of one query. `start` it, and read or `close` it."""
+    """The execution of one query. Call `start`, then read it to the end or call `close`."""
 
     def __init__(
         self,
@@ -85,16 +86,16 @@ class QueryExecution:
         #: The exception that ended the query, if one did.
         self.cause: BaseException | None = None
         self._clock = clock
-        #: The total of the client's completed waits, and the start of the current wait.
+        #: The total time of the client's completed waits, and the start of the current wait, if any.
         self._waited_ns = 0
         self._waits_since_ns: int | None = None
         self._view = view
         self._ended = ended
-        #: Held until all resources are released. A lock costs a tenth of an event.
+        #: Held until all resources are released. A lock is ten times cheaper than an event.
         self._running = threading.Lock()
         self._running.acquire()
         self._scheduler: DriverScheduler | None = None
-        #: The thread that is in `start`, where it may run the driver.
+        #: The thread that is executing `start`, in which it may run the driver.
         self.started_by: int | None = None
         self._buffers = [ExchangeBuffer(room, memory) for room in _rooms(plan, memory)]
         memory.end_with(_weak_end(self))
@@ -135,7 +136,7 @@ class QueryExecution:
                 self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=self._may_lend()
             )
         except BaseException as error:
-            # On Ctrl-C, the scheduler may already have accepted the drivers; it must then end the query.
+            # On Ctrl-C, the scheduler may have accepted the drivers already; then it must end the query.
             if not scheduler.abort(self.query, error) and self._running.locked():
                 for driver in self.drivers:
                     driver.close(None)
@@ -145,7 +146,7 @@ class QueryExecution:
             self.started_by = None
 
     def _may_lend(self) -> bool:
-        """Return whether the plan is small."""
+        """Return whether the plan is small enough to run its first steps on the client's thread."""
         return len(self.drivers) == 1 and self.drivers[0].width <= _SMALL_WIDTH
 
     # ------------------------------------------------------------------ a thread that runs drivers
@@ -198,7 +199,7 @@ class QueryExecution:
         return self._waited_ns + (0 if since is None else self._clock.monotonic_ns() - since)
 
     def fail(self, cause: BaseException) -> None:
-        """End the query with an error; if it has already ended, discard the rows that its client has not read."""
+        """End the query with an error; if it has already ended, discard the rows that the client has not read."""
         assert self._scheduler is not None
         if not self._scheduler.abort(self.query, cause) and not self._buffers[0].drained:
             self._buffers[0].fail(cause)
@@ -216,7 +217,7 @@ class QueryExecution:
         return self._scheduler.abort(self.query, error)
 
     def close(self) -> None:
-        """End the query for its client, and wait until its resources are released. Idempotent.
+        """End the query on behalf of its client, and wait until its resources are released. Idempotent.
 
         Concurrent and later reads raise QueryKilled unless all rows were read, so that a closed result cannot be
         mistaken for a complete one.

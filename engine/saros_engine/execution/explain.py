@@ -31,12 +31,12 @@ from saros_engine.plan.plan import (
 from saros_storage.base.types import TIME_MAX, TIME_MIN
 from saros_storage.scan.reading import ReadCounters, ScanRequest
 
-#: The number of names after which a list of columns is cut.
+#: The maximum number of names shown of a list of columns.
 _SHOWN = 8
 
 
 def explain(plan: QueryPlan) -> list[str]:
-    """Return the lines of the logical plan, and of the fragments if there are several."""
+    """Return the logical plan as lines of text, followed by the fragments if there are several."""
     lines = ["Logical plan", *_indent(_tree(plan.logical))]
     for instance in plan.instances if len(plan.instances) > 1 else ():
         lines.append(f"Fragment {instance.fragment.number}.{instance.instance}")
@@ -45,7 +45,7 @@ def explain(plan: QueryPlan) -> list[str]:
 
 
 def explain_analysis(drivers: Sequence[PipelineDriver], elapsed_ns: int, peak_bytes: int) -> list[str]:
-    """Return the lines of a finished query's statistics, by fragment, driver and operator."""
+    """Return the statistics of a finished query as lines of text, by fragment, driver and operator."""
     rows = drivers[0].root.statistics.rows
     lines = [f"Query  rows {rows}  time {_ms(elapsed_ns)}  drivers {len(drivers)}  peak memory {peak_bytes} B"]
     for number, members in groupby(drivers, key=lambda d: d.id.fragment):

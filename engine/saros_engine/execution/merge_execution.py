@@ -1,4 +1,4 @@
-"""MERGE: a statement that can run for long. SHOW QUERIES lists it, and KILL QUERY and its timeout end it."""
+"""MERGE, a long-running statement: SHOW QUERIES lists it, and KILL QUERY or its timeout ends it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from saros_storage.base.clock import Clock
 
 
 class MergeExecution:
-    """The execution of one MERGE. `deadline_ns` is None if it has no timeout."""
+    """The execution of one MERGE. `deadline_ns` is None if the merge has no timeout."""
 
     def __init__(self, query: QueryId, store: Database, clock: Clock, deadline_ns: int | None) -> None:
         self.query = query
@@ -20,11 +20,11 @@ class MergeExecution:
         self._clock = clock
         self._deadline_ns = deadline_ns
         self._began_ns = clock.monotonic_ns()
-        #: The error that ended it, if one did.
+        #: The error that ended the merge, if one did.
         self._cause: Exception | None = None
 
     def run(self, databases: Sequence[str] | None, *, full: bool) -> None:
-        """Merge the databases, and wait for the end. Raises QueryKilled, QueryTimedOut, StorageError."""
+        """Merge the databases, and wait until that is done. Raises QueryKilled, QueryTimedOut, StorageError."""
         self._store.merge(databases, full=full, stopped=self._stopped)
         if self._cause is not None:
             raise self._cause
@@ -36,16 +36,19 @@ class MergeExecution:
         return self._cause is not None
 
     def cancel(self, reason: str) -> bool:
-        """End the merge; its client gets QueryKilled. Return whether nothing had ended it before."""
+        """End the merge; its client gets QueryKilled.
+
+        Return False if the merge had been cancelled or timed out before.
+        """
         first = self._cause is None
         if first:
             self._cause = QueryKilled(reason)
         return first
 
     def waited_ns(self) -> int:
-        """Return the time since the start: the client waits all the time."""
+        """Return the time since the start, because the client waits all the time."""
         return self._clock.monotonic_ns() - self._began_ns
 
     def memory_bytes(self) -> int:
-        """Return 0: a merge uses the store's memory."""
+        """Return 0, because a merge uses the store's memory."""
         return 0

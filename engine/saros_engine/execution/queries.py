@@ -1,9 +1,9 @@
-"""SELECT from syntax tree to result blocks: plans, cached or new, and their executions.
+"""Runs SELECTs, from the syntax tree to the blocks of results: plans (cached or new) and their executions.
 
     tree --`plan`, `cached_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
 
 An execution has an id, a view of the store, a memory account and a deadline; `open` counts the executions that still
-hold resources. A MERGE can run as long as a query, so it is counted and listed with them. Thread-safe.
+hold resources. A MERGE runs as long as a query does, so it is counted and listed like one. Thread-safe.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _NANOSECONDS_PER_MS = 1_000_000
 _NANOSECONDS_PER_S = 1_000_000_000
 
 
-#: Waiting for the schema ends this long before a statement's timeout, or a tenth of the timeout if that is shorter.
+#: Waiting for the schema ends this long before the statement's timeout, or a tenth of the timeout if that is shorter.
 _ERROR_MS_MAX = 250
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """The limits of a statement's waiting.
+    """The limits on how long a statement may wait.
 
-    `timeout_ms`: None for the configured timeout, 0 for none; `deadline_ns`: see `WriteRequest`.
+    `timeout_ms` is None for the configured timeout, and 0 for no timeout; `deadline_ns`: see `WriteRequest`.
     """
 
     timeout_ms: int | None = None
@@ -76,14 +76,14 @@ class Queries:
         self._unit = store.options.time_unit
         self._plans = PlanCache(options.plans_cached)
         self.registry = QueryRegistry(clock, node)
-        #: The durations of the executions that have ended.
+        #: The durations of ended executions.
         self.durations = LatencyHistogram()
-        #: The memory of all executions together.
+        #: The memory pool that all executions share.
         self.memory = MemoryPool(options.queries_memory_bytes_max, clock)
         self._counting = threading.RLock()
         self._idle = threading.Condition(self._counting)
         self._open = 0
-        #: True once `close` waits for the end of the open executions.
+        #: True once `close` has begun to wait for the open executions.
         self._closing = False
 
     # ------------------------------------------------------------------ contexts of planning and reading
@@ -93,7 +93,7 @@ class Queries:
         return TimeContext(session.zone, self._unit, self._clock.now_ns() * self._unit.value // _NANOSECONDS_PER_S)
 
     def read_point(self, session: SessionContext, limits: ReadLimits = NO_LIMITS) -> ReadPoint:
-        """Return a read point for the session's next read; it grows with the scope of the read."""
+        """Return a read point for the session's next read; it is extended as the scope of the read becomes known."""
         if session.point is not None:
             return session.point
         point = self._store.read_point(session.consistency, session.horizon, self._deadline_of(limits))
@@ -102,9 +102,10 @@ class Queries:
         return point
 
     def _deadline_of(self, limits: ReadLimits) -> int | None:
-        """Return the deadline for a statement's waiting; None if it has none.
+        """Return the deadline of a statement's waits; None if it has none.
 
-        It is earlier than the statement's timeout, whose error would not name the cause of the wait.
+        The deadline is earlier than the statement's timeout, because a timeout error would not name the cause of the
+        wait.
         """
         timeout_ms = self._options.query_timeout_ms if limits.timeout_ms is None else limits.timeout_ms
         waiting_ms = max(timeout_ms - min(timeout_ms // 10, _ERROR_MS_MAX), 1) if timeout_ms else 0
@@ -112,7 +113,7 @@ class Queries:
         return min(ends, default=None)
 
     def catch_up(self, point: ReadPoint, patterns: Collection[str]) -> None:
-        """Wait until the schema at and below path patterns, and of the views there, is as new as the point requires."""
+        """Wait until the schema below path patterns, and the schema of views there, is as new as the point requires."""
         settled_plan(self._store, point, patterns, lambda: None, lambda _: ())
 
     def consistent_plan(
@@ -122,7 +123,7 @@ class Queries:
         return settled_plan(self._store, point, patterns, plan, sources)
 
     def context(self, session: SessionContext) -> PlanContext:
-        """Return the context of planning, with the part of the schema whose data the session may read."""
+        """Return the context for planning, with the part of the schema whose data the session may read."""
         return PlanContext(schema_for(session.access, self._store, Privilege.READ_DATA), self.moment(session))
 
     # ------------------------------------------------------------------ plans
@@ -134,7 +135,7 @@ class Queries:
         session: SessionContext,
         fill: Callable[[], ast.Statement],
     ) -> QueryPlan:
-        """Return the plan of a SELECT with these values for its `?`; take it from the plan cache, or add it there.
+        """Return the plan of a SELECT with these values for its `?`, from the plan cache if possible.
 
         `fill` returns the statement with the values filled in.
         """
@@ -167,7 +168,7 @@ class Queries:
         self._plans.clear()
 
     def plan_counts(self) -> tuple[int, int]:
-        """Return the number of SELECT plans made, and of those reused."""
+        """Return how many SELECT plans were made, and how often one was reused."""
         return self._plans.counts()
 
     # ------------------------------------------------------------------ executions
@@ -175,7 +176,7 @@ class Queries:
     def start(
         self, plan: QueryPlan, text: str, asker: ClientInfo, timeout_ms: int | None, point: ReadPoint
     ) -> QueryExecution:
-        """Start a plan. `timeout_ms`: None for the configured timeout, 0 for none.
+        """Start a plan. `timeout_ms` is None for the configured timeout, and 0 for no timeout.
 
         The caller must read the execution to its end, or close it.
         """
@@ -196,14 +197,14 @@ class Queries:
         return execution
 
     def _view(self, plan: QueryPlan, point: ReadPoint) -> ReadView:
-        """Return the view of a plan. Only a read point that is not settled needs the plan's sources."""
+        """Return the view that a plan reads. The plan's sources matter only if the read point is not settled."""
         if point.picture is not None:
             return point.picture()
         return self._store.view(point, None if point.settled else plan.sources)
 
     @contextmanager
     def merging(self, text: str, asker: ClientInfo, timeout_ms: int | None) -> Iterator[MergeExecution]:
-        """Register a MERGE while it runs. Only its client can set a timeout: the configured one is for queries."""
+        """Register a MERGE while it runs. Its timeout comes from the client only; the configured one is for queries."""
         execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
         self._began(text, asker, timeout_ms, execution)
         try:
@@ -228,7 +229,7 @@ class Queries:
                 self._idle.notify_all()
 
     def interrupt(self, thread: int) -> None:
-        """Cancel the query that a thread is starting, of which it may run the first steps."""
+        """Cancel the query that a thread is starting; the thread may be running the query's first steps."""
         for running in self.registry.running():
             execution = running.execution
             if isinstance(execution, QueryExecution) and execution.started_by == thread:

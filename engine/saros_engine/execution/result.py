@@ -1,4 +1,4 @@
-"""Results of statements: rows, as blocks that are pulled, or a count of changes."""
+"""Results of statements: rows, pulled block by block, or a count of changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Rows(Protocol):
 
 
 class Result:
-    """The result of one statement. `timed`: a Time column precedes `fields`."""
+    """The result of one statement. If `timed`, a Time column precedes `fields`."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class Result:
         self.fields = tuple(fields)
         self.timed = timed
         self.has_rows = rows is not None
-        #: The number of points written or objects changed; -1 for queries.
+        #: The number of written points or changed objects; -1 for queries.
         self.update_count = -1 if rows is not None else count
         self._rows = rows
-        #: Stopped when all rows are read; None: the statement is not timed.
+        #: The stopwatch to stop when all rows are read; None if the statement is not timed.
         self._watch: Stopwatch | None = None
 
     def timed_by(self, watch: Stopwatch) -> None:
-        """Stop a stopwatch at the result's end: with its last row, its error, or its close."""
+        """Stop a stopwatch when the result ends: at its last row, at an error, or when it is closed."""
         if self._rows is None:
             watch.stop(self.query_id)
         else:
@@ -65,12 +65,15 @@ class Result:
 
     @property
     def stale(self) -> bool:
-        """True if newer data may exist that could not be requested. Final once all rows were read."""
+        """True if there may be newer data on nodes that could not be asked.
+
+        The value is final once all rows have been read.
+        """
         return self._point.stale
 
     @property
     def missing(self) -> Sequence[str]:
-        """The data that was left out: for each group without a leader, its databases, the group, and the reason."""
+        """A text for each group whose data was omitted: its databases, the group, and the reason."""
         return tuple(self._point.missing.values())
 
     def next_block(self) -> Block | None:
@@ -119,7 +122,7 @@ class FixedRows:
         return True
 
     def close(self) -> None:
-        """See `Rows.close`. Reads afterwards raise QueryKilled unless the block was read."""
+        """See `Rows.close`. Later reads raise QueryKilled unless the block was read."""
         self._is_cut |= self._block is not None
         self._block = None
 
@@ -127,7 +130,10 @@ class FixedRows:
 def fixed_result(
     fields: Sequence[Field], rows: Iterable[Sequence[Scalar]], point: ReadPoint = HERE, *, timed: bool = False
 ) -> Result:
-    """Return a result of known rows. `timed`: the first value of each row is its time, and `fields[0]` is `Time`."""
+    """Return a result with given rows.
+
+    If `timed`, the first value of each row is its time, and `fields[0]` is `Time`.
+    """
     listed = list(rows)
     times = np.array([row[0] for row in listed], np.int64) if timed else None
     first = 1 if timed else 0

@@ -1,4 +1,4 @@
-"""CAST: converts a column to another type. Nulls stay null.
+"""CAST: the conversion of a column to another type. Nulls stay null.
 
     from / to   INT32 INT64          FLOAT DOUBLE    BOOLEAN   TEXT STRING       TIMESTAMP   DATE         BLOB
     integers    range checked        nearest         != 0      digits            unchanged   yyyymmdd     big-endian
@@ -10,8 +10,8 @@
     DATE        yyyymmdd             yyyymmdd        != 0      YYYY-MM-DD        midnight    itself       big-endian
     BLOB        -                    -               -         its bytes         -           -            itself
 
-Bytes of a BLOB that are not UTF-8 become U+FFFD. Times: `time_conversion`. A value that does not fit the target is an
-error that names it. Pure: any thread.
+Bytes of a BLOB that are not valid UTF-8 become U+FFFD. Times: `time_conversion`. A value that does not fit the target
+type raises an error that names the value. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from saros_storage.base.types import (
     TimeUnit,
 )
 
-#: Doubles from here on are integers.
+#: All doubles at or above this number are integers.
 _WHOLE = 2.0**52
 _ASCII_END = 0x80
 _ANY_DAY, _FIRST_DATE, _LAST_DATE = 19_700_101, 10_000_101, 99_991_231
@@ -73,7 +73,8 @@ def always_converts(source: DataType, target: DataType) -> bool:
 def convert(column: Column, target: DataType, zone: str = "UTC", unit: TimeUnit = TimeUnit.MILLISECOND) -> Column:
     """Return the column as `target`.
 
-    Raises UserMistake: 701 for an impossible pair, 2008 for a value that does not fit, 752 for a time without a DATE.
+    Raises UserMistake with code 701 (no such conversion), 2008 (a value that does not fit) or 752 (a time outside
+    DATE).
     """
     check_conversion(column.type, target)
     if column.type is target:
@@ -137,7 +138,10 @@ def _of_days(column: Column, target: DataType, zone: str, unit: TimeUnit) -> Col
 
 
 def exact_integers(column: Column, target: DataType) -> Column:
-    """Return a column of floats as integers with the same values. Raises UserMistake 507 for the first other value."""
+    """Return a column of floats as integers with the same values.
+
+    Raises UserMistake 507 for the first value that is not an integer of the type.
+    """
     values, dtype = column.numbers, NUMPY_DTYPE[target]
     lowest = float(np.iinfo(dtype).min)
     fits = (values >= lowest) & (values < -lowest) & (values == np.floor(values))
@@ -161,7 +165,7 @@ def _number(column: Column, target: DataType) -> NumericArray:
         with np.errstate(invalid="ignore"):
             values = np.nan_to_num(np.floor(values.astype(np.float64) + 0.5), nan=0.0, posinf=np.inf, neginf=-np.inf)
     limits = np.iinfo(dtype)
-    # The largest INT64 is 2 ** 63 as a float, which is one too many.
+    # As a float, the largest INT64 becomes 2 ** 63, which is one too many.
     too_large = values >= 2.0**63 if values.dtype.kind == "f" and dtype.itemsize == 8 else values > limits.max
     outside = too_large | (values < limits.min) if values.dtype.kind != "b" else np.zeros(len(values), np.bool_)
     _refuse(column, outside, target)
@@ -170,7 +174,7 @@ def _number(column: Column, target: DataType) -> NumericArray:
 
 
 def _refuse(column: Column, wrong: NumericArray, target: DataType) -> None:
-    """Raise for the first present row that is `wrong`."""
+    """Raise an error for the first non-null row marked in `wrong`."""
     if column.valid is not None:
         wrong = wrong & column.valid
     if wrong.any():
@@ -196,7 +200,7 @@ def _parse(column: Column, target: DataType) -> NumericArray:
         return dates_of(numbers_from_arrow(parsed, NUMPY_DTYPE[target]))
     numbers = numbers_from_arrow(parsed)
     if numbers.dtype.kind == "f" and np.isinf(numbers).any():
-        # Arrow turns numbers that are too large into infinities; only those written as infinities stay.
+        # Arrow turns numbers that are too large into infinities; only texts that spell an infinity may become one.
         written = numbers_from_arrow(arrow_compute().match_substring(texts, "inf", ignore_case=True).fill_null(True))
         _refuse(column, np.isinf(numbers) & ~written, target)
     return numbers
@@ -218,7 +222,7 @@ def _offender(texts: Arrow, kind: Arrow) -> int:
 
 
 def rounded(column: Column, decimals: int) -> Column:
-    """Round a column of floats to `decimals` places, halves up; values without that many decimals are unchanged."""
+    """Round a column of floats to `decimals` places, halves up; values with fewer decimals are unchanged."""
     values = column.numbers.astype(np.float64)
     with np.errstate(over="ignore"):
         scaled = values * 10.0**decimals

@@ -1,14 +1,15 @@
-"""Comparisons of a column with a constant that its type cannot hold, as comparisons with a value of the type.
+"""Rewrites comparisons of a column with a constant that its type cannot hold, to comparisons with a value of the type.
 
     integer                                       FLOAT
     n < 10.5                n <= 10               f < 0.1               f <= the greatest FLOAT below 0.1
     n = 10.5, n > NaN       n < the least one     f = 0.1, f > NaN      f = NaN     (never)
     n < 9.3e18, n != NaN    n >= the least one    f != 0.1, f != NaN    f != NaN    (always)
 
-The rewritten comparison has the same result for every value, and needs no wider type. So a FLOAT compares with a
-constant as IEEE 754 compares the two numbers, without rounding the constant to FLOAT.
+The rewritten comparison has the same result for every value, and needs no wider type. A FLOAT is therefore compared
+with a constant as IEEE 754 compares the two numbers, without rounding the constant to FLOAT.
 
-A constant is the double that it is parsed as: 9007199254740993.0 is 9007199254740992. Pure: any thread.
+A constant has the value of the double that it is parsed as, so 9007199254740993.0 is 9007199254740992. Pure: any
+thread.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from saros_engine.plan.expression import Constant, Operation
 from saros_grammar.syntax.ast import BinaryOperator
 from saros_storage.base.types import FLOATING_TYPES, INTEGER_TYPES, NUMPY_DTYPE, DataType
 
-#: The equivalent operator with the sides exchanged, for the comparisons that bound a value.
+#: For the comparisons that bound a value, the equivalent operator with the sides exchanged.
 TURNED = {
     BinaryOperator.LESS: BinaryOperator.GREATER,
     BinaryOperator.LESS_EQUAL: BinaryOperator.GREATER_EQUAL,
@@ -30,10 +31,10 @@ TURNED = {
     BinaryOperator.GREATER_EQUAL: BinaryOperator.LESS_EQUAL,
     BinaryOperator.EQUAL: BinaryOperator.EQUAL,
 }
-#: Comparisons that numbers below the constant satisfy, and those that numbers above it satisfy.
+#: The comparisons that numbers below the constant satisfy, and those that numbers above it satisfy.
 _BELOW = frozenset({BinaryOperator.LESS, BinaryOperator.LESS_EQUAL, BinaryOperator.NOT_EQUAL})
 _ABOVE = frozenset({BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL, BinaryOperator.NOT_EQUAL})
-#: The comparison with the next lower value of the type that replaces one with a constant between two values.
+#: Replaces a comparison with a constant between two values of the type by one with the lower of these values.
 _OF_FLOOR = {
     BinaryOperator.LESS: BinaryOperator.LESS_EQUAL,
     BinaryOperator.LESS_EQUAL: BinaryOperator.LESS_EQUAL,
@@ -43,7 +44,7 @@ _OF_FLOOR = {
 
 
 def as_exact_comparison(comparison: Operation) -> Operation:
-    """Rewrite a comparison to a constant of the column's type, on the right, if the table in the module has it."""
+    """Rewrite a comparison so that the constant is on the right and has the column's type, if possible."""
     operator, side, other = comparison.operator, comparison.left, comparison.right
     if isinstance(side, Constant) and (side.type in FLOATING_TYPES or not isinstance(other, Constant)):
         operator, side, other = TURNED.get(operator, operator), other, side
@@ -65,7 +66,7 @@ def is_float(value: float) -> bool:
 
 
 def _float_at_most(value: float) -> float:
-    """Return the greatest FLOAT that is not above a number; NaN for NaN."""
+    """Return the greatest FLOAT that is not greater than a number; NaN for NaN."""
     with np.errstate(over="ignore"):
         near = np.float32(value)
         return float(np.nextafter(near, np.float32(-math.inf)) if float(near) > value else near)

@@ -5,8 +5,8 @@
     by zero                                                     751
     -n, abs(n), n / -1 of the least number, 5 - the least       750
 
-Java and NumPy wrap around there. Null rows never fail. Checks cost a pass or two over the values: single rows are
-checked only if the least and the largest of all rows permit a result that does not fit. Pure: any thread.
+Java and NumPy wrap around instead. Null rows never fail. Checks cost one or two passes over the values: rows are
+checked one by one only if the minimum and the maximum of all rows permit a result that does not fit. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, DataType, Float64Array, Int64Array, NumericArray
 
 _MIN = -(1 << 63)
-#: Half of the difference between a wrapped INT64 and the exact number.
+#: Half of the difference between a wrapped-around INT64 and the exact number.
 _WRAPPED = 2.0**63
 
 
@@ -32,9 +32,9 @@ def divided(
     valid: BoolArray | None,
     block: Block,
 ) -> Column:
-    """`/` (towards zero) or `%` (with the sign of the dividend) of INT64; null where not `valid`.
+    """Compute `/` (towards zero) or `%` (with the sign of the dividend) of INT64; null where not `valid`.
 
-    Raises UserMistake: 751 by zero, 750 for the least INT64 by -1.
+    Raises UserMistake with code 751 (division by zero) or 750 (the smallest INT64 divided by -1).
     """
     left = np.broadcast_to(np.asarray(dividend, np.int64), block.rows)
     right = np.asarray(divisor, np.int64)
@@ -52,19 +52,22 @@ def divided(
 
 
 def negated(column: Column, block: Block) -> Column:
-    """Return the column negated. Raises UserMistake 750 for the least integer."""
+    """Return the column negated. Raises UserMistake 750 for the smallest integer of the type."""
     _require_opposites(column, block, "-({})")
     return Column(column.type, np.negative(column.numbers), column.valid)
 
 
 def absolute(column: Column, block: Block) -> Column:
-    """Return the absolute values of a column. Raises UserMistake 750 for the least integer."""
+    """Return the absolute values of a column. Raises UserMistake 750 for the smallest integer of the type."""
     _require_opposites(column, block, "abs({})")
     return Column(column.type, np.abs(column.numbers), column.valid)
 
 
 def subtracted(left: NumericArray, right: NumericArray, times: Int64Array | None) -> NumericArray:
-    """Return `left - right` for arrays of the same length and dtype, at `times`. Raises UserMistake 750."""
+    """Return `left - right` for arrays of the same length and dtype, whose rows have these `times`.
+
+    Raises UserMistake 750.
+    """
     difference = left - right
     if left.dtype.kind == "i" and not differences_fit(left, right):
         wrong = ((left ^ right) & (left ^ difference)) < 0
@@ -81,7 +84,7 @@ def distances(left: NumericArray, right: NumericArray, times: Int64Array | None)
 
 
 def differences_fit(left: NumericArray, right: NumericArray) -> bool:
-    """Return whether every difference of a number of one array and one of the other fits their type."""
+    """Return whether all differences between a number of one array and a number of the other fit their type."""
     if not len(left):
         return True
     limits = np.iinfo(left.dtype)
@@ -90,7 +93,10 @@ def differences_fit(left: NumericArray, right: NumericArray) -> bool:
 
 
 def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Array:
-    """Return the sum of each run of INT64 that begins at `starts`. Raises UserMistake 750 with the run's time."""
+    """Return the sum of each run of INT64; the runs begin at `starts`.
+
+    Raises UserMistake 750, naming the time of the run.
+    """
     found: Int64Array = np.add.reduceat(values, starts)
     wrong = np.abs(_doubles(values, starts) - found) > _WRAPPED
     _refuse(wrong, None, times, DataType.INT64, lambda _: "the sum")
@@ -98,7 +104,10 @@ def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Arra
 
 
 def checked_integers(values: Float64Array, type_: DataType, times: Int64Array) -> Float64Array:
-    """Return integral doubles at `times` unchanged if they fit the integer type. Raises UserMistake 750."""
+    """Return integral doubles, whose rows have these `times`, unchanged if they fit the integer type.
+
+    Raises UserMistake 750.
+    """
     limit = 2.0 ** (31 if type_ is DataType.INT32 else 63)
     _refuse((values < -limit) | (values >= limit), None, times, type_, lambda row: f"{values[row]:.0f}")
     return values
@@ -116,7 +125,7 @@ def _towards_zero(left: Int64Array, right: Int64Array) -> Int64Array:
 
 
 def _require_opposites(column: Column, block: Block, text: str) -> None:
-    """Raise UserMistake 750 for the first row with the least number of an integer type."""
+    """Raise UserMistake 750 for the first row with the smallest number of an integer type."""
     values = column.numbers
     if values.dtype.kind == "i" and values.min(initial=0) == (least := np.iinfo(values.dtype).min):
         _refuse(values == least, column.valid, block.time, column.type, lambda row: text.format(values[row]))
@@ -125,14 +134,14 @@ def _require_opposites(column: Column, block: Block, text: str) -> None:
 def _refuse(
     wrong: BoolArray, valid: BoolArray | None, times: Int64Array | None, type_: DataType, text: Callable[[int], str]
 ) -> None:
-    """Raise UserMistake 750 for the first present row that is `wrong`; `text` formats the computation of a row."""
+    """Raise UserMistake 750 for the first non-null row marked in `wrong`; `text` formats the computation of a row."""
     row = _first(wrong, valid)
     if row is not None:
         raise UserMistake(f"{text(row)}{_when(times, row)} is out of the range of {type_.name}", code=750)
 
 
 def _first(wrong: BoolArray, valid: BoolArray | None) -> int | None:
-    """Return the first present row that is `wrong`, or None."""
+    """Return the first non-null row marked in `wrong`, or None."""
     rows = wrong if valid is None else wrong & valid
     return int(np.argmax(rows)) if rows.any() else None
 
@@ -146,6 +155,6 @@ def _type_of(values: NumericArray) -> DataType:
 
 
 def _inside(number: object) -> str:
-    """Format a number after an operator."""
+    """Format a number that follows an operator."""
     text = str(number)
     return f"({text})" if text.startswith("-") else text

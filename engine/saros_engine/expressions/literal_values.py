@@ -36,9 +36,9 @@ def inferred_type(literals: Sequence[Literal]) -> DataType | None:
 def column_of_literals(
     literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit
 ) -> tuple[Column, str | None]:
-    """Return the values as a column, null where one does not fit; and a text about the misfits, if there are any.
+    """Return the values as a column, with null where a value does not fit, and a text about the values that do not fit.
 
-    The text is meant to follow the name of the column.
+    The text, None if all values fit, is meant to follow the name of the column.
     """
     values: list[Scalar] = []
     unfit: list[int] = []
@@ -102,7 +102,7 @@ def _float(literal: Literal, type_: DataType, *_: object) -> Scalar:
     except OverflowError:
         return None
     if math.isinf(value):
-        return value if literal.text.lstrip("-").isalpha() else None  # 1e999 is a number that is too large
+        return value if literal.text.lstrip("-").isalpha() else None  # such as 1e999, which is too large
     return None if type_ is DataType.FLOAT and abs(value) > _FLOAT_MAX else value
 
 
@@ -128,7 +128,7 @@ def date_of(literal: Literal, *_: object) -> Scalar:
 
 
 def _blob(literal: Literal, *_: object) -> Scalar:
-    """Return the bytes of X'0aff', or of a text of it or of its digits."""
+    """Return the bytes of a BLOB literal X'0aff', or of a text that contains one or its hex digits."""
     if not isinstance(literal.value, str) or literal.kind is not LiteralKind.STRING:
         return literal.value if isinstance(literal.value, bytes) else None
     digits = _HEXADECIMAL.fullmatch(literal.value)

@@ -1,7 +1,7 @@
 """Text columns through Arrow's kernels: comparison, order, matching.
 
-Matching is linear in the text for every pattern: Arrow's regular expressions are RE2's. Comparison is by bytes, which
-for UTF-8 is the order of code points. Conversion to text: `saros_storage.base.text_conversion`.
+Matching takes time linear in the text for every pattern: Arrow's regular expressions are RE2's. Comparison is by bytes,
+which for UTF-8 is the order of code points. Conversion to text: `saros_storage.base.text_conversion`.
 
 Arrow is imported when a query first needs it. Pure: any thread.
 """
@@ -18,7 +18,7 @@ from saros_storage.base.block import Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, ByteArray, Int64Array, NumericArray
 
-#: Bytes of a UTF-8 character after the first one.
+#: The bytes of a UTF-8 character after its first byte.
 _FOLLOWING_BYTES_MAX = 3
 #: Smaller bytes are ASCII characters.
 _ASCII_END = 0x80
@@ -54,9 +54,9 @@ def compare_text(operator: str, left: TextArray | bytes, right: TextArray | byte
 
 
 def text_distances(left: TextArray, right: TextArray) -> NumericArray:
-    """Return the difference of the first differing characters in each row, or otherwise of the lengths; int32.
+    """Return, per row, the difference of the first differing characters, or of the lengths if none differ, as int32.
 
-    It is negative if the left text sorts first. Like Java's `compareTo`, but by code points.
+    The difference is negative if the left text sorts first. Like Java's `compareTo`, but by code points.
     """
     compute = arrow_compute()
     texts = [text_to_arrow(left), text_to_arrow(right)]
@@ -65,7 +65,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
     distances = lengths[0] - lengths[1]
     rows, places = _first_differences(left, right)
     at = left.offsets[:-1][rows] + places
-    for _ in range(_FOLLOWING_BYTES_MAX):  # back to the first byte of the character, at the same place in both texts
+    for _ in range(_FOLLOWING_BYTES_MAX):  # to the first byte of the character: same offset in both texts
         back = (left.data[at] & 0xC0) == 0x80
         at, places = at - back, places - back
     distances[rows] = _code_points(left.data, at) - _code_points(right.data, right.offsets[:-1][rows] + places)
@@ -73,7 +73,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
 
 
 def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, Int64Array]:
-    """Return the rows whose texts differ within the shorter one's length, and the first differing byte of each."""
+    """Return the rows whose texts differ within the shorter length, and the offsets of the first differing bytes."""
     shared = np.minimum(np.diff(left.offsets), np.diff(right.offsets)).astype(np.int64)
     ends = np.cumsum(shared)
     rows = np.repeat(np.arange(len(shared)), shared)
@@ -97,7 +97,7 @@ def _code_points(data: ByteArray, at: Int64Array) -> NumericArray:
 
 
 def text_ranks(text: TextArray) -> Int64Array:
-    """Return numbers in the order of the texts, equal for equal texts."""
+    """Return one number per text that sorts like the text; equal texts have equal numbers."""
     if len(text) == 0:
         return np.empty(0, np.int64)
     ranks = arrow_compute().rank(text_to_arrow(text, binary=True), "ascending", tiebreaker="dense")
@@ -105,13 +105,13 @@ def text_ranks(text: TextArray) -> Int64Array:
 
 
 def is_in(text: TextArray, items: Sequence[bytes]) -> BoolArray:
-    """Return for each text if it is one of `items`."""
+    """Return the mask of texts that are one of `items`."""
     wanted = text_to_arrow(TextArray.of(items), binary=True)
     return numbers_from_arrow(arrow_compute().is_in(text_to_arrow(text, binary=True), value_set=wanted))
 
 
 def check_pattern(pattern: str, *, regexp: bool) -> None:
-    """Raise UserMistake if the pattern is not one that `match_text` accepts."""
+    """Raise UserMistake unless `match_text` accepts the pattern."""
     match_text(TextArray.of([""]), pattern, regexp=regexp)
 
 
@@ -119,10 +119,10 @@ _WILDCARDS = {"%": ".*", "_": "."}
 
 
 def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
-    """Return a pattern of LIKE [ESCAPE] for `match_text`, and whether it became a regular expression.
+    """Convert a pattern of LIKE [ESCAPE] for `match_text`; also return True if it became a regular expression.
 
-    Arrow's LIKE always escapes with the backslash, and it confuses an escaped backslash with two of them if it only
-    compares a prefix or a suffix. A pattern with a backslash or an escape is therefore a regular expression.
+    Arrow's LIKE always uses the backslash as escape, and mistakes an escaped backslash for two backslashes if it only
+    compares a prefix or a suffix. A pattern with a backslash or an escape therefore becomes a regular expression.
 
     Raises UserMistake 701 if the escape precedes any other character.
     """

@@ -5,7 +5,7 @@
     DATE  -> ticks  the local midnight
     text  -> ticks  a number of ticks, or a time as in INSERT
 
-Offsets are looked up once for each quarter of an hour, since zones only change theirs on these. Pure: any thread.
+Offsets are looked up once for each quarter of an hour, since zones change them only at these times. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from saros_storage.base.types import Int32Array, Int64Array, NumericArray, TimeU
 _QUARTER_SECONDS = 900
 _DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: NumPy's unit by ticks per second.
+#: The NumPy unit for each number of ticks per second.
 _NUMPY_UNITS = {1_000: "ms", 1_000_000: "us", 1_000_000_000: "ns"}
-#: Days that a DATE can hold: 1000-01-01 and 9999-12-31.
+#: The first and the last day that a DATE can hold: 1000-01-01 and 9999-12-31.
 _FIRST_DAY, _LAST_DAY = -354_285, 2_932_896
 #: IoTDB's code for a day outside of this range.
 _NO_DATE = 752
@@ -43,7 +43,7 @@ def texts_of_times(ticks: Int64Array, zone: str, unit: TimeUnit) -> TextArray:
     for _ in range(3):  # remove zero billionths, millionths, and thousandths of a second
         texts = compute.replace_substring_regex(texts, r"(\.(?:\d{3})*)000$", r"\1")
     texts = compute.replace_substring_regex(texts, r"\.$", "")
-    texts = compute.replace_substring_regex(texts, r"^(\d{5,}-)", r"+\1")  # as ISO 8601 writes years beyond 9999
+    texts = compute.replace_substring_regex(texts, r"^(\d{5,}-)", r"+\1")  # ISO 8601: years beyond 9999
     return text_from_arrow(compute.replace_substring_regex(texts, r"(T\d\d:\d\d):00$", r"\1"))
 
 
@@ -58,7 +58,7 @@ def dates_of_times(ticks: Int64Array, zone: str, unit: TimeUnit) -> Int32Array:
 
 
 def times_of_dates(dates: NumericArray, zone: str, unit: TimeUnit) -> Int64Array:
-    """Return the midnights of days. Raises UserMistake 701 if one does not fit 64 bits."""
+    """Return the midnights of days. Raises UserMistake 701 if a time does not fit 64 bits."""
     days, places = np.unique(days_of(dates), return_inverse=True)
     where = zone_of(zone)
     seconds = []
@@ -66,7 +66,7 @@ def times_of_dates(dates: NumericArray, zone: str, unit: TimeUnit) -> Int64Array
         try:
             midnight = (_EPOCH + timedelta(days=day)).replace(tzinfo=where)
             seconds.append((midnight - _EPOCH) // timedelta(seconds=1))
-        except OverflowError:  # the first day of year 1, or the last of 9999, in another zone
+        except OverflowError:  # the first day of year 1 or the last day of year 9999, in another zone
             seconds.append(day * _DAY_SECONDS)
     most = (2**63 - 1) // unit.value
     outside = [day for day, second in zip(days, seconds, strict=True) if abs(second) > most]

@@ -1,9 +1,9 @@
-"""Conditions on time: constants of time, and the range that a WHERE selects.
+"""Conditions on time: constant times, and the time range that a WHERE selects.
 
     time >= 2020-01-01 and time < now() - 1h and s1 > 3      ->  range [.., ..), rest: s1 > 3
 
-A conjunct that compares Time with a constant narrows the range and is removed; other conditions on time stay in the
-rest, and are evaluated row by row. Pure: any thread.
+A conjunct that compares Time with a constant narrows the range and is removed. Other conditions on time stay in the
+remaining condition, which is evaluated row by row. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ALL_TIME = TimeRange()
 
 @dataclass(frozen=True, slots=True)
 class TimeContext:
-    """The context for reading times: the session's zone, the unit, and the present time in ticks."""
+    """The context for interpreting times: the session's zone, the time unit, and the current time in ticks."""
 
     zone: str
     unit: TimeUnit
@@ -50,7 +50,10 @@ class TimeContext:
 
 
 def constant_time(expression: Expression | None, moment: TimeContext) -> int:
-    """Return the ticks of a constant time; None is now. Raises UserMistake: 701 (not a time), 2007 (not 64 bits)."""
+    """Return the ticks of a constant time; None is now.
+
+    Raises UserMistake with code 701 (not a time) or 2007 (does not fit 64 bits).
+    """
     if expression is None:
         return moment.now
     found = _constant(expression, moment)
@@ -81,7 +84,7 @@ def _constant(expression: Expression, moment: TimeContext) -> int | None:
 
 
 def _shifted(start: int, by: Expression, sign: int, moment: TimeContext) -> int | None:
-    """Return an earlier or later time, by the sign; months and calendar days follow the zone's calendar."""
+    """Add or subtract a duration, by the sign; months and calendar days follow the zone's calendar."""
     if not isinstance(by, Literal) or not isinstance(by.value, Duration):
         shift = _constant(by, moment)
         return None if shift is None else start + sign * shift
@@ -91,7 +94,7 @@ def _shifted(start: int, by: Expression, sign: int, moment: TimeContext) -> int 
 
 
 def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange, Expression | None]:
-    """Split a condition into a range of times that contains all matches, and the rest, to be checked row by row."""
+    """Split a condition into a time range that contains all matches, and a remaining condition to check row by row."""
     time = ALL_TIME
     rest: Expression | None = None
     for part in conjuncts(where):
@@ -104,7 +107,7 @@ def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange
 
 
 def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
-    """Return the range of a condition that may only compare time (DELETE). Raises SemanticError."""
+    """Return the range of a condition that may contain only comparisons of time (DELETE). Raises SemanticError."""
     time, rest = split_time(where, moment)
     if rest is not None:
         raise SemanticError(
@@ -115,7 +118,7 @@ def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
 
 
 def conjuncts(where: Expression | None) -> Iterator[Expression]:
-    """Yield the conditions that a condition joins by AND."""
+    """Yield the conditions that a condition joins with AND."""
     if isinstance(where, Binary) and where.operator is BinaryOperator.AND:
         yield from conjuncts(where.left)
         yield from conjuncts(where.right)

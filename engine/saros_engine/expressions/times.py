@@ -2,7 +2,7 @@
 
     2020-01-01   2020/01/01 08:00   2020.01.01T08:00:00.123456789+08:00   ...+08   ...Z   -> ticks since the epoch, UTC
 
-A text without an offset is in the session's zone. Pure, any thread.
+A text without an offset is interpreted in the session's zone. Pure, any thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEXT = re.compile(
     r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?(?:\s*(?P<hours>[+-]\d{2}))?)?"
     r"\s*(?P<offset>Z|z|[+-]\d{2}:?\d{2}(?::?\d{2})?)?"
 )
-#: Seconds occur in local mean times of the 19th century, as +08:05:43.
+#: Offsets with seconds, such as +08:05:43, occur in local mean times of the 19th century.
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})(?::?(\d{2}))?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOSECONDS = 1_000_000_000
@@ -31,7 +31,7 @@ _DAY_SECONDS = 86_400
 
 @lru_cache(256)
 def zone_of(name: str) -> tzinfo:
-    """Return a zone by name (`Asia/Shanghai`, `UTC`) or offset (`+08:00`). Raises SemanticError."""
+    """Return the zone with a name (`Asia/Shanghai`, `UTC`) or an offset (`+08:00`). Raises SemanticError."""
     match = _OFFSET.fullmatch(name)
     if match is not None:
         sign = -1 if match.group(1) == "-" else 1
@@ -48,7 +48,10 @@ def zone_of(name: str) -> tzinfo:
 
 
 def parse_time(text: str, zone: str, unit: TimeUnit) -> int:
-    """Return the ticks of a date text. Raises SemanticError, also if they do not fit 64 bits."""
+    """Return the ticks of a date text.
+
+    Raises SemanticError if the text is not a date, or if the ticks do not fit 64 bits.
+    """
     match = _TEXT.fullmatch(text.strip())
     if match is None:
         raise _not_a_time(text)
@@ -90,7 +93,7 @@ def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
 
 
 def format_time(ticks: int, zone: str, unit: TimeUnit) -> str:
-    """Return ISO text with the zone's offset: `2020-03-09T10:00:00.000+08:00`; ticks beyond the calendar."""
+    """Return ISO text with the zone's offset, `2020-03-09T10:00:00.000+08:00`; ticks if beyond the calendar."""
     seconds, rest = divmod(ticks, unit.value)
     digits = len(str(unit.value)) - 1
     try:
@@ -115,7 +118,7 @@ class Calendar:
             raise _out_of_range(ticks) from problem
 
     def plus(self, months: int, days: int = 0) -> int:
-        """Return the ticks of the same day of the month `months` later, then `days` later, at the same time of day.
+        """Return the ticks after adding `months`, then `days`, at the same time of day.
 
         If the month lacks the day, its last day is used. A time of day that the zone skips is shifted by the gap.
         """

@@ -1,4 +1,4 @@
-"""User-defined functions and triggers, in modules that an administrator installed.
+"""User-defined functions and triggers, from modules that an administrator has installed.
 
 interface     the contract for such modules; users import it as `saros.extensions`
 installed     entry points of the process -> definitions

@@ -1,4 +1,4 @@
-"""User-defined aggregates, as aggregates of the engine: one call per window, never per row.
+"""Adapts user-defined aggregates to the engine: one call per window, never per row.
 
 Immutable: any thread.
 """
@@ -22,7 +22,7 @@ _State = Sequence[Scalar]
 
 
 class OwnAggregate(Aggregate):
-    """A user-defined aggregate. The state of no rows is null in all its columns."""
+    """A user-defined aggregate. The state of an empty window is null in all its columns."""
 
     def __init__(self, name: str, definition: AggregateFunction, attributes: Mapping[str, str] | None = None) -> None:
         super().__init__(name)
@@ -112,7 +112,7 @@ def _ranges(starts: Int64Array, stops: Int64Array) -> zip[tuple[int, int]]:
 
 
 def _scatter(column: Column, places: Int64Array) -> Column:
-    """Return the rows of `column` at these places; null where the place is -1."""
+    """Return the rows of `column` at these positions; null where the position is -1."""
     if not len(column):
         return Column.nulls(column.type, len(places))
     taken = column.take(np.maximum(places, 0))

@@ -1,6 +1,6 @@
 """Conversion between columns of the engine and arrays of extensions, with checks of the returned arrays.
 
-Pure but for the calls of `guarded`: any thread.
+Pure, except for the calls made by `guarded`: any thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def values_of(column: Column) -> Values:
 
 
 def column_of(type_: DataType, answer: Answer, rows: int) -> Column:
-    """Return an answer as a column. Raises ValueError or TypeError if it does not match the declaration."""
+    """Convert an `Answer` to a column. Raises ValueError or TypeError if the answer does not match the declaration."""
     given, mask = answer
     values = np.asarray(given)
     if values.shape != (rows,):
@@ -64,7 +64,7 @@ def _text(type_: DataType, values: NumericArray, valid: BoolArray | None) -> Col
 def guarded(what: str, hint: str, where: Callable[[], str], call: Callable[[], _Result]) -> _Result:
     """Return the result of `call`.
 
-    Raises ExtensionFailed if it raises anything; the message names `what`, `where` and the reason.
+    Raises ExtensionFailed if the call raises anything; the message names `what`, `where` and the reason.
     """
     try:
         return call()
@@ -75,6 +75,6 @@ def guarded(what: str, hint: str, where: Callable[[], str], call: Callable[[], _
 
 
 def named_rows(first: int, times: Sequence[int] | NumericArray) -> str:
-    """Describe rows of a block for errors: their numbers, from 0, and their times."""
+    """Describe rows of a block for an error message: their numbers (from 0) and their times."""
     count = len(times)
     return f"in rows {first} to {first + count - 1} (times {int(times[0])} to {int(times[-1])})"

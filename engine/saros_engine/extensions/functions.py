@@ -1,4 +1,4 @@
-"""User-defined scalar and series functions, as functions of the engine.
+"""Adapts user-defined scalar and series functions to the engine.
 
 Evaluators belong to one operator.
 """
@@ -18,14 +18,14 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Int64Array
 
-#: Bytes of state that a series function may carry from one block to the next.
+#: The maximum size of the state that a series function may carry from one block to the next, in bytes.
 STATE_BYTES_MAX = 1 << 20
 #: Nesting depth of a state.
 _STATE_DEPTH_MAX = 8
 
 
 def function_of_definition(name: str, definition: ScalarFunction | SeriesFunction) -> Function:
-    """Return the engine's function for a definition."""
+    """Return the engine function that a definition becomes."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, *definition.arguments)
@@ -38,7 +38,7 @@ def function_of_definition(name: str, definition: ScalarFunction | SeriesFunctio
 
 
 def check_attributes(name: str, given: Mapping[str, str], allowed: Sequence[str]) -> None:
-    """Raise UserMistake 701 for an attribute that the definition does not name."""
+    """Raise UserMistake 701 for an attribute that the definition does not list."""
     unknown = sorted(set(given) - set(allowed))
     if unknown:
         known = ", ".join(allowed) or "none"
@@ -97,12 +97,12 @@ def _series(call: FunctionCall, definition: SeriesFunction) -> Evaluator:
 
 
 def _size_of(state: object, depth: int = 0) -> int:
-    """Return the bytes of a state. Raises TypeError for a type that a state may not hold."""
+    """Return the size of a state in bytes. Raises TypeError if the state contains a type that is not allowed."""
     if depth > _STATE_DEPTH_MAX:
         raise TypeError(f"its state is nested deeper than {_STATE_DEPTH_MAX} levels")
     match state:
         case np.ndarray():
-            # A view keeps the whole array that it refers to.
+            # A view keeps the whole underlying array alive, so that array's size counts.
             return int(state.nbytes if state.base is None else getattr(state.base, "nbytes", state.nbytes))
         case None | bool() | int() | float() | str() | bytes() | np.generic():
             return sys.getsizeof(state)

@@ -1,10 +1,10 @@
-"""Entry points of this process's installed packages -> the definitions that they name.
+"""Loads the definitions that entry points of the installed packages name.
 
     [project.entry-points."saros.functions"]
     celsius = "plant_functions:celsius"          CREATE FUNCTION celsius AS 'celsius'
 
 SQL can only name an entry point, so code comes only from packages installed on the machine. A loaded entry point is
-cached for the life of the process: another version of a package needs a restart.
+cached for the life of the process, so using another version of a package needs a restart.
 
 Any thread.
 """
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 FUNCTIONS, TRIGGERS = "saros.functions", "saros.triggers"
 #: IoTDB's UDF_LOAD_CLASS_ERROR and TRIGGER_LOAD_CLASS_ERROR.
 _CODES = {FUNCTIONS: 1200, TRIGGERS: 1303}
-#: Cached entry points, more than packages have; and the number of names that an error lists.
+#: The number of cached entry points (more than packages define), and the number of names that an error lists.
 _KEPT, _LISTED = 1_024, 20
 
 
 def installed_function(entry: str) -> FunctionDefinition:
-    """Return the function of an entry point. Raises UserMistake 1200."""
+    """Return the function that an entry point names. Raises UserMistake 1200."""
     thing = _installed(FUNCTIONS, entry)
     if isinstance(thing, ScalarFunction | SeriesFunction | AggregateFunction):
         return thing
@@ -42,7 +42,7 @@ def installed_function(entry: str) -> FunctionDefinition:
 
 
 def installed_trigger(entry: str) -> Trigger:
-    """Return the trigger of an entry point. Raises UserMistake 1303."""
+    """Return the trigger that an entry point names. Raises UserMistake 1303."""
     thing = _installed(TRIGGERS, entry)
     if isinstance(thing, Trigger):
         return thing
@@ -50,7 +50,7 @@ def installed_trigger(entry: str) -> Trigger:
 
 
 def check_installed(group: str, entry: str) -> None:
-    """Raise UserMistake 1200 or 1303 unless this process has the entry point and it defines what `group` needs."""
+    """Raise UserMistake 1200 or 1303 unless this process has the entry point and it belongs to the `group`."""
     if group == FUNCTIONS:
         installed_function(entry)
     else:
@@ -59,7 +59,7 @@ def check_installed(group: str, entry: str) -> None:
 
 @lru_cache(_KEPT)
 def _installed(group: str, entry: str) -> object:
-    from importlib.metadata import entry_points  # expensive: it imports the e-mail parser
+    from importlib.metadata import entry_points  # slow, because it imports the email package
 
     found = {point.value: point for point in entry_points(group=group, name=entry)}
     if len(found) == 1:

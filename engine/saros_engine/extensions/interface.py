@@ -6,12 +6,12 @@
     Trigger             a batch that is written -> nothing, or Refused
 
 An installed package lists its definitions as entry points of the groups `saros.functions` and `saros.triggers`, and SQL
-gives them names in a database (CREATE FUNCTION, CREATE TRIGGER). Calls get whole columns, never single rows; arrays are
-read-only, and may be views of the database's memory: copy whatever must be kept after the call.
+gives them names in a database (CREATE FUNCTION, CREATE TRIGGER). Calls get whole columns, never single rows. The arrays
+are read-only and may be views of the database's memory, so copy whatever must be kept after the call.
 
-Several queries may call a function at once, each on a thread of its own: it must keep nothing except the state that it
-is given. A call is not interrupted, so a time-out or KILL QUERY takes effect after it. An exception fails the query,
-with code 2080.
+Several queries may call a function at the same time, on different threads, so it must not keep any state other than the
+one passed to it. A call is never interrupted; a timeout or KILL QUERY takes effect after it. An exception fails the
+query, with code 2080.
 
 Immutable values: any thread.
 """
@@ -23,12 +23,13 @@ from dataclasses import dataclass, field
 
 from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
-#: Types that arithmetic accepts, and types of text.
+#: The types that arithmetic accepts, and the text types.
 NUMBERS = NUMERIC_TYPES
 TEXTS = STRING_TYPES
 ANY = frozenset(DataType)
 
-#: An array with a value per row, and a mask of the rows that have one (None: all). Text as an array of objects.
+#: An array with a value per row, and a mask of the rows that have a value (None: all rows). Texts are arrays of
+#: objects.
 Answer = tuple[NumericArray, BoolArray | None]
 
 
@@ -36,9 +37,9 @@ Answer = tuple[NumericArray, BoolArray | None]
 class Values:
     """A column of n rows.
 
-    `values`: bool_, int32, int64, float32 or float64 by its type (DATE: int32 yyyymmdd, TIMESTAMP: int64 ticks); TEXT
-    and STRING as objects `str`, BLOB as objects `bytes`. `valid`: bool[n], False where there is no value; `values` is
-    arbitrary there.
+    `values` is bool_, int32, int64, float32 or float64, depending on the type (DATE: int32 yyyymmdd, TIMESTAMP: int64
+    ticks); TEXT and STRING are arrays of `str` objects, BLOB is an array of `bytes` objects. `valid` is bool[n], False
+    where there is no value; `values` is arbitrary there.
     """
 
     type: DataType
@@ -48,7 +49,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """1 to 262,144 rows of one block, in the order of the query."""
+    """From 1 to 262,144 rows of one block, in the order of the query."""
 
     #: int64[n], ticks of the database's unit; zeros where rows have no time.
     times: Int64Array
@@ -60,14 +61,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
-    """A function of one row: it returns a value per row, computed from that row alone."""
+    """A function that computes a value per row, from that row alone."""
 
-    #: Types that each argument may have.
+    #: For each argument, the types that it may have.
     arguments: Sequence[frozenset[DataType]]
-    #: Type of the result; None: the type of the first argument.
+    #: Type of the result; None stands for the type of the first argument.
     result: DataType | None
     evaluate: Callable[[Rows], Answer]
-    #: Keys of attributes that a call may have.
+    #: The keys of the attributes that a call may have.
     attributes: Sequence[str] = ()
     #: Text appended to the error of a failed call.
     hint: str = ""
@@ -75,10 +76,11 @@ class ScalarFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesFunction:
-    """A value per row, from this and earlier rows; rows without a value are left out of the result.
+    """A function that computes values from a row and earlier ones; rows without a value are left out of the result.
 
-    `step` gets the state that it returned for the rows before (None at first) and returns the next one: numbers, texts,
-    bytes, NumPy arrays, and tuples, lists and dicts of these, of at most `STATE_BYTES_MAX` in all.
+    `step` gets the state that it returned for the previous rows (None at first) and returns the next state. A state may
+    consist of numbers, texts, bytes, NumPy arrays, and tuples, lists and dicts of these, of at most `STATE_BYTES_MAX`
+    in all.
     """
 
     arguments: Sequence[frozenset[DataType]]
@@ -90,10 +92,10 @@ class SeriesFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateFunction:
-    """One value of many rows: of all, or of each window.
+    """A function that computes one value from many rows: from all rows, or from those of each window.
 
-    A state is a tuple of values of the types `state`, and represents all the rows that it was made from. Rows may be
-    split anywhere; the states of the parts are merged in the order of time. The result of no rows at all is null.
+    A state is a tuple of values of the types in `state`, and represents all rows that it was made from. Rows may be
+    split anywhere; the states of the parts are merged in time order. If there are no rows at all, the result is null.
     """
 
     arguments: Sequence[frozenset[DataType]]
@@ -102,7 +104,7 @@ class AggregateFunction:
     state: Sequence[DataType]
     #: The state of some rows.
     accumulate: Callable[[Rows], Sequence[Scalar]]
-    #: Merge several states into one; they come as columns, with one state per row.
+    #: Merges several states into one; they are passed as columns, with one state per row.
     merge: Callable[[Sequence[Values]], Sequence[Scalar]]
     #: The values of n states.
     finish: Callable[[Sequence[Values]], Answer]
@@ -112,16 +114,16 @@ class AggregateFunction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Points of one device that are written together: n rows."""
+    """Points of one device that are written together, as n rows."""
 
-    #: Name of the trigger in this database, and its attributes.
+    #: The name of the trigger in this database, and its attributes.
     trigger: str
     attributes: Mapping[str, str]
-    #: True if they are not written yet.
+    #: True if the points have not been written yet.
     before: bool
     device: str
     times: Int64Array
-    #: By measurement; only the measurements that the trigger's path matches.
+    #: The columns by measurement; only those that the trigger's path matches.
     columns: Mapping[str, Values]
 
 
@@ -133,8 +135,9 @@ class Refused(Exception):
 class Trigger:
     """A definition of a trigger; `fire` is called once per batch.
 
-    BEFORE: on the writer's thread; an exception refuses the batch. It may be called again for the same batch.
-    AFTER: on a thread of its own, after the batch is written; an exception is counted and logged.
+    A BEFORE trigger runs on the writer's thread, and an exception refuses the batch; it may be called again for the
+    same batch. An AFTER trigger runs on a separate thread after the batch is written; an exception is counted and
+    logged.
     """
 
     fire: Callable[[Batch], None]

@@ -1,4 +1,4 @@
-"""User-defined functions, by the names that SQL gave them. Stored as entries of the schema's catalogue.
+"""User-defined functions, as named by CREATE FUNCTION and stored in the schema's catalogue.
 
     ("function", "CELSIUS")    {"name": "celsius", "entry": "celsius"}
 
@@ -6,7 +6,7 @@
 
 A plan runs on the node that made it, so every node that serves queries needs the package.
 
-Pure except for the imports of loading: any thread.
+Pure, except that loading imports modules: any thread.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 
 KIND = "function"
 _EXISTS, _MISSING = 2081, 2082
-#: Names of calls that are in no table of functions.
+#: Names of calls that are in none of the tables of functions.
 _OTHERS = frozenset({"now", "version", "cast", "count_time", "tags"})
-#: Package of the classes of IoTDB's library; their functions are built into Saros.
+#: The package of IoTDB's function library, whose functions are built into Saros.
 _LIBRARY = "org.apache.iotdb.library."
 _LIBRARY_FUNCTIONS = LIBRARY_TRANSFORMS.keys() | {function.name for function in REGEX_FUNCTIONS}
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredFunction:
-    """A registered function: its name as given, and its entry point."""
+    """A registered function: its name as written, and its entry point."""
 
     name: str
     entry: str
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether a name, in any case, is built into Saros."""
+    """Return whether a function of this name, in upper or lower case, is built into Saros."""
     word = name.lower()
     return any(word in names for names in (FUNCTIONS, POINT_FUNCTIONS, AGGREGATES, _OTHERS))
 
@@ -57,7 +57,7 @@ def registered_functions(catalogue: Catalogue) -> list[RegisteredFunction]:
 
 
 def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the change of CREATE FUNCTION; none for a function of IoTDB's library, which is built in.
+    """Return the schema change of CREATE FUNCTION; none for a function of IoTDB's library, which is built in.
 
     Raises UserMistake 2081 if the name is taken, 1200 if the entry point is not installed here.
     """
@@ -74,7 +74,7 @@ def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[S
 
 
 def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the change of DROP FUNCTION; none for a function of IoTDB's library. Raises UserMistake 2082."""
+    """Return the schema change of DROP FUNCTION; none for a function of IoTDB's library. Raises UserMistake 2082."""
     if catalogue.get(KIND, name.upper()) is None:
         if name.lower() in _LIBRARY_FUNCTIONS:
             return []
@@ -85,7 +85,7 @@ def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
 
 
 def function_rows(catalogue: Catalogue) -> list[tuple[str, str, str, str]]:
-    """Return their rows of SHOW FUNCTIONS: name, type, entry point, state on this node."""
+    """Return the rows of SHOW FUNCTIONS for registered functions: name, type, entry point, state on this node."""
     rows = []
     for function in registered_functions(catalogue):
         kind, state = "external UDTF", "AVAILABLE"
@@ -107,9 +107,10 @@ def calls_registered(expression: Expression) -> bool:
 
 
 def resolved(expression: Expression, catalogue: Catalogue) -> Expression:
-    """Return the expression with resolved calls. Raises UserMistake 1200 if this node lacks a function.
+    """Resolve the calls of registered functions. Raises UserMistake 1200 if this node lacks a function.
 
-    If a later version of Saros has a built-in function of a registered name, the registered one still takes precedence.
+    If a later version of Saros has a built-in function with the same name, the registered function still takes
+    precedence.
     """
     children = children_of(expression)
     changed = [resolved(child, catalogue) for child in children]

@@ -1,11 +1,11 @@
-"""The thread that AFTER triggers run on, and its queue.
+"""The thread that runs AFTER triggers, and its queue.
 
     writer --submit--> waiting (bounded in bytes) --thread, one by one--> call
 
-A batch is written before it is submitted, so no failure here undoes it or fails its writer. If the queue is full, the
-writer waits for at most PATIENCE_SECONDS; then the call for its batch is dropped. Calls of later writers are dropped
-without waiting, until the thread has finished a call. Dropped and failed calls are counted by trigger. Queued calls are
-lost if the process is killed; `close` gives them CLOSING_SECONDS.
+A batch is written before it is submitted, so a failure here neither undoes the write nor reaches the writer. If the
+queue is full, the writer waits for at most PATIENCE_SECONDS, after which the call for its batch is dropped. Calls of
+later writers are dropped without waiting, until the thread has finished a call. Dropped and failed calls are counted
+per trigger. Queued calls are lost if the process is killed; `close` gives them CLOSING_SECONDS.
 
 Thread-safe.
 """
@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of queued batches: some seconds of writing at full speed.
+#: The maximum size of the queued batches: some seconds of writing at full speed.
 WAITING_BYTES_MAX = 64 << 20
 #: The longest delay that a slow trigger may cause a writer.
 PATIENCE_SECONDS = 5.0
-#: Time for queued calls when the database is closed.
+#: The time that queued calls have to finish when the database is closed.
 CLOSING_SECONDS = 10.0
 
 
@@ -34,7 +34,7 @@ class Fired:
 
     done: int = 0
     failed: int = 0
-    #: Dropped, because earlier calls took too long.
+    #: Calls that were dropped because earlier calls took too long.
     missed: int = 0
     #: The error of the last failed call.
     problem: str = ""
@@ -47,16 +47,16 @@ class TriggerDispatcher:
         self._changed = threading.Condition()
         #: Queue of (trigger, bytes, call).
         self._waiting: deque[tuple[str, int, Callable[[], None]]] = deque()
-        #: Bytes of the queued calls and of the running one.
+        #: Bytes of the queued calls and the running call.
         self._bytes = 0
-        #: A writer waited in vain, and the thread has not finished a call since.
+        #: True if a writer has waited in vain, and the thread has not finished a call since.
         self._stuck = False
         self._closing = False
         self._thread: threading.Thread | None = None
         self._fired: dict[str, Fired] = {}
 
     def submit(self, trigger: str, nbytes: int, call: Callable[[], None]) -> None:
-        """Queue a call; wait for room, up to PATIENCE_SECONDS. A call that exceeds the limit needs an empty queue."""
+        """Queue a call, waiting for room up to PATIENCE_SECONDS. A call larger than the limit needs an empty queue."""
         with self._changed:
             if not self._has_room(nbytes) and not self._stuck and not self._closing:
                 self._stuck = not self._changed.wait_for(
@@ -86,12 +86,12 @@ class TriggerDispatcher:
             self._count(trigger, failed=1, problem=problem)
 
     def drain(self, seconds: float) -> bool:
-        """Wait until all submitted calls have run; return False if `seconds` were not enough."""
+        """Wait until all submitted calls have run; return False after `seconds` if they have not."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._bytes and not self._waiting, seconds)
 
     def close(self) -> None:
-        """Run the queued calls as far as time permits. Idempotent."""
+        """Run as many queued calls as CLOSING_SECONDS permit. Idempotent."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

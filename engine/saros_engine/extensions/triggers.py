@@ -1,4 +1,4 @@
-"""User-defined triggers, and the batches that fire them. Stored as entries of the schema's catalogue.
+"""User-defined triggers, and the batches that fire them. Triggers are stored as entries of the schema's catalogue.
 
     ("trigger", "limits")    {"name": "limits", "before": true, "path": "root.a.**", "entry": "limits", ...}
 
@@ -31,9 +31,9 @@ from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 KIND = "trigger"
 #: IoTDB's CREATE_TRIGGER_ERROR, DROP_TRIGGER_ERROR and TRIGGER_FIRE_ERROR.
 _EXISTS, _MISSING, _FIRED = 1300, 1301, 1302
-#: Every batch is matched with all of them.
+#: The limit is low because every batch is matched against all triggers.
 TRIGGERS_MAX = 100
-#: Shapes of batches whose triggers are cached.
+#: The number of batch shapes (device and measurements) whose triggers are cached.
 _SHAPES_MAX = 10_000
 
 
@@ -54,9 +54,10 @@ def registered_triggers(catalogue: Catalogue) -> list[RegisteredTrigger]:
 
 
 def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the change of CREATE TRIGGER.
+    """Return the schema change of CREATE TRIGGER.
 
-    Raises UserMistake 1300 if it exists or there are too many, 1303 if it is not installed, 701 for its attributes.
+    Raises UserMistake with code 1300 (the trigger exists, or there are too many), 1303 (not installed) or 701
+    (attributes).
     """
     name = statement.name
     if catalogue.get(KIND, name) is not None:
@@ -74,7 +75,7 @@ def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[Sch
 
 
 def trigger_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the change of DROP TRIGGER. Raises UserMistake 1301."""
+    """Return the schema change of DROP TRIGGER. Raises UserMistake 1301."""
     if catalogue.get(KIND, name) is None:
         raise UserMistake(f"trigger {name} doesn't exist: see SHOW TRIGGERS", code=_MISSING)
     return [SetEntry(KIND, name, None)]
@@ -88,14 +89,14 @@ class _Armed:
     pattern: PathPattern
 
     def matching(self, tablet: Tablet) -> tuple[int, ...]:
-        """Return the indexes of the measurements that it fires for."""
+        """Return the indexes of the measurements for which the trigger fires."""
         nodes = split_path(tablet.device)
         return tuple(i for i, name in enumerate(tablet.measurements) if self.pattern.matches((*nodes, name)))
 
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """The triggers to fire for one batch, each with the measurements that it gets."""
+    """The triggers to fire for one batch, each with its measurements."""
 
     tablet: Tablet
     triggers: Sequence[tuple[RegisteredTrigger, tuple[int, ...]]]
@@ -104,7 +105,7 @@ class Firing:
     def before(self) -> None:
         """Call the BEFORE triggers.
 
-        Raises UserMistake 1302 if one of them refuses or fails, 1303 if one is not installed here.
+        Raises UserMistake 1302 if a trigger refuses or fails, 1303 if one is not installed on this node.
         """
         for trigger, numbers in self.triggers:
             if trigger.before:
@@ -132,7 +133,8 @@ class Firing:
             except UserMistake as error:
                 self.calls.failed(trigger.name, error.message)
                 continue
-            # The arrays may belong to the caller, which is free to reuse them after it has its answer.
+            # The arrays may belong to the caller, who is free to reuse them after the write returns, so they are
+            # copied.
             batch = self._batch(trigger, numbers, copied=True)
             size = batch.times.nbytes + sum(self.tablet.columns[number].nbytes for number in numbers)
             self.calls.submit(trigger.name, size, partial(definition.fire, batch))
@@ -152,17 +154,17 @@ class Triggers:
     def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
         self._catalogue = catalogue
         self.calls = TriggerDispatcher()
-        #: The last seen catalogue, its triggers, and the triggers of each shape of batch.
+        #: The last seen catalogue with its triggers, and the triggers for each batch shape.
         self._known: tuple[Catalogue | None, list[_Armed]] = (None, [])
         self._shapes: dict[tuple[str, tuple[str, ...]], list[tuple[RegisteredTrigger, tuple[int, ...]]]] = {}
 
     @property
     def exist(self) -> bool:
-        """True if there are triggers, whatever their paths."""
+        """True if there are any triggers."""
         return bool(self._armed())
 
     def firing(self, tablet: Tablet) -> Firing | None:
-        """Return the triggers to fire for a batch, or None."""
+        """Return the triggers to fire for a batch; None if there are none."""
         armed = self._armed()
         if not armed:
             return None
@@ -218,5 +220,5 @@ def _installed(trigger: RegisteredTrigger) -> Trigger:
 
 def _copied(column: Column) -> Column:
     valid = None if column.valid is None else column.valid.copy()
-    # Texts are taken from their array, which copies them.
+    # Texts need no copy here, because building them already copied them.
     return Column(column.type, column.values if column.type.is_text else column.numbers.copy(), valid)

@@ -1,4 +1,4 @@
-"""Functions and aggregates: arguments, result type and implementation of each.
+"""Functions and aggregates: the arguments, the result type and the implementation of each one.
 
 registry                                 all functions and aggregates by name; lookup for a call
 function                                 the definition of a function: its signature and checks

@@ -20,29 +20,29 @@ States = list[Column]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows to be aggregated: the values of the arguments, and the times of the rows."""
+    """The rows to aggregate: the values of the arguments, and the times of the rows."""
 
     columns: Sequence[Column]
     time: Column
 
 
 class Aggregate:
-    """One entry of `registry.AGGREGATES`; subclasses override the parts that differ."""
+    """An aggregate function, an entry of `registry.AGGREGATES`; subclasses override the parts that differ."""
 
     #: Accepted types of each argument.
     arguments: tuple[frozenset[DataType], ...] = (frozenset(DataType),)
-    #: Result type; None: that of the first argument.
+    #: Result type; None stands for the type of the first argument.
     result: DataType | None = None
-    #: Types for which stored statistics give the state (None: the aggregate needs the rows).
+    #: The types for which stored statistics yield the state; None if the aggregate always needs the rows.
     summarised: frozenset[DataType] | None = None
-    #: Types of the state's columns; "x" and "y" stand for the types of the first and the second argument.
+    #: The types of the state's columns; "x" and "y" stand for the types of the first and the second argument.
     state: tuple[DataType | str, ...] = ()
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
-        """Return the result type for arguments of `types`. Raises UserMistake 701 that names the accepted types."""
+        """Return the result type for arguments of `types`. Raises UserMistake 701, which names the accepted types."""
         self._check_attributes(dict(attributes))
         if len(types) != len(self.arguments) or any(t not in a for t, a in zip(types, self.arguments, strict=True)):
             wanted = ", ".join(_describe(allowed) for allowed in self.arguments)
@@ -60,20 +60,20 @@ class Aggregate:
         return tuple(names[part] if isinstance(part, str) else part for part in self.state)
 
     def of(self, call: AggregateCall) -> Aggregate:
-        """Return this aggregate with the call's attributes."""
+        """Return this aggregate, configured with the call's attributes."""
         assert call.function == self.name
         return self
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
-        """Return the states of slices of rows."""
+        """Return one state per slice of rows."""
         raise NotImplementedError
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """Return the merged states of slices of states, in order of time within a slice."""
+        """Merge each slice of states into one state; the states of a slice are in time order."""
         raise NotImplementedError
 
     def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """Return the merged states of slices of states that belong to different series, not to consecutive rows."""
+        """Like `merge`, for states that belong to different series instead of consecutive rows."""
         return self.merge(states, slices)
 
     def final(self, states: Sequence[Column]) -> Column:
@@ -81,12 +81,12 @@ class Aggregate:
         raise NotImplementedError
 
     def summary(self, statistics: SpanStatistics) -> States:
-        """Return the states of spans with known statistics (only if `summarised`)."""
+        """Return the states of spans from their statistics; only valid for types in `summarised`."""
         raise NotImplementedError
 
 
 def nullable(type_: DataType, values: Int64Array | Float64Array, present: BoolArray) -> Column:
-    """Return a column with null where a value is not present."""
+    """Return a column that is null where no value is present."""
     return Column(type_, values, None if present.all() else present)
 
 

@@ -1,16 +1,16 @@
 """The aggregate functions whose state is a few plain columns: `BASIC_AGGREGATES`.
 
-An aggregate is three pure functions over columns, so that it works the same on rows, on states received from other
+An aggregate is three pure functions over columns, so it works in the same way on rows, on states received from other
 nodes, and on stored statistics:
 
     partial   rows, cut into slices            -> one row of state columns per slice
     merge     states, cut into slices          -> one row of state columns per slice (in time order within a slice)
     final     states                           -> values
 
-A state is a row of columns (`state_types`), and states travel as blocks. The state of no rows is null (for counts: 0)
-and merging it changes nothing. Sums are DOUBLE and added in row order. Min, max and extreme skip NaN unless all values
-are NaN; a zero result is always 0.0, since statistics may hold either zero. Without rows, `count` is 0 and everything
-else null.
+A state is a row of columns (`state_types`), and states travel as blocks. The state of an empty set of rows is null (0
+for counts), and merging it changes nothing. Sums are DOUBLE and added in row order. Min, max and extreme skip NaN
+unless all values are NaN. A zero result is always 0.0, since statistics may hold 0.0 or -0.0. Without rows, `count` is
+0 and all other results are null.
 
     count                   count INT64                     first_value, last_value   value, its time
     sum                     sum                             min_time, max_time        time
@@ -49,7 +49,7 @@ def retyped(type_: DataType, column: Column) -> Column:
 
 
 def _extremes(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
-    """Return the positions of the first smallest and first largest present value, -1 if none; text by its order."""
+    """Return the positions of the first smallest and the first largest non-null value; -1 if there is none."""
     if column.type.is_text:
         column = Column(DataType.INT64, text_ranks(column.text), column.valid)
     return extremes_of(column, slices)
@@ -59,7 +59,7 @@ def _extremes(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array
 
 
 class _Count(Aggregate):
-    """count: the number of present values."""
+    """count: the number of non-null values."""
 
     result = DataType.INT64
     summarised: frozenset[DataType] | None = frozenset(DataType)
@@ -70,7 +70,7 @@ class _Count(Aggregate):
         return [Column(DataType.INT64, counts_of(rows.columns[0], slices))]
 
     def merge(self, states: Sequence[Column], slices: RowRanges) -> States:
-        # A join of windows of different fragments may have replaced missing counts by nulls.
+        # A join of the windows of different fragments may have replaced missing counts by nulls.
         counts = np.where(states[0].present, states[0].numbers, 0)
         return [Column(DataType.INT64, prefix_sums(counts, slices))]
 
@@ -172,7 +172,7 @@ class _Extremum(Aggregate):
 
 
 class _Extreme(_Extremum):
-    """extreme: the value furthest from zero; the positive one of two."""
+    """extreme: the value furthest from zero; of two such values, the positive one."""
 
     arguments = (NUMERIC_TYPES,)
 
@@ -180,7 +180,7 @@ class _Extreme(_Extremum):
         least, most = _extremes(states[0], slices)
         if len(states[0]):
             values = states[0].numbers
-            # min < -max rather than |min| > max: -max of the largest integer cannot overflow, |min| can.
+            # Compare min < -max rather than |min| > max, since -max cannot overflow, and |min| can.
             further = values[np.maximum(least, 0)] < -values[np.maximum(most, 0)]
             most = np.where(further, least, most)
         return [pick(states[0], most)]
@@ -194,7 +194,7 @@ class _Extreme(_Extremum):
 
 
 class _By(Aggregate):
-    """max_by(x, y), min_by(x, y): x where y is largest or smallest, the earliest among equals; x may be null there."""
+    """max_by(x, y), min_by(x, y): x at the earliest row where y is largest or smallest; x may be null there."""
 
     arguments = (frozenset(DataType), _ORDERED)
 
@@ -217,7 +217,7 @@ class _By(Aggregate):
 
 
 class _Edge(Aggregate):
-    """first_value and last_value. Statistics of BLOB do not contain them."""
+    """first_value and last_value. Statistics of BLOB contain no first and last value."""
 
     summarised = frozenset(DataType) - {DataType.BLOB}
 
@@ -266,7 +266,7 @@ class _TimeEdge(Aggregate):
 
 
 class _Duration(Aggregate):
-    """time_duration: last time minus first time. Raises UserMistake 750 if it does not fit INT64."""
+    """time_duration: the last time minus the first time. Raises UserMistake 750 if it does not fit INT64."""
 
     result = DataType.INT64
     summarised = frozenset(DataType)

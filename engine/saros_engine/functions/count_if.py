@@ -1,8 +1,8 @@
-"""COUNT_IF(condition, threshold): the number of runs of rows that satisfy a condition, of a minimum length.
+"""COUNT_IF(condition, threshold): the number of sufficiently long runs of rows that satisfy a condition.
 
-The threshold compares the length of a run, as in `keep >= threshold`. A state holds what later rows may still change:
-the length of the run at its beginning and of the one at its end, if they are separated (`broken`; otherwise the whole
-is one run, kept as the one at the beginning), and the number of runs in between that already count. A null breaks a run
+The threshold is compared with the length of a run, as in `keep >= threshold`. A state holds the lengths of the runs at
+its beginning and at its end, which other rows may still extend, and the number of counted runs in between. If no break
+separates the two (`broken` is false), the whole is one run, kept as the run at the beginning. A null breaks a run
 unless nulls are ignored.
 
 Pure: any thread.
@@ -36,7 +36,7 @@ _HOW_TO = "count_if takes a condition and a length: count_if(s1 > 0, 3), count_i
 
 
 def threshold_of(call: Call) -> tuple[tuple[str, str], ...]:
-    """Return the threshold of a call as attributes, followed by the call's own. Raises SemanticError."""
+    """Return the threshold of a call as attributes, followed by the call's own attributes. Raises SemanticError."""
     if len(call.arguments) != 2:
         raise SemanticError(_HOW_TO)
     threshold: Expression = call.arguments[1]
@@ -49,11 +49,11 @@ def threshold_of(call: Call) -> tuple[tuple[str, str], ...]:
 
 
 class CountIf(Aggregate):
-    """COUNT_IF with the threshold of a call."""
+    """COUNT_IF, configured with the threshold of a call."""
 
     arguments = (frozenset({DataType.BOOLEAN}),)
     result = DataType.INT64
-    #: Length at the beginning, broken, length at the end, counted runs in between.
+    #: The length at the beginning, broken, the length at the end, and the number of counted runs in between.
     state = (DataType.INT64, DataType.BOOLEAN, DataType.INT64, DataType.INT64)
 
     def __init__(self, name: str, attributes: Mapping[str, str] | None = None) -> None:
@@ -73,7 +73,7 @@ class CountIf(Aggregate):
             raise SemanticError(f"{_NAME}: 'ignoreNull' must be true or false, not {flag!r}")
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
-        """See `Aggregate.partial`: each row is a state of its own, a run of one or a break."""
+        """See `Aggregate.partial`: each row becomes a state, either a run of length one or a break."""
         column = rows.columns[0]
         holds = column.numbers & column.present
         breaks = ~holds if not self._ignore_null else ~column.numbers & column.present
@@ -99,7 +99,7 @@ class CountIf(Aggregate):
         owner = np.repeat(np.arange(len(slices)), lengths)
         rows = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + slices.starts[owner]
         breaks = broken[rows].astype(np.int64)
-        # Runs of all slices, one slice after the other: a slice with n breaks has n + 1 runs, perhaps empty.
+        # The runs of all slices, one slice after the other; a slice with n breaks has n + 1 runs, which may be empty.
         first_run = np.concatenate(([0], np.cumsum(np.bincount(owner, breaks, len(slices)).astype(np.int64) + 1)))
         within = np.cumsum(breaks) - breaks
         before = np.concatenate(([0], np.cumsum(breaks)))[np.cumsum(lengths) - lengths]

@@ -1,8 +1,8 @@
-"""A function of SELECT and WHERE, and checks of its arguments and attributes.
+"""Functions that SELECT and WHERE can call, and the checks of their arguments and attributes.
 
-Each of `scalar`, `series` and `regex` ends with a table of its functions, which `registry` joins. An entry is made by
-`declared` if its signature covers all checks, and by `Function` if it has a check of its own. Functions that generate
-points of their own are in `transforms`.
+Each of `scalar`, `series` and `regex` ends with a table of its functions, which `registry` joins. An entry is made with
+`declared` if its signature covers all checks, and otherwise with `Function`. Functions that generate points at times of
+their own are in `transforms`.
 
 Pure data: any thread.
 """
@@ -20,7 +20,7 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Scalar, TimeUnit
 
-#: Argument columns and the block they come from -> the result column.
+#: Computes the result column from the argument columns and the block that they come from.
 Evaluator = Callable[[Sequence[Column], Block], Column]
 Attributes = Mapping[str, str]
 
@@ -28,7 +28,7 @@ _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 
 
 class FunctionKind(Enum):
-    """The rows that a result depends on: one row (SCALAR), or earlier rows too (SERIES)."""
+    """The rows on which a result depends: one row (SCALAR), or earlier rows too (SERIES)."""
 
     SCALAR = "scalar"
     SERIES = "series"
@@ -42,11 +42,11 @@ class Function:
     kind: FunctionKind
     #: (argument types, attributes) -> result type; raises UserMistake.
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
-    #: Makes an evaluator for one operator.
+    #: Makes an evaluator, which is used by one operator.
     make: Callable[[FunctionCall], Evaluator]
-    #: True if a result may not fit its integer type, which is an error (750).
+    #: True if a result may overflow its integer type, which is an error (750).
     overflows: bool = False
-    #: Further names in SQL; messages show `name`.
+    #: More names for the function in SQL; messages show `name`.
     aliases: tuple[str, ...] = ()
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
@@ -65,10 +65,10 @@ def declared(
     overflows: bool = False,
     aliases: tuple[str, ...] = (),
 ) -> Function:
-    """Return a function whose arguments need no checks other than those of its signature.
+    """Return a function whose signature covers all checks of its arguments.
 
-    `arguments`: the types that each argument may have; the last `optional` may be missing. `attributes`: the required
-    ones. `result`: None for the type of the first argument.
+    `arguments` lists the types that each argument may have; the last `optional` arguments may be missing. `attributes`:
+    the required ones. `result`: None stands for the type of the first argument.
     """
 
     def check(types: Sequence[DataType], given: Attributes) -> DataType:
@@ -81,7 +81,7 @@ def declared(
 
 
 def stateless(run: Evaluator) -> Callable[[FunctionCall], Evaluator]:
-    """Return a `make` that returns the same evaluator for all calls."""
+    """Return a `make` function that returns the same evaluator for all calls."""
     return lambda _: run
 
 
@@ -89,7 +89,7 @@ def stateless(run: Evaluator) -> Callable[[FunctionCall], Evaluator]:
 
 
 def expect(name: str, types: Sequence[DataType], *wanted: frozenset[DataType], optional: int = 0) -> None:
-    """Raise UserMistake 701 unless `types` fit `wanted`, of which the last `optional` may be missing."""
+    """Raise UserMistake 701 unless `types` match `wanted`; the last `optional` types may be missing."""
     fits = len(wanted) - optional <= len(types) <= len(wanted)
     if not fits or any(given not in allowed for given, allowed in zip(types, wanted, strict=False)):
         needs = ", ".join("/".join(sorted(t.name for t in allowed)) for allowed in wanted)
@@ -98,7 +98,7 @@ def expect(name: str, types: Sequence[DataType], *wanted: frozenset[DataType], o
 
 
 def required(name: str, attributes: Attributes, key: str) -> str:
-    """Return a required attribute. Raises UserMistake 701 if it is missing."""
+    """Return a required attribute. Raises UserMistake 701 if the attribute is missing."""
     if key not in attributes:
         raise UserMistake(f"{name} needs the attribute '{key}', as in {name}(s, '{key}'='...')", code=701)
     return attributes[key]
@@ -140,7 +140,7 @@ def duration_attribute(name: str, attributes: Attributes, key: str, unit: TimeUn
 
 
 def choice_attribute(name: str, attributes: Attributes, key: str, allowed: Sequence[str]) -> str:
-    """Return an attribute that must be one of a few words, in any case; the first word is the default."""
+    """Return an attribute that must be one of `words`, in upper or lower case; the first word is the default."""
     text = attributes.get(key, allowed[0]).lower()
     if text not in allowed:
         raise UserMistake(f"{name}: '{key}' must be one of {', '.join(allowed)}, not {text!r}", code=701)

@@ -1,4 +1,4 @@
-"""MODE: the most frequent value; among equally frequent ones the one with the earliest time.
+"""MODE: the most frequent value; of equally frequent values, the one that occurs first.
 
 A state is a BLOB: the number of distinct values, the count and the first time of each, and the values themselves
 (numbers in memory layout; text as offsets and bytes). Its size grows with the number of distinct values.
@@ -19,12 +19,12 @@ from saros_storage.base.block import Column, TextArray
 from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array
 from saros_storage.read.row_ranges import RowRanges
 
-#: Distinct values: their numbers of rows, their first times, and the values.
+#: Distinct values, with their counts and first times.
 _Counted = tuple[Int64Array, Int64Array, Column]
 
 
 class Mode(Aggregate):
-    """The aggregate MODE; `type_` is the type of the values, known once there is a call."""
+    """The aggregate MODE; `type_` is the type of the values; it is known once there is a call."""
 
     state = (DataType.BLOB,)
 
@@ -77,7 +77,7 @@ def _merge_counts(counts: Int64Array, times: Int64Array, values: Column) -> _Cou
     if values.type.is_text:
         keys = text_ranks(values.text)
     elif values.numbers.dtype.kind == "f":
-        # By bits, so that NaN is one value; adding zero turns -0.0 into 0.0.
+        # Values are compared by their bits, so that NaN is one value; adding zero turns -0.0 into 0.0.
         keys = (values.numbers.astype(np.float64) + 0.0).view(np.int64)
     else:
         keys = values.numbers.astype(np.int64)

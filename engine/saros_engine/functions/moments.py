@@ -1,12 +1,12 @@
-"""`MOMENTS`: aggregates of moments about the mean: deviation, skewness and kurtosis, covariance and regression.
+"""`MOMENTS`: aggregates computed from central moments: deviation, skewness, kurtosis, covariance, regression.
 
     variance family       count, mean, M2
     skewness, kurtosis    count, mean, M2, M3, M4
     covar, corr, regr     count, means of x and y, Mxy, Mxx, Myy
 
-Mk is the sum of the k-th powers of the deviations from the mean, Mxy that of the products of both deviations. States
-merge by the formulas of Chan, Golub and LeVeque (1979) and Pebay (2008), where d is the deviation of a state's mean
-from the merged one:
+Mk is the sum of the k-th powers of the deviations from the mean, and Mxy the sum of the products of the deviations of x
+and y. States merge by the formulas of Chan, Golub and LeVeque (1979) and Pebay (2008), where d is the deviation of a
+state's mean from the merged one:
 
     M2 = sum M2 + n d^2      M3 = sum M3 + 3 d M2 + n d^3      M4 = sum M4 + 4 d M3 + 6 d^2 M2 + n d^4
     Mxy = sum Mxy + n dx dy
@@ -32,9 +32,9 @@ from saros_storage.read.row_ranges import RowRanges, doubles_of, mask_of
 _WITH_TIMES = NUMERIC_TYPES | {DataType.TIMESTAMP}
 #: Infinities and NaN propagate without warnings.
 _QUIET = np.errstate(all="ignore")
-#: Rows that are gathered at once: overlapping slices may have far more rows than the column.
+#: The number of rows gathered at once; overlapping slices may have far more rows than the column.
 _ROWS_AT_ONCE = 1 << 20
-#: A series whose spread relative to its mean is at most this is constant, except for rounding errors.
+#: A series is taken as constant, except for rounding errors, if its spread relative to its mean is at most this.
 _ROUNDING = 2.0**-50
 
 
@@ -73,7 +73,7 @@ class _Deviation(Aggregate):
 
 
 class _Shape(Aggregate):
-    """skewness and kurtosis of samples; null for fewer than three or four points, and if all are equal."""
+    """skewness and kurtosis of samples; null for fewer than three or four points, or if all values are equal."""
 
     arguments = (_WITH_TIMES,)
     result = DataType.DOUBLE
@@ -149,7 +149,7 @@ class _Pairs(Aggregate):
 
 
 class _Total:
-    """A sum over the rows of each slice of a run; `rows` are these rows, one slice after the other."""
+    """Sums over the rows of each slice of a run; `rows` are these rows, one slice after the other."""
 
     def __init__(self, rows: Int64Array, owner: Int64Array, slices: int) -> None:
         self.rows = rows
@@ -168,7 +168,7 @@ class _Merged:
         self._numbers = [np.zeros(slices, np.float64) for _ in range(numbers)]
 
     def mean(self, number: int, part: slice, n: Float64Array, total: _Total, means: Float64Array) -> Float64Array:
-        """Store the means of the slices; return each row's deviation from its slice's mean."""
+        """Store the means of the slices; return the deviation of each row from the mean of its slice."""
         own = means[total.rows]
         counts = total(n)
         self._counts[part] = counts.astype(np.int64)
@@ -188,7 +188,7 @@ def _state(counts: Int64Array, *numbers: Float64Array) -> States:
 
 
 def _numbers(states: Sequence[Column]) -> tuple[Int64Array, list[Float64Array]]:
-    """Return the counts and the numbers of states, 0 for states of no rows."""
+    """Return the counts, and the values of the states, which are 0 for states without rows."""
     counts = np.where(states[0].present, states[0].numbers, 0)
     return counts, [np.where(counts > 0, column.numbers, 0.0) for column in states[1:]]
 
@@ -202,7 +202,7 @@ def _rows_as_states(rows: Rows, moments: int) -> States:
 
 
 def _laid_out(counts: Int64Array, slices: RowRanges) -> Iterator[tuple[slice, Float64Array, _Total]]:
-    """Yield runs of slices: the slices, the counts of their rows, and a function that sums over them."""
+    """Yield runs of slices, each as the slices, their row counts, and a function that sums over their rows."""
     lengths = slices.stops - slices.starts
     ends = np.cumsum(lengths)
     start = 0
@@ -217,7 +217,7 @@ def _laid_out(counts: Int64Array, slices: RowRanges) -> Iterator[tuple[slice, Fl
 
 
 def _constant(counts: Int64Array, mean: Float64Array, squares: Float64Array) -> BoolArray:
-    """Return for each state if its rows spread no more than rounding errors."""
+    """Return the mask of states whose rows differ only by rounding errors."""
     constant: BoolArray = squares <= counts * (mean * _ROUNDING) ** 2
     return constant
 

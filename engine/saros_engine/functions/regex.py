@@ -1,11 +1,12 @@
 """STRREPLACE, REGEXMATCH, REGEXREPLACE, REGEXSPLIT: the text functions of IoTDB's library that search in texts.
 
-Arrow's kernels find and rewrite (RE2: linear in the text), but do not return positions. So every match is rewritten to
-its replacement and the original, between separators that no text contains, and the result is split there:
+Arrow's kernels find and rewrite matches (with RE2, in time linear in the text), but do not return positions. Therefore,
+every match is rewritten to its replacement and the original, between separators that no text contains, and the result
+is split at the separators:
 
     a-b-c    "-" by "+"      a⟨+|-⟩b⟨+|-⟩c      split at ⟨, |, ⟩:  before a,  new +,  old -,  after b, ...
 
-A row without a match, or without that part, is null. Pure: any thread.
+The result is null for a row that has no match, or no such part. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import STRING_TYPES, BoolArray, DataType, Int64Array
 
-#: Non-characters of Unicode, which texts are not meant to contain.
+#: Unicode noncharacters, which texts are not supposed to contain.
 _OPEN, _MIDDLE, _CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
 _INT32_MAX = (1 << 31) - 1
-#: The number of groups that RE2's rewriting supports.
+#: The maximum number of groups that RE2's rewriting supports.
 _GROUPS_MAX = 9
 
 
@@ -67,7 +68,7 @@ def _rewrite(name: str, texts: Arrow, pattern: str, template: str, limit: int | 
 
 
 def _counts(name: str, attributes: Attributes) -> tuple[int, int, bool]:
-    """Return the number of replacements (-1: all), the number of matches to skip, and if counting is from the end."""
+    """Return the number of replacements (-1: all), the number of matches to skip, and whether to count from the end."""
     limit = integer_attribute(name, attributes, "limit", -1, low=-1, high=_INT32_MAX)
     offset = integer_attribute(name, attributes, "offset", 0, low=0, high=_INT32_MAX)
     return limit, offset, flag_attribute(name, attributes, "reverse", default=False)
@@ -104,7 +105,10 @@ def _replacing(name: str, pattern: str, template: str, call: FunctionCall) -> Ev
 
 
 def _result_mask(begins: Int64Array, limit: int, offset: int, *, reverse: bool) -> BoolArray:
-    """Return the mask of the parts to keep, among: before, (new, old, after)*. Each match keeps its new or old part."""
+    """Return the mask of the parts to keep; the parts of a row are: before, (new, old, after)*.
+
+    Of each match, either the new or the old part is kept.
+    """
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts)
     match = (place - 1) // 3
@@ -162,7 +166,7 @@ def _make_regexmatch(call: FunctionCall) -> Evaluator:
         rewritten = _rewrite("regexmatch", texts, attributes["regex"], template, 1)
         parts, begins = _flat(arrow_compute().split_pattern(rewritten, _OPEN))
         found = np.diff(begins) > 1
-        # A row without a match is null, so any part will do.
+        # A row without a match becomes null, so any part will do.
         texts_found = text_from_arrow(parts).take(begins[:-1] + found)
         return Column(DataType.TEXT, texts_found, columns[0].present & found)
 
@@ -196,7 +200,7 @@ def _make_regexsplit(call: FunctionCall) -> Evaluator:
 
 
 def _without_empty_ends(parts: TextArray, begins: Int64Array) -> Int64Array:
-    """Return the numbers of parts per row without trailing empty ones, as in Java; an unsplit text is one part."""
+    """Return the number of parts per row without trailing empty ones, as in Java; 1 for a text without a match."""
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts) + 1
     place[np.diff(parts.offsets) == 0] = 0

@@ -1,13 +1,13 @@
-"""All functions and aggregates of SQL, by lower-case name, and lookup of the ones that a call names.
+"""All functions and aggregates of SQL, by lower-case name, and their lookup for a call.
 
     FUNCTIONS     of a row (`scalar`); of earlier rows, too (`series`); or of searches in texts (`regex`)
     AGGREGATES    of a window or a group
 
-A function is checked once, by analysis (`check`: argument types and attributes -> result type), and made once per
-operator (`make`: the call -> an evaluator of whole columns). An evaluator of a series function gets rows in their order
-and belongs to one operator. A call of a user-defined function carries the function itself.
+A call is checked once, by analysis (`check` returns the result type for argument types and attributes). Each operator
+makes an evaluator of whole columns for the call (`make`). An evaluator of a series function gets the rows in order and
+is used by one operator. A call of a user-defined function carries the function itself.
 
-Functions that generate points of their own: `transforms.POINT_FUNCTIONS`. Pure: any thread.
+Functions that generate points at times of their own: `transforms.POINT_FUNCTIONS`. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ AGGREGATES: dict[str, Aggregate] = {
 
 @dataclass(frozen=True, slots=True)
 class RegisteredCall(Call):
-    """A call of a user-defined function, as planning resolves it.
+    """A call of a user-defined function, resolved by planning.
 
-    `function` is always set; it has a default because fields of `Call` have.
+    `function` is always set; it has a default only because the fields of `Call` have defaults.
     """
 
     function: Function | Aggregate | None = field(default=None, compare=False)
@@ -80,7 +80,7 @@ def state_types(call: AggregateCall) -> tuple[DataType, ...]:
 
 
 def uses_summaries(call: AggregateCall) -> bool:
-    """Return whether stored statistics can answer the call: a plain column, of a type whose statistics suffice."""
+    """Return whether statistics can answer the call: its argument must be a plain column of a supported type."""
     summarised = _function_of(call).summarised
     if summarised is None or len(call.arguments) != 1:
         return False

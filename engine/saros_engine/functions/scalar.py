@@ -1,7 +1,7 @@
-"""Functions of a row: its result depends on that row's arguments only. The table is `SCALAR_FUNCTIONS`.
+"""Scalar functions: the result for a row depends on that row's arguments only. The table is `SCALAR_FUNCTIONS`.
 
-Names, arguments and attributes are IoTDB's; text counts characters (code points), and positions in SUBSTRING begin
-at 1.
+Names, arguments and attributes are those of IoTDB. Lengths of texts count characters (code points), and positions in
+SUBSTRING begin at 1.
 
 Pure: any thread.
 """
@@ -72,7 +72,7 @@ def _check_round(types: Sequence[DataType], attributes: Attributes) -> DataType:
 
 
 def _power_of_ten(exponent: float) -> float:
-    """Return 10 to the truncated exponent: infinite or zero beyond the range of DOUBLE."""
+    """Return 10 to the power of the truncated exponent; infinity or zero beyond the range of DOUBLE."""
     if not exponent < sys.float_info.max_10_exp + 1:
         return math.inf
     return 10.0 ** int(max(exponent, -_PLACES_MAX))
@@ -95,7 +95,7 @@ def _make_round(call: FunctionCall) -> Evaluator:
 
 
 def _any_present(columns: Sequence[Column]) -> BoolArray | None:
-    """Return the mask of rows in which at least one argument is present; None if all are."""
+    """Return the mask of rows in which at least one argument is not null; None if all are."""
     if any(column.valid is None for column in columns):
         return None
     valid = columns[0].present
@@ -105,7 +105,7 @@ def _any_present(columns: Sequence[Column]) -> BoolArray | None:
 
 
 def _repeated(name: str, value: float) -> Function:
-    """Return `pi(s...)` or `e(s...)`: a constant at the times of the arguments."""
+    """Return the function `pi(s...)` or `e(s...)`, a constant at the times of the arguments."""
 
     def check(types: Sequence[DataType], _: Attributes) -> DataType:
         if not types:
@@ -201,7 +201,7 @@ def _length(columns: Sequence[Column], _: Block) -> Column:
 
 
 def _search(name: str, key: str, kernel: str) -> Function:
-    """Return a function that tests with an Arrow kernel if a text contains the attribute `key`."""
+    """Return a function that tests, with an Arrow kernel, if a text contains the value of the attribute `key`."""
 
     def make(call: FunctionCall) -> Evaluator:
         wanted = dict(call.attributes)[key]
@@ -236,7 +236,7 @@ def _make_locate(call: FunctionCall) -> Evaluator:
         wanted = target
         if backwards:
             texts, wanted = compute.utf8_reverse(texts), target[::-1]
-        # Arrow returns a byte offset; the position is the number of characters before it.
+        # Arrow returns a byte offset; the position is the number of characters before that offset.
         at = compute.find_substring(texts, wanted)
         found = numbers_from_arrow(compute.greater_equal(at, 0))
         before = _characters_before(texts, numbers_from_arrow(at))
@@ -248,7 +248,7 @@ def _make_locate(call: FunctionCall) -> Evaluator:
 
 
 def _characters_before(texts: Arrow, at: NumericArray) -> NumericArray:
-    """Return the number of characters that begin before byte `at[i]` of text i."""
+    """Return, for each text i, the number of characters that begin before its byte `at[i]`."""
     text = text_from_arrow(texts)
     begins = np.zeros(len(text.data) + 1, np.int64)
     np.cumsum((text.data & 0xC0) != 0x80, out=begins[1:])
@@ -269,7 +269,7 @@ def _make_substring(call: FunctionCall) -> Evaluator:
 
 
 def _characters(call: FunctionCall, place: int) -> int:
-    """Return an argument that counts characters. Raises UserMistake 701."""
+    """Return an argument that is a number of characters. Raises UserMistake 701."""
     found = constant_argument(call, place)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise UserMistake(f"substring: begin and length must be integers of at least 0, not {found!r}", code=701)

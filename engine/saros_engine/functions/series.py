@@ -1,10 +1,10 @@
-"""Functions of a series: results that depend on earlier rows (`diff`, `derivative`, `change_points`, ...).
+"""Series functions: results depend on earlier rows (`diff`, `derivative`, `change_points`, ...).
 
-Each evaluator gets its operator's blocks in order and carries the last present point from one to the next; a row
-without a result is null. Null values are skipped: "previous" means the previous present value (except for
-`diff(s, 'ignoreNull'='false')`, where it is the previous row). A difference that keeps an integer type must fit it.
+Each evaluator gets its operator's blocks in order, and carries the last non-null point from one block to the next. A
+row without a result is null. Null values are skipped: "previous" means the previous non-null value, except in `diff(s,
+'ignoreNull'='false')`, where it means the previous row. A difference of an integer type must fit that type.
 
-An evaluator belongs to one operator.
+Each evaluator is used by one operator.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, Dat
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Present points, each with the previous present point."""
+    """Non-null points, each with the previous non-null point."""
 
     values: NumericArray
     before: NumericArray
@@ -58,15 +58,15 @@ _Step = Callable[[_Pairs], NumericArray]
 
 
 class _Previous:
-    """Pairs each present point with the previous one, across blocks."""
+    """Pairs each non-null point with the previous one, across blocks."""
 
     def __init__(self) -> None:
-        #: The last present point: one value, one time; None at the beginning.
+        #: The last non-null point: one value, one time; None at the beginning.
         self._value: NumericArray | None = None
         self._time: Int64Array | None = None
 
     def pair(self, values: NumericArray, times: Int64Array) -> tuple[NumericArray, Int64Array, int]:
-        """Return the previous values and times, and the number of first points without a previous one (0 or 1)."""
+        """Return the previous values and times, and the number of points without a predecessor (0 or 1)."""
         first = self._value is None
         head_value = values[:1] if self._value is None else self._value
         head_time = times[:1] if self._time is None else self._time
@@ -106,7 +106,7 @@ def _scatter(type_: DataType, values: NumericArray, rows: Int64Array, count: int
 
 
 def _of_pairs(name: str, result: DataType | None, allowed: frozenset[DataType], step: _Step) -> Function:
-    """Return a function of present points and their previous ones; `result` None: the argument's type."""
+    """Return a function of non-null points and their predecessors; `result` None: the argument's type."""
     return declared(name, lambda call: _make_step(call, step), allowed, result=result, kind=FunctionKind.SERIES)
 
 
@@ -138,7 +138,7 @@ def _make_diff(call: FunctionCall) -> Evaluator:
 
 
 def _make_change_points(_: FunctionCall) -> Evaluator:
-    """Keep points whose value differs from the previous present value; the first point is kept."""
+    """Keep points whose value differs from the previous non-null value; the first point is kept."""
     carried: Column | None = None
 
     def run(columns: Sequence[Column], block: Block) -> Column:

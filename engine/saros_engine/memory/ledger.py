@@ -1,4 +1,4 @@
-"""The ledger of the memory shared by all queries of a node: amounts held, grants, waits, and forced ends.
+"""The ledger of the memory shared by all queries of a node: it records amounts held, grants, waits and forced ends.
 
     0 ----------------------- border --------- bytes_max
       given                         owed                      given + owed <= bytes_max, always
@@ -12,8 +12,8 @@
                 old, or at once when all holders wait, since none is left to give back. The next holder must end when
                 the previous one's bytes have come back, or `wait_ns` later.
 
-Hence no holder waits for ever, and none is ended in favour of a larger one. A holder is known while it holds
-something. Pure, and not thread-safe: `pool.py` has the lock, the futures and the clock.
+Therefore, no holder waits forever, and none is ended in favour of a larger one. A holder is known while it holds any
+bytes. Pure, and not thread-safe: `pool.py` has the lock, the futures and the clock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NewType
 
 HolderId = NewType("HolderId", int)
 
-#: Fraction above the border: waiting queries hold one block more than they were given.
+#: The fraction of memory above the border, because a waiting query holds one block more than it was granted.
 _OWED_SHARE = 8
 
 
@@ -43,10 +43,10 @@ class _Account:
     id: HolderId
     given: int = 0
     owed: int = 0
-    #: Start of its debt, and if it waits until the debt is paid.
+    #: The start of the holder's debt, and whether it waits until the debt is paid.
     since_ns: int | None = None
     waits: bool = False
-    #: It must end: it is given nothing more, and has no debt.
+    #: True if the holder must end: it is granted nothing more, and has no debt.
     ended: bool = False
 
     @property
@@ -55,7 +55,7 @@ class _Account:
 
     @property
     def rank(self) -> tuple[int, HolderId]:
-        """Order of grants, lowest first; the highest must end first."""
+        """The key that orders grants, lowest first; the holder with the highest key must end first."""
         return self.held, self.id
 
 
@@ -70,7 +70,7 @@ class MemoryLedger:
         self._holders: dict[HolderId, _Account] = {}
         #: Sums over the holders.
         self._given = self._owed = 0
-        #: Time when the last holder was told to end.
+        #: The time when a holder was last told to end.
         self._ended_ns = 0
 
     @property
@@ -80,7 +80,7 @@ class MemoryLedger:
 
     @property
     def short(self) -> bool:
-        """True above the border: holders that can reduce their memory should."""
+        """True above the border: holders that can reduce their memory should do so."""
         return self._given + self._owed > self.border
 
     def held(self, holder: HolderId) -> int:
@@ -91,7 +91,10 @@ class MemoryLedger:
     # ------------------------------------------------------------------ requests
 
     def ask(self, holder: HolderId, count: int, now_ns: int, *, waits: bool = True) -> Answer:
-        """Ask for `count` bytes, which are held unless refused. `waits`: the holder waits while they are owed."""
+        """Request `count` bytes, which the holder then holds unless they are refused.
+
+        If `waits`, the holder waits while bytes are owed.
+        """
         found = self._holders.get(holder) or _Account(holder)
         if found.ended or self.used + count > self.bytes_max:
             return Answer.REFUSED
@@ -110,7 +113,7 @@ class MemoryLedger:
     # ------------------------------------------------------------------ releases
 
     def give_back(self, holder: HolderId, count: int) -> list[HolderId]:
-        """Return `count` bytes, paying debts first; return the holders whose debt is paid now."""
+        """Give back `count` bytes, which pay debts first; return the holders whose debt is now paid."""
         found = self._holders[holder]
         assert 0 <= count <= found.held
         paid = min(count, found.owed)
@@ -127,7 +130,7 @@ class MemoryLedger:
         return over + self._grant_owed()
 
     def _grant_owed(self) -> list[HolderId]:
-        """Grant owed bytes that fit below the border; return their holders."""
+        """Grant owed bytes that fit below the border; return the holders that get them."""
         over = []
         for holder in sorted(self._owing(), key=lambda h: h.rank):
             if self._given + holder.owed <= self.border:
@@ -153,7 +156,7 @@ class MemoryLedger:
         return most.id
 
     def next_check_ns(self) -> int | None:
-        """Return the time when `to_end` may change without another event; None: never."""
+        """Return the time when the result of `to_end` may change without another event; None: never."""
         since = [holder.since_ns for holder in self._holders.values() if holder.since_ns is not None]
         if not since:
             return None

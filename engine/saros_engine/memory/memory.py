@@ -5,7 +5,7 @@
     drawn       what the pool has been asked for to cover both: the excess over the first mebibyte, in whole steps,
                 plus a spare step
 
-So a small query never touches the pool, and a large one only once per mebibyte.
+A small query therefore never touches the pool, and a large one only once per mebibyte.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from saros_scheduler.task import Blocked
 
 #: Bytes drawn at a time.
 STEP_BYTES = 1 << 20
-#: Bytes that a query may hold without drawing: with a server's maximum of calls, a quarter of a gibibyte together.
+#: Bytes that a query may hold without drawing from the pool; at a server's maximum number of calls, 256 MiB in all.
 FREE_BYTES = 1 << 20
 
 
 class QueryMemory:
-    """Counts what a query's operators and buffers keep. Implements `operators.operator.MemoryAccount`."""
+    """Counts the bytes that the operators and buffers of a query keep.
+
+    Implements `operators.operator.MemoryAccount`.
+    """
 
     def __init__(self, bytes_max: int, pool: MemoryPool) -> None:
         self._bytes_max = bytes_max
@@ -35,10 +38,10 @@ class QueryMemory:
         self._peak = 0
         self._queued = 0
         self._drawn = 0
-        #: Its id in the pool, from its first draw on.
+        #: The account's id in the pool; it gets one when it first draws.
         self._holder: HolderId | None = None
         self._end: End = _ignore_excess
-        #: No operator reserves any more: no spare step is kept.
+        #: True once no operator reserves memory any more, so that no spare step is kept.
         self._closed = False
 
     @property
@@ -63,11 +66,11 @@ class QueryMemory:
 
     @property
     def peak(self) -> int:
-        """The peak of the reserved bytes."""
+        """The peak number of reserved bytes."""
         return self._peak
 
     def end_with(self, end: End) -> None:
-        """Set the callback that ends the query if others wait and it holds most.
+        """Set the callback that ends the query if other queries wait and it holds the most memory.
 
         `end` must not keep the account alive.
         """
@@ -115,7 +118,7 @@ class QueryMemory:
                 self._give_back()
 
     def close(self) -> None:
-        """Record the end of the query; queued rows may still wait for its client."""
+        """Record the end of the query; queued rows may still wait for the client."""
         with self._lock:
             self._closed = True
             if self._drawn:
@@ -124,7 +127,7 @@ class QueryMemory:
     # ------------------------------------------------------------------ with the lock held
 
     def _lacking(self, count: int) -> int:
-        """Return the bytes to draw for `count` more bytes."""
+        """Return how many bytes to draw from the pool to hold `count` more bytes."""
         lacking = self._reserved + self._queued + count - FREE_BYTES - self._drawn
         return _steps(lacking) if lacking > 0 else 0
 
@@ -139,7 +142,7 @@ class QueryMemory:
     def _name(self) -> HolderId:
         if self._holder is None:
             self._holder = self._pool.next_id()
-            # Rows that no client ever reads or closes are released when the account is collected.
+            # If the client never reads or closes the rows, they are released when the account is garbage-collected.
             weakref.finalize(self, self._pool.abandoned.append, self._holder).atexit = False
         return self._holder
 
@@ -150,4 +153,4 @@ def _steps(count: int) -> int:
 
 
 def _ignore_excess(_: MemoryExceeded) -> None:
-    """End nothing: the account belongs to no execution."""
+    """Do nothing, because the account belongs to no execution."""

@@ -9,26 +9,26 @@ from saros_engine.memory.spill import QuerySpill
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Options of the engine of one node."""
+    """The options of a node's engine."""
 
-    #: Drivers of one query that may run at the same time.
+    #: The number of drivers of one query that may run at the same time.
     parallelism: int = 2
-    #: Memory limit of one query (code 709 beyond).
+    #: The memory limit of one query; exceeding it is an error (code 709).
     query_memory_bytes_max: int = 512 << 20
-    #: Memory limit of all queries together (code 2033 beyond).
+    #: The memory limit of all queries together; exceeding it is an error (code 2033).
     queries_memory_bytes_max: int = 2 << 30
-    #: Folder for spilled rows, and their limit in bytes (code 709 beyond); None: no spilling.
+    #: The folder for spilled rows, and the limit in bytes; exceeding it is an error (code 709); None: no spilling.
     spill_folder: str | None = None
     query_spill_bytes_max: int = 4 << 30
-    #: Time limit of one query (code 712 beyond); 0: unlimited.
+    #: The time limit of one query; exceeding it is an error (code 712). 0 means unlimited.
     query_timeout_ms: int = 60_000
     #: Statements that take at least this long are recorded as slow queries.
     slow_query_ms: int = 1_000
-    #: Level of the database that a write to an unknown path creates, in nodes below root.
+    #: The level of the database that a write to an unknown path creates, as a number of nodes below root.
     default_database_level: int = 1
     #: Plans kept for repeated statements.
     plans_cached: int = 1_000
-    #: Statements whose parsed form is kept.
+    #: The number of statements whose parsed form is cached.
     statements_cached: int = 10_000
 
     def spill(self) -> QuerySpill | None:

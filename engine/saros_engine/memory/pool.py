@@ -1,10 +1,10 @@
-"""The memory of all queries of a node: one ledger, its lock, the futures of waiting queries, and ending queries.
+"""The memory pool of a node: the ledger, its lock, and the futures of waiting queries; it also ends queries.
 
     QueryMemory --draw--> MemoryPool (`ledger.py` has the rules) --end--> the query that holds most
                 <-give_back-
 
-A thread looks for debts that are too old; it runs from the first debt until it finds none. Only this thread ends
-queries, so a query is never ended in the middle of another's work, nor with a lock held.
+A thread looks for debts that are too old. It is started by the first debt, and ends when there are no debts. Only this
+thread ends queries, so a query is never ended by a thread that is executing another query or holds a lock.
 
 Thread-safe. When an account is garbage-collected with bytes reserved, it reports this by appending to `abandoned`,
 which needs no lock: the collector may run at any moment, even on a thread that holds the lock.
@@ -26,17 +26,17 @@ from saros_storage.base.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Long enough for a heavy query to finish or to spill; after it, the holder of the most bytes must end.
+#: How long a debt may last; then the largest holder must end. Long enough for a heavy query to finish or spill.
 WAIT_NS = 5_000_000_000
 _NANOSECONDS = 1e9
 
-#: Ends a query with an error if it is running; of a finished query, drops the rows that its client has not read.
+#: Ends a running query with an error; if the query has finished, drops the rows that its client has not read.
 End = Callable[[MemoryPoolExhausted], None]
 
 
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
-    """Figures of a pool; `waits` (for memory) and `ended` (queries) count since the start."""
+    """Statistics of a pool; `waits` (for memory) and `ended` (ended queries) count since the start."""
 
     used: int
     bytes_max: int
@@ -60,17 +60,17 @@ class MemoryPool:
         self._blocked: dict[HolderId, Blocked] = {}
         self._waits = self._ended = 0
         self._watcher: threading.Thread | None = None
-        #: Holders whose accounts were garbage-collected, whatever they held.
+        #: Holders whose accounts were garbage-collected; their bytes are reclaimed.
         self.abandoned: deque[HolderId] = deque()
 
     @property
     def bytes_for_one(self) -> int:
-        """The maximum number of bytes that a single query can have."""
+        """The maximum number of bytes that a single query can hold."""
         return self._ledger.border
 
     @property
     def short(self) -> bool:
-        """True if queries that can reduce their memory should."""
+        """True if queries that can reduce their memory should do so."""
         return self._ledger.short
 
     def status(self) -> PoolStatus:
@@ -82,13 +82,13 @@ class MemoryPool:
         return status
 
     def next_id(self) -> HolderId:
-        """Return the id of a new holder."""
+        """Return an id for a new holder."""
         return HolderId(next(self._numbers))
 
     def draw(self, holder: HolderId, count: int, end: End, *, waits: bool = True) -> Blocked | None:
-        """Draw `count` bytes; return what to wait for before drawing more, if anything. Raises MemoryPoolExhausted.
+        """Draw `count` bytes; return a future to wait for before drawing more, or None. Raises MemoryPoolExhausted.
 
-        `waits`: False if the caller does not wait; a debt that is too old still ends another query.
+        `waits` is False if the caller does not wait for debts; a debt that is too old still ends a query.
         """
         blocked = refusal = None
         with self._changed:
@@ -107,7 +107,7 @@ class MemoryPool:
         return blocked
 
     def give_back(self, holder: HolderId, count: int) -> None:
-        """Return `count` bytes to the pool."""
+        """Give `count` bytes back to the pool."""
         with self._changed:
             over = self._give_back(holder, count)
         _resolve(over)
@@ -160,7 +160,7 @@ class MemoryPool:
                 logger.exception("failed to end a query whose memory others wait for")
 
     def _poll(self) -> bool:
-        """End one holder that must end, or wait until one may have to; return False if there are no debts."""
+        """End a holder that must end, or wait until there may be one; return False if there are no debts."""
         with self._changed:
             over = self._sweep()
             now = self._clock.monotonic_ns()

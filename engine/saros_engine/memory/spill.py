@@ -1,10 +1,10 @@
-"""Rows that do not fit into a query's memory, in unnamed files of the data folder.
+"""Spilled rows of queries, which do not fit in memory and are kept in unnamed files of the data folder.
 
     QuerySpill        the spill space of one query, with its limit
      └─ SpillFile     one operator's file:  write(block) -> Spilled (its place)     read(Spilled) -> block
 
-The files have no name (O_TMPFILE, or removed right after creation), so nothing is left of them however the process
-ends. A block is stored as its arrays, one after another; their types and lengths stay in memory.
+The files have no name (O_TMPFILE, or unlinked right after creation), so none are left behind, however the process ends.
+A block is stored as its arrays, one after another; their types and lengths stay in memory.
 
 `QuerySpill` is thread-safe; a file belongs to its operator's thread.
 """
@@ -43,7 +43,7 @@ class QuerySpill:
 
     @property
     def peak(self) -> int:
-        """The peak of the bytes in files."""
+        """The peak number of bytes in files."""
         return self._peak
 
     def open(self) -> SpillFile:
@@ -71,7 +71,8 @@ class QuerySpill:
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """The place of a block: types and lengths of its arrays; of each column the type, and if it has a mask."""
+    """The place and the layout of a block in the file: arrays with their types and lengths, columns with or without
+    mask."""
 
     offset: int
     rows: int
@@ -81,7 +82,7 @@ class Spilled:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the block, in the file and in memory."""
+        """The size of the block, in the file and in memory."""
         return sum(dtype.itemsize * count for dtype, count in self.arrays)
 
 
@@ -113,9 +114,9 @@ class SpillFile:
         return spilled
 
     def read(self, spilled: Spilled) -> Block:
-        """Return a block that was written."""
+        """Read back a block."""
         raw = os.pread(self._file.fileno(), spilled.nbytes, spilled.offset)
-        while len(raw) < spilled.nbytes:  # one call reads at most 2 GiB
+        while len(raw) < spilled.nbytes:  # one system call reads at most 2 GiB
             raw += os.pread(self._file.fileno(), spilled.nbytes - len(raw), spilled.offset + len(raw))
         arrays, at = [], 0
         for dtype, count in spilled.arrays:
@@ -136,7 +137,7 @@ def _write_all(fd: int, rest: memoryview) -> None:
 
 
 def _arrays_of(block: Block) -> list[_Array]:
-    """Return the time, then for each column its values (text: offsets and bytes) and its mask."""
+    """Return the arrays of a block: its times, then each column's values (of text: offsets and bytes) and mask."""
     found: list[_Array] = [] if block.time is None else [block.time]
     for column in block.columns:
         if isinstance(column.values, TextArray):

@@ -1,4 +1,4 @@
-"""The optimiser: rules that return a cheaper plan with the same rows, applied one after the other.
+"""The optimiser: a sequence of rules, each of which returns a cheaper plan with the same rows.
 
     gather_scans          many aggregates side by side become one node; first, so the other rules need not visit each
     gather_devices        aggregates of many devices, one after the other, become one node
@@ -6,7 +6,7 @@
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
     keep_top_rows         a sort below a LIMIT keeps only the rows it takes; scans below one return small blocks
 
-Pure: each rule is a function from plan to plan, in a module of its own.
+Pure: each rule is a function from plan to plan, in a separate module.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 
 
 def optimize(root: Node) -> Node:
-    """Return the plan after all rules."""
+    """Return the plan after applying all rules."""
     for rule in RULES:
         root = rule(root)
     return root

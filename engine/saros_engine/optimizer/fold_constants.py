@@ -1,6 +1,7 @@
-"""Rule: expressions without columns become constants; a filter that is always true is removed, one never true is empty.
+"""Rule: expressions without columns become constants; filters that are always or never true are removed or emptied.
 
-Example, s1 + (1 + 2) > now(): 1 + 2 is computed here, once. An error (1 / 0) is left to be raised for actual rows.
+For example, in s1 + (1 + 2) > now(), 1 + 2 is computed once, here. An expression that fails (1 / 0) is left unchanged,
+to raise its error only if there are rows.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _nothing(node: Filter) -> Rows:
 
 
 def folded(expression: Bound) -> Bound:
-    """Return the expression with its constant parts computed."""
+    """Return the expression with its constant parts evaluated."""
     if isinstance(expression, (InputColumn, InputTime, Constant)):
         return expression
     if isinstance(expression, Operation):
@@ -69,7 +70,7 @@ def folded(expression: Bound) -> Bound:
     try:
         return Constant(evaluate(expression, _ONE_ROW).to_list()[0], expression.type)
     except UserMistake:
-        return expression  # it fails for actual rows; there may be none
+        return expression  # leave it to fail for rows, if there are any
 
 
 def _short_cut(expression: Operation, left: Bound, right: Bound) -> Bound | None:

@@ -1,12 +1,12 @@
-"""Rule: aggregates of many devices with equal plans become one node, and the nodes above them exist only once.
+"""Rule: aggregates of many devices with equal plans become one node, with a single copy of the nodes above them.
 
 DeviceMerge( d0: Project(Filter(AggregateScans))   d1: Project(Filter(AggregateScans)) ... )
 
 Project( Device, ..; Filter( AggregateScans of d0, d1, .. ))
 
-Plans are equal if their devices have the same columns of the same types. Others are left unchanged; so are devices
-merged by time, devices with descending rows, and expressions that look back at earlier rows, which would then belong to
-another device.
+Plans are equal if their devices have the same columns of the same types. Other plans are left unchanged. So are devices
+merged by time, devices with descending rows, and expressions that look back at earlier rows, because those could belong
+to another device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from saros_engine.plan.expression import Bound, InputColumn
 from saros_engine.plan.plan import AggregateScan, AggregateScans, DeviceMerge, Field, Filter, Node, Project, WindowJoin
 from saros_storage.scan.reading import rows_per_block
 
-#: Maximum rows of a block: enough to amortise the cost per block.
+#: The maximum number of rows per block: enough to amortise the cost of a block.
 _ROWS_MAX = 4 * WINDOW_ROWS_MAX
 
 
@@ -35,7 +35,7 @@ class _Body:
     scans: tuple[AggregateScan, ...]
 
     def like(self, other: _Body) -> bool:
-        """Return whether another device has the same plan."""
+        """Return whether the plan of another device is the same."""
         if self.expressions != other.expressions or self.predicate != other.predicate:
             return False
         pairs = zip(self.scans, other.scans, strict=False)
@@ -69,7 +69,7 @@ def _gathered(node: Node) -> Node:
 
 
 def _body(child: Node) -> _Body | None:
-    """Return the plan of a device, or None if it cannot be shared by several devices."""
+    """Return the plan of a device in a form that devices can share; None if it cannot be shared."""
     if not isinstance(child, Project):
         return None
     below, predicate = child.child, None

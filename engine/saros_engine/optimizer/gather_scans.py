@@ -1,12 +1,12 @@
-"""Rule: many scans that aggregate over the same windows, or without any, side by side, become one node.
+"""Rule: many scans side by side that aggregate over the same windows, or over no windows, become one node.
 
 WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
-A small number of scans is left unchanged, since EXPLAIN then shows more about each. So are scans whose windows overlap,
+A small number of scans is left unchanged, so that EXPLAIN shows more about each. So are scans whose windows overlap,
 follow the calendar, or have more than a block of results: one node holds the results of all its scans.
 
-The plan, which may be cached, records if statistics can be used; otherwise an operator would determine it for each scan
-in every execution.
+The plan, which may be cached, records whether statistics can be used; otherwise, operators would determine this for
+each scan in every execution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from saros_engine.functions.registry import uses_summaries
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
 
-#: From this number on, an operator for each scan costs more than its details in EXPLAIN are worth.
+#: With at least this many scans, separate operators cost more than their details in EXPLAIN are worth.
 SCANS_MIN = 8
 
 
@@ -38,9 +38,9 @@ def _gathered(node: Node) -> Node:
 
 
 def asking_statistics(scans: tuple[AggregateScan, ...]) -> tuple[AggregateScan, ...]:
-    """Return scans of the same fixed-length windows with the window grid in requests that can use statistics."""
+    """Return scans of the same fixed windows, with the window grid in requests that can use statistics."""
     cells = grid(scans[0].windows)
-    #: By the identity of the calls' tuple, which many scans share.
+    #: Keyed by the identity of the tuple of calls, which many scans share.
     answered = {id(scan.calls): all(map(uses_summaries, scan.calls)) for scan in scans}
     return tuple(
         [

@@ -1,4 +1,4 @@
-"""Rule: nodes below a limit keep, and read, no more rows at a time than it takes.
+"""Rule: nodes below a limit keep, and read at a time, no more rows than the limit takes.
 
 Limit(offset 10, count 5) over Sort                         Sort keeps 15 rows
 Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns blocks of 5 rows, reading page by page
@@ -26,7 +26,7 @@ def keep_top(node: Node) -> Node:
 
 
 def _of_rows(node: Node, wanted: int) -> Node:
-    """Return the node for a reader that takes `wanted` rows; the same node if that makes no difference."""
+    """Return the node, changed for a reader that takes `wanted` rows; the same node if that makes no difference."""
     match node:
         case Sort():
             return node if node.limit == wanted else replace(node, limit=wanted)

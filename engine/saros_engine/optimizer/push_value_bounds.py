@@ -1,11 +1,11 @@
-"""Rule: a filter's comparisons with constants become the scans' bounds, so that whole pages are skipped.
+"""Rule: a filter's comparisons with constants become bounds of the scans, which then skip whole pages.
 
     Filter(s1 > 5 and s2 < 3)  over  TimeJoin(Scan s1, Scan s2)      Scan s1 (low 5)   Scan s2 (high 3)
 
-Skipping is safe because a missing row is null in that column, and the filter rejects null as it rejects the value. So
-only conjuncts of the form "column compared with constant" are used, and the filter itself stays. With a function in the
-filter that looks back at earlier rows (`diff`) it would not be safe, and nothing is pushed. Conjuncts after one that
-can fail are not used: whether it fails must not depend on the layout of rows in pages.
+Skipping is safe because a skipped row becomes null in that column, and the filter rejects null like the skipped value.
+Only conjuncts of the form "column compared with constant" are used, and the filter itself stays. It would not be safe
+if a function in the filter looks back at earlier rows (`diff`), so nothing is pushed then. Conjuncts after one that can
+fail are not used, because failure must not depend on the layout of rows in pages.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _push(node: Node) -> Node:
 
 
 def _looks_back(predicate: Bound) -> bool:
-    """Return whether a function in the predicate needs earlier rows, including filtered ones."""
+    """Return whether a function in the predicate needs earlier rows, including those that the filter rejects."""
     parts = [predicate]
     while parts:
         part = parts.pop()
@@ -66,7 +66,7 @@ def _looks_back(predicate: Bound) -> bool:
 
 
 def _bounded(scan: Scan, bounds: list[ValueBound], first: int) -> Scan:
-    """Return the scan with the bounds of its columns, which are numbered from `first` in the filter."""
+    """Return the scan with bounds on its columns, whose numbers in the filter start at `first`."""
     own = [replace(b, column=b.column - first) for b in bounds if first <= b.column < first + len(scan.fields)]
     return replace(scan, request=replace(scan.request, bounds=tuple(own))) if own else scan
 
@@ -105,7 +105,7 @@ def _bounds(predicate: Bound) -> Iterator[ValueBound]:
 def _as_compared(value: Scalar, type_: DataType) -> int | float | None:
     """Return the constant, rounded as in a comparison with a column of `type_`; None if it is not a bound."""
     if type_ not in NUMERIC_TYPES or not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None  # statistics of other types have no minimum and maximum
+        return None  # other types have no minimum and maximum in statistics
     if isinstance(value, float) and math.isnan(value):
         return None
     return float(value) if type_ is DataType.DOUBLE else value

@@ -1,4 +1,4 @@
-"""Traversal of plans, for the rules."""
+"""Traversal of plans, for the optimiser's rules."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from saros_engine.plan.plan import (
     WindowJoin,
 )
 
-#: The bulk of a large plan; rules change these nodes only from their parents.
+#: Scans are the bulk of a large plan; rules change them only when they visit their parents.
 _SCANS = (Scan, AggregateScan, AggregateScans, LastScan)
 
 
 def bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return the plan with every node except scans changed, children first; unchanged nodes are not copied."""
+    """Apply `change` to every node except scans, children first; unchanged nodes are not copied."""
     if isinstance(node, _SCANS):
         return node
     if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
