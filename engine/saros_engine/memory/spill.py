@@ -71,8 +71,7 @@ class QuerySpill:
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """The place and the layout of a block in the file: arrays with their types and lengths, columns with or without
-    mask."""
+    """The place of a block in the file, and its layout: arrays, and columns with or without a mask."""
 
     offset: int
     rows: int

@@ -111,7 +111,7 @@ def _aggregation(node: Aggregate, context: OperatorContext) -> Aggregation:
 
 
 class _LastTimes:
-    """A function from the labels of windows to their last times."""
+    """Maps the labels of windows to their last times."""
 
     def __init__(self, windows: TimeWindows, context: OperatorContext) -> None:
         self._sequence = window_sequence(windows, context.time_unit)

@@ -12,10 +12,10 @@ from saros_engine.operators.operator import Operator, OperatorContext, OperatorS
 from saros_scheduler.task import Blocked
 from saros_storage.base.block import Block
 
-#: Rows that can be spilled may take this fraction of a query's memory: while rows are copied they are there twice, and
+#: Rows that can be spilled may take this fraction of a query's memory, because copying rows doubles their memory and
 #: other operators need memory too.
 _SHARE = 4
-#: The fraction while the memory of all queries is short.
+#: The fraction while the memory pool of all queries is short.
 _SHARE_WHEN_SHORT = 64
 
 
@@ -33,7 +33,7 @@ class PullOperator:
         self._closed = False
         #: Bytes reserved in the query's account.
         self._reserved = 0
-        #: Resolved when it may take more memory again; set while the memory of all queries is short.
+        #: Set while the memory pool is short; resolved when the operator may take more memory again.
         self._has_to_wait: Blocked | None = None
 
     @property
@@ -98,11 +98,11 @@ class PullOperator:
         """Release everything except the children; called once."""
 
     def _needed(self) -> Sequence[Operator]:
-        """Return the children that the next `_next` would pull from."""
+        """Return the children from which the next call of `_next` would pull."""
         return self._children
 
     def _hold(self, count: int) -> None:
-        """Set the number of bytes that this operator keeps; raises what the account raises."""
+        """Set the number of bytes that this operator keeps. Raises the errors of the account."""
         more = count - self._reserved
         if more > 0:
             self._has_to_wait = self._context.memory.reserve(more) or self._has_to_wait
@@ -111,7 +111,7 @@ class PullOperator:
         self._reserved = count
 
     def _may_hold(self, count: int) -> bool:
-        """Like `_hold`, for rows that could be spilled instead; return False if they have to be."""
+        """Like `_hold`, for rows that can be spilled; return False if they must be spilled."""
         memory = self._context.memory
         if self._context.spill is None:
             self._hold(count)

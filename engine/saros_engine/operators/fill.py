@@ -42,7 +42,7 @@ class FillOperator(BlockwiseOperator):
         self._kind = node.kind
         self._values = node.values
         self._bound = node.bound
-        #: By column, the last row with a value: a column of one row, and its time.
+        #: By column, the last value (as a column of one row) and its time.
         self._last: dict[int, tuple[Column, int]] = {}
 
     def _made_of(self, block: Block) -> Block | None:
@@ -71,7 +71,7 @@ class FillOperator(BlockwiseOperator):
 
 
 def _previous(column: Column, times: Int64Array, bound: int | None) -> tuple[Column, Int64Array]:
-    """Return the column with nulls replaced, and for each row the last row with a value (-1: none)."""
+    """Return the column with nulls replaced, and for each row the last row up to it with a value (-1: none)."""
     present = column.present
     source = np.maximum.accumulate(np.where(present, np.arange(len(column)), -1))
     usable = source >= 0
@@ -97,14 +97,16 @@ class LinearFillOperator(PullOperator):
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, (child,), detail=node.kind.value)
         self._child = child
-        #: Blocks with rows not returned yet; the returned rows of the first one, and its number among all blocks.
+        #: Blocks with rows not returned yet; the number of returned rows of the first block, and its number among all
+        #: blocks.
         self._waiting = BlockBuffer(context.spill)
         self._at = self._first = 0
-        #: Rows received; rows returned; rows that wait for no value below them.
+        #: The numbers of rows received, rows returned, and rows that need no later value.
         self._rows = self._given = self._settled = 0
         #: Interpolated columns, and for each the number of rows up to its last value.
         self._known = {n: 0 for n, field in enumerate(node.fields) if field.type.is_numeric or field.type in _WHOLE}
-        #: By interpolated column, the last value above the waiting rows, and the first one of each block with a value.
+        #: By interpolated column, the last value before the waiting rows, and the first value of each block that has
+        #: one.
         self._above: dict[int, _Point] = {}
         self._below: dict[int, deque[tuple[int, _Point]]] = {number: deque() for number in self._known}
 
@@ -139,7 +141,7 @@ class LinearFillOperator(PullOperator):
             self._hold(0)
 
     def _give(self) -> Block:
-        """Return the rows of the first block that wait for no more values."""
+        """Return the rows of the first block that need no later value."""
         whole = self._waiting.first()
         rest = whole.slice(self._at, whole.rows)
         count = min(rest.rows, self._settled - self._given)

@@ -1,7 +1,7 @@
 """Generate: the points that a function computes from all of the child's rows.
 
-A row with a null argument is not a point, unless the function takes its arguments separately. Buffered rows are charged
-to the query's memory.
+Rows with a null argument are skipped, unless the function takes its arguments separately. Buffered rows are charged to
+the query's memory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class GenerateOperator(PullOperator):
         columns = zip(*(part.columns for part in self._parts), strict=True)
         points = Points(times, tuple(Column.concat(parts) for parts in columns))
         self._parts = []
-        with np.errstate(all="ignore"):  # as for other functions: see `evaluate`
+        with np.errstate(all="ignore"):  # as for other functions (see `evaluate`)
             made = self._function(points)
         self._made = Block.timed(made.times, list(made.columns))
         self._hold(self._made.nbytes)

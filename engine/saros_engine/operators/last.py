@@ -16,7 +16,7 @@ from saros_storage.base.text_conversion import format_column
 from saros_storage.base.types import BoolArray, DataType, Scalar
 from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest
 
-#: Series looked up by one `next`; one request may exceed it.
+#: The number of series looked up by one `next`; a single request may exceed it.
 _SERIES_PER_BLOCK = 4_096
 
 _Point = tuple[int, Scalar]

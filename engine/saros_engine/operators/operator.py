@@ -1,4 +1,4 @@
-"""The contract of every operator: pull, block, close.
+"""The contract of every operator: how it is pulled, blocks and is closed.
 
     while not operator.finished:
         blocked = operator.blocked()        # None, or a future that is resolved when it can continue
@@ -11,8 +11,8 @@
   - blocks are never empty and never changed after they are returned.
   - an operator is used by one thread at a time (its driver's).
 
-`OperatorStatistics` holds the figures of EXPLAIN ANALYZE; each operator measures its own time (`base.py`), including
-its children's.
+`OperatorStatistics` holds the numbers that EXPLAIN ANALYZE shows; each operator measures its time (`base.py`), which
+includes that of its children.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ class MemoryAccount(Protocol):
 
     @property
     def bytes_max(self) -> int:
-        """The limit of all the query's operators together."""
+        """The limit for all operators of the query together."""
         ...
 
     @property
     def short(self) -> bool:
-        """True if the memory of all queries together is short: operators that can reduce theirs should."""
+        """True if the memory pool of all queries is short; operators that can reduce their memory should do so."""
         ...
 
     def reserve(self, count: int) -> Blocked | None:
-        """Reserve `count` bytes. They are granted; if a future is returned, the operator must wait for it to continue.
+        """Reserve `count` bytes; if a future is returned, the operator must wait for it before it continues.
 
-        Raises MemoryExceeded (709) beyond the query's limit, MemoryPoolExhausted (2033) beyond that of all queries.
+        Raises MemoryExceeded (709) beyond the query's limit, MemoryPoolExhausted (2033) beyond the limit of all
+        queries.
         """
         ...
 
@@ -55,7 +56,7 @@ class MemoryAccount(Protocol):
         ...
 
     def enqueue(self, count: int) -> None:
-        """Add `count` bytes of rows on their way to their reader. Raises MemoryPoolExhausted."""
+        """Add `count` bytes of rows that are queued for their reader. Raises MemoryPoolExhausted."""
         ...
 
     def dequeue(self, count: int) -> None:
@@ -104,10 +105,10 @@ class OperatorContext:
 
 @dataclass(slots=True)
 class OperatorStatistics:
-    """Figures of the work of one operator."""
+    """Statistics of the work of one operator."""
 
     name: str
-    #: Text that distinguishes it from other operators of its kind (device, predicate, window...).
+    #: Text that distinguishes the operator from others of its kind (device, predicate, window...).
     detail: str = ""
     rows: int = 0
     blocks: int = 0
@@ -123,7 +124,7 @@ class Operator(Protocol):
 
     @property
     def statistics(self) -> OperatorStatistics:
-        """Figures of the work already done."""
+        """Statistics of the work done so far."""
         ...
 
     @property
@@ -137,11 +138,11 @@ class Operator(Protocol):
         ...
 
     def blocked(self) -> Blocked | None:
-        """Return a future to wait for if it cannot continue now, otherwise None."""
+        """Return a future to wait for if the operator cannot continue now, otherwise None."""
         ...
 
     def next(self) -> Block | None:
-        """Return the next block; None if this call produced none."""
+        """Return the next block; None if this call produced no block."""
         ...
 
     def close(self) -> None:

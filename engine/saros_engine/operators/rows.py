@@ -1,4 +1,4 @@
-"""Rows: rows that were already known at planning."""
+"""Rows: rows that were already known when the query was planned."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Int64Array, NumericArray
 from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
-#: With this many runs, one piece of each is together as large as the first run; with the merged rows, twice that.
+#: With this many runs, one piece of each run takes as much memory as the first run in all; with the merged rows, twice
+#: as much.
 _PIECES = 64
 #: Rows sorted by one key between two checks for cancellation: a tenth of a second.
 _PIECE_ROWS = 1 << 19
@@ -42,9 +43,10 @@ class SortOperator(PullOperator):
         #: Rows in memory, in the order of arrival among equals.
         self._blocks: list[Block] = []
         self._bytes = 0
-        #: Earlier rows, once there were too many.
+        #: The spilled runs of earlier rows, if there were too many rows for memory.
         self._runs: SortedRuns | None = None
-        #: Sorted rows, once the child has ended; their returned rows, and the number of rows taken from the runs.
+        #: The sorted rows, once the child has ended; how many of them were returned; and the number of rows taken from
+        #: the runs.
         self._sorted: Block | None = None
         self._at = self._given = 0
 
@@ -129,8 +131,8 @@ class SortOperator(PullOperator):
 def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
     """Return the rows in the keys' order, the most important key first. Raises Unwanted.
 
-    Many rows are sorted by each key in turn, from the least important one on, and in pieces that are merged: as fast as
-    a single sort, which would take seconds without a check for cancellation.
+    Many rows are sorted by each key in turn, starting with the least important one, in pieces that are merged. This is
+    as fast as a single sort, which would take seconds without a check for cancellation.
     """
     if len(keys[0]) <= _PIECE_ROWS:
         return np.lexsort(keys[::-1]).astype(np.int64, copy=False)  # lexsort takes the most important key last
@@ -142,7 +144,7 @@ def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
             piece = slice(start, start + _PIECE_ROWS)
             within[piece] = start + np.lexsort([values[piece]])
         require_wanted()
-        # The pieces are sorted, so this sort merges them, in a fifth of the time of sorting from scratch.
+        # The pieces are sorted, so this sort only merges them, which takes a fifth of the time of sorting from scratch.
         order = order[within[np.lexsort([values[within]])]]
     return order
 

@@ -4,7 +4,8 @@
     run 2   [ 2 3 | 8   ]            the border is the least last row in memory of all unfinished runs: 3
     run 3   [ 5 6 ]                  rows up to it can be returned: 1 2 3; the rest waits, run 2 reads its next piece
 
-Equal rows come in the order of the runs, hence of arrival: the merge is stable. Belongs to its operator's thread.
+The merge is stable: equal rows are in the order of the runs, which is the order of arrival. Belongs to its operator's
+thread.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from saros_storage.base.types import Int64Array, NumericArray
 #: Arrays that ascend in the requested order, the most important one first.
 Keys = Callable[[Block], Sequence[NumericArray]]
 
-#: Rows of a piece: enough to read it cheaply per row, few enough to sort dozens of pieces in the CPU's cache.
+#: The number of rows of a piece: enough for a low cost per row read, few enough to sort dozens of pieces in the CPU's
+#: cache.
 _PIECE_ROWS_MIN, _PIECE_ROWS_MAX = 64, 16_384
 
 
@@ -29,7 +31,7 @@ class SortedRuns:
     """Sorted runs and their merge. `close` deletes the file."""
 
     def __init__(self, file: SpillFile, keys: Keys, piece_bytes: int) -> None:
-        """`piece_bytes`: the approximate bytes of one run in memory."""
+        """`piece_bytes` is the approximate size of one run's piece in memory."""
         self._file = file
         self._keys = keys
         self._piece_bytes = piece_bytes
@@ -80,13 +82,13 @@ class SortedRuns:
 
 
 def _up_to_border(keys: Sequence[NumericArray], last: Int64Array) -> Int64Array:
-    """Return the rows that come no later than the least of the rows `last`."""
+    """Return the rows that sort no later than the smallest of the rows `last`."""
     border = last[np.lexsort([key[last] for key in reversed(keys)])[0]]
     rows = len(keys[0])
     below, equal = np.zeros(rows, np.bool_), np.ones(rows, np.bool_)
     for key in keys:
         below |= equal & (key < key[border])
         equal &= key == key[border]
-    # Equal rows come in the order of their numbers.
+    # Equal rows are ordered by their numbers.
     equal[border + 1 :] = False
     return np.flatnonzero(below | equal)

@@ -1,8 +1,8 @@
 """Typed expressions over the columns of a block, as analysis makes them from the statement's expressions.
 
 A bound expression knows its result type and refers to its input by column number, so that evaluation needs no names.
-Evaluation is in `evaluate.py`, functions in `functions/`. Null logic is three-valued; the result of arithmetic is
-DOUBLE, but INT64 for `/` and `%` of integers.
+Evaluation is in `evaluate.py`, functions in `functions/`. Null logic is three-valued. The result of arithmetic is
+DOUBLE, except that `/` and `%` of integers give INT64.
 
 Signed zeros: if a side of a comparison is floating-point and computed, -0.0 is less than 0.0, as in Java's
 `Double.compare`; otherwise they are equal, as in storage. Binding decides this (`signed_zeros`) from the statement's
@@ -40,7 +40,7 @@ class InputTime:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal; `value` None is null of `type`."""
+    """A literal; A constant; if `value` is None, it is null of `type`."""
 
     value: Scalar
     type: DataType
@@ -90,7 +90,7 @@ class FunctionCall:
     arguments: tuple[Bound, ...]
     type: DataType
     attributes: tuple[tuple[str, str], ...] = ()
-    #: The function, if it is user-defined.
+    #: The function if it is user-defined, otherwise None.
     own: Function | None = field(default=None, compare=False, repr=False)
 
 

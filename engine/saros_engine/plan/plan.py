@@ -53,9 +53,9 @@ class Field:
 class TimeWindows:
     """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
 
-    `start` and `end` bound all windows, half-open, in the instance's time unit; for a left-open statement, analysis has
-    added 1 to both and set `label_end`. Intervals and steps are `months` and `days` of the calendar, counted from
-    `start` in `zone`, plus `ticks`.
+    The half-open range [`start`, `end`), in the instance's time unit, bounds all windows; for a left-open statement,
+    analysis has added 1 to both ends and set `label_end`. Intervals and steps consist of `months` and `days` of the
+    calendar, counted from `start` in `zone`, and `ticks`.
     """
 
     start: int
@@ -71,7 +71,7 @@ class TimeWindows:
 
     @property
     def by_calendar(self) -> bool:
-        """True if windows vary in length or distance because they are of months or calendar days."""
+        """True if windows vary in length or distance because they are measured in months or calendar days."""
         return bool(self.interval_months or self.step_months or self.interval_days or self.step_days)
 
 
@@ -129,15 +129,15 @@ class Stage(Enum):
 class AggregateCall:
     """`function` (lower case, a key of `registry.AGGREGATES`) over `arguments`, expressions on the child's columns.
 
-    On states (MERGE, FINAL) the arguments are the `InputColumn`s of the state's columns, as many as the function's
-    state has (`aggregates.state_types`).
+    For states (MERGE, FINAL), the arguments are the `InputColumn`s of all state columns of the function
+    (`aggregates.state_types`).
     """
 
     function: str
     arguments: tuple[Bound, ...]
     type: DataType
     attributes: tuple[tuple[str, str], ...] = ()
-    #: The aggregate, if it is user-defined.
+    #: The aggregate if it is user-defined, otherwise None.
     own: AggregateFunction | None = field(default=None, compare=False, repr=False)
 
 
@@ -146,7 +146,7 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows of one device; timed; one field per measurement."""
+    """Reads the rows of one device; timed; one field per measurement."""
 
     request: ScanRequest
     fields: tuple[Field, ...]
@@ -156,8 +156,8 @@ class Scan:
 class AggregateScan:
     """Aggregates over one device's columns, per window (None: one row in all); uses summaries where exact.
 
-    `calls` take `InputColumn`s of the request's columns. Rows: every window of `windows`, including empty ones, timed
-    by the label; without windows one row, not timed. Stage is PARTIAL or SINGLE.
+    `calls` take `InputColumn`s of the request's columns. There is one row per window, including empty windows, timed by
+    the label; without windows, there is one untimed row. Stage is PARTIAL or SINGLE.
     """
 
     request: ScanRequest
@@ -169,7 +169,7 @@ class AggregateScan:
 
 @dataclass(frozen=True, slots=True)
 class AggregateScans:
-    """The results of `scans` side by side; all are ascending, with the same non-overlapping windows or all without.
+    """The results of `scans` side by side; all are ascending, with the same non-overlapping windows or none.
 
     If statistics can be used, the requests already contain the window grid; a single AggregateScan gets its grid when
     its operator is built.
@@ -186,7 +186,10 @@ class AggregateScans:
 
 @dataclass(frozen=True, slots=True)
 class TimeJoin:
-    """Full outer join on time; fields are the children's, one after the other; all timed, one direction."""
+    """Full outer join on time.
+
+    The fields are those of the children, in order; all children are timed, in one direction.
+    """
 
     children: tuple[Node, ...]
     fields: tuple[Field, ...]
@@ -235,8 +238,8 @@ class Generate:
 class Aggregate:
     """Aggregates over the child's rows, per window or in all (None). The child's rows are in ascending time.
 
-    `end_time`: the first field is `__endTime`, each window's last covered time (TimeWindows: end - 1).
-    `descending`: windows are returned in descending order.
+    With `end_time`, the first field is `__endTime`, the last time that each window covers (end - 1 for TimeWindows). If
+    `descending`, windows are returned in descending order.
     """
 
     child: Node
@@ -316,7 +319,7 @@ class Limit:
 class DeviceMerge:
     """ALIGN BY DEVICE: prepends `devices[i]` to child i's rows as a TEXT column; all children have the same fields.
 
-    `by_time`: rows are merged by time (then device) instead of device by device.
+    If `by_time`, rows are merged by time, then device, instead of device by device.
     """
 
     children: tuple[Node, ...]
@@ -343,7 +346,7 @@ class LastScan:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are known at planning."""
+    """Rows that are known when the query is planned."""
 
     block: Block
     fields: tuple[Field, ...]
@@ -351,12 +354,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeSource:
-    """Rows of fragment `fragment`, of all its instances.
+    """The rows of all instances of fragment `fragment`.
 
-    `devices` are those of its `DeviceMerge`: they were dealt out round-robin, and their rows come in this order. With
-    `times`, devices were split into slices (`scan_splits`): a device is listed once per slice, with the slice's times.
-    For devices that are aggregated together, the first of each turn represents all. `named_by`: the column with the
-    device's name.
+    `devices` are those of the fragment's `DeviceMerge`, which are distributed round-robin; rows are in this order of
+    devices. With `times`, devices were split into slices (`scan_splits`): a device is listed once per slice, with the
+    slice's times. If devices are aggregated together, the first device of each turn represents the others. `named_by`
+    is the column with the device's name.
     """
 
     fragment: int
@@ -410,7 +413,7 @@ def sources_of(node: Node) -> Sources:
 
 
 def width(node: Node) -> int:
-    """Return the largest number of columns or children of any node from the root to the plan's first branch."""
+    """Return the largest number of columns or children of the nodes from the root down to the first branch."""
     widest = 0
     while True:
         match node:

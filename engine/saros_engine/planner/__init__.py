@@ -102,7 +102,7 @@ def _deciding(keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
 
 
 def _check_cases(expression: Expression) -> None:
-    """Raise SemanticError if CASE is combined with a function whose points are not its argument's."""
+    """Raise SemanticError if CASE is combined with a function that generates points at times of its own."""
     if any_part(expression, lambda part: isinstance(part, Case)) and any_part(expression, has_own_points):
         raise SemanticError(f"CASE expression cannot be used with non-mappable UDF: {expression}")
 
@@ -116,7 +116,7 @@ def _check_functions(expression: Expression) -> None:
 
 
 def _check_end_time(select: Select) -> None:
-    """Raise SemanticError if `__endTime` is a part of an item, a key of ORDER BY, or has no windows or a target."""
+    """Raise SemanticError if `__endTime` is part of an item or a key of ORDER BY, has a target, or lacks windows."""
     keys = [key.expression for key in select.order_by]
     items = [item.expression for item in select.items]
     whole = [one for one in items if isinstance(one, EndTimeReference)]
@@ -139,7 +139,7 @@ def _check_aliases(select: Select) -> None:
 
 
 def _with_end_time_first(select: Select) -> Select:
-    """Return the query with `__endTime` once, as its first item, without an alias."""
+    """Return the query with a single `__endTime`, as its first item and without an alias."""
     ends = [item.expression for item in select.items if isinstance(item.expression, EndTimeReference)]
     first = [SelectItem(end) for end in ends[:1]]
     others = [item for item in select.items if not isinstance(item.expression, EndTimeReference)]

@@ -1,4 +1,4 @@
-"""Queries aligned by time: one row per time or window, or one in all; one column per expanded select item."""
+"""Queries aligned by time: one row per time or window, or a single row; one column per expanded select item."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _same(expression: Expression) -> Expression:
 
 
 def _source(expression: Expression, scope: Scope) -> Expression:
-    """Return the source expression of a column; a series by its own name, even if the statement used an alias."""
+    """Return the source expression of a column, with series by their own names even if the statement used aliases."""
     leaf = scope.series.get(expression) if isinstance(expression, PathExpression) else None
     if leaf is None or leaf.path.nodes[-1] == leaf.series.measurement:
         return expression
@@ -109,7 +109,7 @@ def _outputs(select: Select, scope: Scope | MergedScope, moment: TimeContext) ->
 
 
 def _check_merged_names(outputs: Sequence[Output]) -> None:
-    """Raise SemanticError if a merged column is named twice, and differently."""
+    """Raise SemanticError if a merged column has two different names."""
     names: dict[Expression, str] = {}
     for output in outputs:
         known = names.setdefault(output.expression, output.name)

@@ -15,7 +15,7 @@ from saros_storage.scan.reading import TimeRange
 class PlanContext:
     """The schema as the session sees it, and the session's zone, unit and present time.
 
-    `time`: the range of times, if the conditions on time have been removed from WHERE; scans get this very object.
+    `time` is the range of times if the conditions on time have been removed from WHERE; scans get this same object.
     """
 
     schema: SchemaReader
@@ -29,10 +29,11 @@ class PlanContext:
 
 @dataclass(frozen=True, slots=True)
 class LogicalPlan:
-    """A plan before the optimiser; `timed`: a Time column precedes `fields`.
+    """A plan before the optimiser; If `timed`, a Time column precedes `fields`.
 
-    `sources`: the expression of each column, except for a leading column of device names. `aliases`: the columns' names
-    given in the statement, or None. `devices`: for ALIGN BY DEVICE, the devices with rows, in path order.
+    `sources` has the expression of each column, except for a leading column of device names. `aliases` has the names of
+    the columns that the statement gives, or None. `devices` has, for ALIGN BY DEVICE, the devices with rows, in path
+    order.
     """
 
     fields: tuple[Field, ...]

@@ -4,10 +4,10 @@
     into root.x.::(::)               `::` is replaced by the source's nodes from that position on, or its measurement
     into root.x_${1}.d(m_${3})       `${i}` is replaced by node i of the source; root is node 0
 
-A series with an alias in the statement has the alias as its measurement here, too. With ALIGN BY DEVICE each device has
-its item, in order, or all share one with placeholders; the measurements are the columns. A single measurement with a
-placeholder applies to all columns. Placeholders need a series as the source, not a computed column; for the nodes of a
-device, the device suffices.
+A series that the statement refers to by its alias has the alias as its measurement here, too. With ALIGN BY DEVICE,
+each device has an item, in order, or all devices share one with placeholders; the measurements are those of the
+columns. A single measurement with a placeholder applies to all columns. Placeholders need a series as the source, not a
+computed column; if they stand for nodes of a device, the device suffices.
 
 Pure: any thread.
 """
@@ -40,7 +40,7 @@ class Target:
 
 
 def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
-    """Return the targets, in the order of columns; by device, one device after another; none without columns.
+    """Return the targets, in the order of columns; by device, device after device; an empty list without columns.
 
     Raises SemanticError.
     """
@@ -89,7 +89,7 @@ def _called(source: Expression, alias: str | None) -> Expression:
 
 
 def source_columns(select: Select, plan: LogicalPlan) -> list[str]:
-    """Return the names of the source columns in the answer: by device the expressions, otherwise the headers."""
+    """Return the names of the source columns for the result: expressions if by device, otherwise headers."""
     names = [field.name for field in plan.fields[len(plan.fields) - len(plan.sources) :]]
     if not select.align_by_device:
         return names

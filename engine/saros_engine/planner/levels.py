@@ -1,4 +1,4 @@
-"""GROUP BY LEVEL and TAGS: series whose paths have the same name after generalisation are aggregated together.
+"""GROUP BY LEVEL and TAGS: series whose paths are generalised to the same name are aggregated together.
 
     level = 1    count(root.a.d1.s)  count(root.a.d2.s)  count(root.b.d1.s)   ->   count(root.a.*.s)  count(root.b.*.s)
 

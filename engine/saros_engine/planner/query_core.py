@@ -75,7 +75,7 @@ def aliases_of(outputs: Sequence[Output], moment: TimeContext) -> tuple[str | No
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The input of `plan_body`; all expressions are expanded, and conditions are joined by AND."""
+    """The input of `plan_body`; all expressions are expanded, and conditions are to be joined by AND."""
 
     outputs: Sequence[Output]
     #: Expressions of ORDER BY that are not outputs.
@@ -150,7 +150,7 @@ def _without_empty_rows(project: Project, width: int) -> Project:
     fields = project.fields
     tests: list[Bound] = [NullTest(InputColumn(i, fields[i].type), negated=True) for i in range(width)]
     some = functools.reduce(lambda a, b: Operation(BinaryOperator.OR, a, b, DataType.BOOLEAN), tests)
-    # An output that is always null stays recognisable as such: its type comes from another device.
+    # An output that is always null must stay recognisable, because its type comes from another device.
     pairs = enumerate(project.expressions)
     same = tuple(bound if is_null(bound) else InputColumn(i, fields[i].type) for i, bound in pairs)
     return Project(Filter(project, some, fields), same, fields)
@@ -161,7 +161,7 @@ def _where(body: Body) -> list[Expression]:
 
 
 def makes_points(expression: Expression) -> bool:
-    """Return whether the expression is a call of a function that generates points of its own."""
+    """Return whether the expression is a call of a function that generates points at times of its own."""
     if not isinstance(expression, Call) or isinstance(expression, RegisteredCall):
         return False
     return expression.name.lower() in POINT_FUNCTIONS
@@ -172,7 +172,7 @@ _ROW_BY_ROW = frozenset({"diff"})
 
 
 def has_own_points(expression: Expression) -> bool:
-    """Return whether the expression is a call of a function whose points are not its argument's."""
+    """Return whether the expression calls a function whose points are not at the times of its argument."""
     if not isinstance(expression, Call):
         return False
     function = function_named(expression)
@@ -195,7 +195,7 @@ def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext)
         made = _generated(call, body, context)
         points[call] = NULL if made is None else InputColumn(sum(len(c.fields) for c in children), made.fields[0].type)
         children += [] if made is None else [made]
-    if not children:  # everything is null, in each row of the series
+    if not children:  # all columns are null in every row of the series
         children = [_filtered([*needed, *_where(body)], body, context, body.time, descending=False)[0]]
     node = children[0]
     if len(children) > 1:
@@ -330,7 +330,7 @@ def _typed(call: Call, body: Body, context: PlanContext) -> list[Bound]:
 
 
 def _values(call: Call) -> tuple[Expression, ...]:
-    """Return the arguments that are values of the rows: not COUNT_IF's threshold, nor COUNT_TIME's argument."""
+    """Return the arguments that are evaluated per row, unlike COUNT_IF's threshold and COUNT_TIME's argument."""
     name = call.name.lower()
     return () if name == "count_time" else call.arguments[:1] if name == "count_if" else call.arguments
 
@@ -426,7 +426,7 @@ def _scans(
     children: list[Node] = []
     numbers: dict[Call, int] = {}
     width = 0
-    #: Calls already bound, by types and calls: of a hundred thousand scans, nearly all have the same.
+    #: Calls that are already bound, by types and calls; of a hundred thousand scans, nearly all have the same ones.
     known: dict[tuple[object, ...], tuple[AggregateCall, ...]] = {}
     for source, own in sources:
         column = {leaf.series.measurement: i for i, leaf in enumerate(source.leaves)}

@@ -1,4 +1,4 @@
-"""The range of GROUP BY (1h) if the statement has none: that of WHERE, or otherwise that of the data.
+"""The range of GROUP BY (1h), which gives none: it is taken from WHERE, or otherwise from the data.
 
     where time >= a and time < b     [a, b)
     where time >= a, or no WHERE     from the first to the last matching point, which `bounds_query` reads
@@ -36,7 +36,7 @@ _MONDAY, _JANUARY = "2000-01-03", "2000-01-01"
 #: Calendar steps are searched within these numbers of years around the origin, which the calendar supports.
 _YEARS_BEFORE, _YEARS_AFTER = 1_900, 7_900
 _MONTHS_PER_YEAR, _DAYS_PER_YEAR, _SECONDS_PER_DAY = 12, 366, 86_400
-#: Larger than the number of distinct times.
+#: A bound on step numbers, larger than the number of distinct times.
 _TICKS_MAX = 1 << 64
 _NONE = Literal(LiteralKind.INTEGER, 0, "0")
 
@@ -80,7 +80,7 @@ def _covered(time: TimeRange, times: list[int]) -> TimeRange:
 
 
 def _on_grid(interval: Duration, step: Duration, time: TimeRange, moment: TimeContext) -> tuple[int, int]:
-    """Return the start of the first window with a time of the range, and of the first one after the range."""
+    """Return the starts of the first window with a time of the range, and of the first window after the range."""
     ticks, more = (duration_ticks(replace(d, months=0, days=0), moment.unit) for d in (step, interval))
     kinds = (step.months > 0) + (step.days > 0) + (ticks > 0)
     if not kinds:

@@ -37,7 +37,7 @@ _ROWS_MIN = 64
 
 
 def rows_of_windows(windows: Windows | None) -> Callable[[int], int]:
-    """Return a function from columns to the rows that each scan reads at a time: fewer if windows may be that small."""
+    """Return a function from columns to the rows that each scan reads at a time, fewer if windows may be small."""
     if not isinstance(windows, TimeWindows) or windows.step_ticks == 0:
         return lambda _columns: BLOCK_ROWS_MAX  # calendar windows are always few
     count = (windows.end - windows.start) // windows.step_ticks

@@ -6,12 +6,12 @@
                                  fragment 2   TimeJoin(Scan c, Scan d)
 
 The topmost join with enough children is cut into as many runs of children as there may be drivers. The parts of a join
-by time or by window are joined again by the same kind of join. Devices that follow one another are dealt round-robin to
-the instances of one fragment, and the receiver reads the instances in the same order. So all instances work from the
-first row to the last, and buffers need hold only a few devices' rows. (Large devices are cut into slices when the query
-starts: `scan_splits`.) Devices that are aggregated together are dealt out the same way, several at a time. On one node,
-each fragment has one holder: this node. A limit that a few values satisfy is not cut: the first blocks of all scans are
-read sooner by one driver than rows are exchanged.
+by time or by window are joined again by the same kind of join. Consecutive devices are distributed round-robin over the
+instances of one fragment, and the receiver reads the instances in the same order. All instances are therefore busy from
+the first row to the last, and buffers hold the rows of only a few devices. (Large devices are cut into slices when the
+query starts: `scan_splits`.) Devices that are aggregated together are dealt out the same way, several at a time. On one
+node, each fragment has one holder: this node. A limit that needs only a few values is not cut: one driver reads the
+first blocks of all scans faster than rows could be exchanged.
 
 Pure: any thread.
 """
@@ -49,7 +49,7 @@ _Part = TypeVar("_Part", Node, AggregateScan)
 
 #: With fewer children, a second driver does not pay off.
 CHILDREN_MIN = 8
-#: Nor does it for a limit that takes at most this many values from its scans.
+#: It does not pay off either for a limit that takes at most this many values from its scans.
 _FEW_VALUES = 4_096
 
 

@@ -1,11 +1,11 @@
-"""A cache of plans for SELECTs that recur, with the same values or with others.
+"""A cache of plans for SELECTs that recur, with the same or with other values.
 
     (user's key, zone, shape)   first occurrence, few series      -> plan, not cached
     (user's key, zone, shape, kinds of open values, other values) -> template -- values --> plan
       no template: (user's key, zone, shape, all values)          -> plan
 
 A template takes several times as long to make as a plan of a few series. If a program queries one device after another,
-most of its statements never recur: so a template is made only when a statement recurs. If a path may match many series,
+most of its statements never recur, so a template is made only when a statement recurs. If a path may match many series,
 planning itself is slow, and the plan is cached at once.
 
 A plan is valid for one version of the schema (series, views, templates, TTLs: everything that `SchemaTree.apply`
@@ -32,7 +32,7 @@ from saros_grammar.syntax import ast
 from saros_storage.base.gc_control import reduced_gc
 
 _Key = tuple[object, ...]
-#: Parts of a statement's text with which a path may match very many series.
+#: Parts of a statement's text that mean that a path may match very many series.
 _MANY = ("**", ".*")
 
 

@@ -35,7 +35,7 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 
 Values = Sequence[ast.Literal]
 _ONE = ast.Literal(ast.LiteralKind.INTEGER, 1, "1")
-#: Types of most fields; they have no dataclasses below them.
+#: The types of most fields; their values contain no dataclasses.
 _LEAVES = frozenset({type(None), str, bool, int, float})
 
 
@@ -74,7 +74,8 @@ class PlanTemplate:
     #: LIMIT and OFFSET, which are not part of the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
-    #: True if the plan has rows to be limited: it has none without devices. The numbers are checked in any case.
+    #: True if the plan has rows to limit; a plan without devices has none. The numbers of LIMIT and OFFSET are checked
+    #: even then.
     cut: bool
     #: See `plan.width`.
     width: int

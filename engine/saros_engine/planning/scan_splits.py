@@ -1,10 +1,10 @@
-"""Devices with many rows, split into slices of time among a fragment's instances.
+"""Splits devices with many rows into slices of time, which are distributed over a fragment's instances.
 
     dealt by distribution   instance 0: d0 d2      instance 1: d1        d0 has as many rows as all others
     in slices               d0[..5)  d1            d0[5..)  d2           in turn: d0[..5) d0[5..) d1 d2
 
-An instance that is far ahead of its turn must wait once its output fills its buffer: with whole devices, perhaps most
-of the time. Only plans that work row by row can be split: scans, their joins, conditions and expressions, but no
+An instance that is far ahead of its turn must wait once its output fills its buffer; with whole devices, it might wait
+most of the time. Only plans that work row by row can be split: scans, their joins, conditions and expressions, but no
 function that looks back at earlier rows, and no aggregate.
 
 The number of rows of a device is known when a query starts, not when it is planned. Pure: any thread.
@@ -114,7 +114,7 @@ def _of_time(body: Node, time: TimeRange) -> Node:
 
 
 def _with_turns(instance: FragmentInstance, dealt: dict[int, list[_SplitScan]], count: int) -> FragmentInstance:
-    """Return an instance with its share of the turns, one of `count`, or with the turns that it receives."""
+    """Return an instance with its share of the turns (one of `count`), or with the turns that it receives."""
     fragment = instance.fragment
     turns = dealt.get(fragment.number)
     if turns is None:

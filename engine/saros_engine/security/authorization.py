@@ -4,10 +4,10 @@
     batch of columns   ---------^
     plan of a SELECT   ---------^     the series that it reads
 
-A rule checks the statement and the names in it. SELECT, SHOW and COUNT see a schema that only has what the user may
-read (`schema_for`), so their rules are about names given in full; the plan of a SELECT is checked once more after it is
-made. Deletions need the privilege on everything that their pattern can match, existing or not. So the answer reveals
-nothing about the schema, and nothing can be created between the check and the deletion.
+A rule checks the statement and the names in it. SELECT, SHOW and COUNT see only the part of the schema that the user
+may read (`schema_for`), so their rules check names given in full; the plan of a SELECT is checked again after it is
+made. Deletions need the privilege on everything that their pattern can match, existing or not. The outcome therefore
+reveals nothing about the schema, and nothing unchecked can be created between the check and the deletion.
 
 Rules also name the event of a statement for the audit trail. Pure: any thread.
 """
@@ -48,7 +48,7 @@ class AuthorizationRequest:
     access: Access
     store: Database
     users: Users
-    #: The end of all waiting for the statement; None: each step's own limit.
+    #: The time at which all waiting for the statement ends; None: each step's own limit.
     deadline_ns: int | None = None
 
 
@@ -75,7 +75,7 @@ def authorize(statement: ast.Statement, asked: AuthorizationRequest) -> None:
 def _sets_own_credentials(statement: ast.Statement, user: str) -> bool:
     """Return whether a statement sets a password or makes a token of `user`.
 
-    A login by token may not: the holder of a stolen token would keep access after it was dropped.
+    A login by token may not do this, because the holder of a stolen token would keep access after the token is dropped.
     """
     match statement:
         case ast.AlterUser(name):
@@ -182,7 +182,7 @@ def sees_statements_of(access: Access, user: str) -> bool:
 
 
 def may_send(access: Access, device: str) -> bool:
-    """Return whether a sender of this user may send a device: its points and its schema."""
+    """Return whether a sender of this user may send the points and the schema of a device."""
     pattern = f"{device}.**"
     return access.rights.may_all(Privilege.WRITE_DATA, pattern) and access.rights.may_all(
         Privilege.WRITE_SCHEMA, pattern
@@ -190,13 +190,13 @@ def may_send(access: Access, device: str) -> bool:
 
 
 def authorize_plan(plan: Node, access: Access) -> None:
-    """Raise NoPermission if a plan reads an unreadable series; a second check, as the planner did not see them."""
+    """Raise NoPermission if a plan reads an unreadable series, which the planner should not have seen."""
     if not access.unrestricted:
         access.require(Privilege.READ_DATA, series_read(plan))
 
 
 def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaReader:
-    """Return the schema as far as the user holds the privilege, including views as series."""
+    """Return the part of the schema for which the user holds the privilege, with views as series."""
     texts = texts_of_views(store.schema.catalogue)
     if access.unrestricted:
         return ViewedSchema(store.schema, texts, lambda _: True) if texts else store.schema
@@ -233,7 +233,7 @@ def _own_name(known: DeviceSchema | None, name: str) -> str:
 
 
 def _own_path(path: ast.PathExpression, store: Database) -> str:
-    """Return the series' own path, which the statement may name by its alias; a pattern as it is."""
+    """Return the canonical path of a series that may be named by its alias; patterns are returned unchanged."""
     text = str(path)
     if path.has_wildcard or len(path.nodes) < 3:
         return text
@@ -242,7 +242,7 @@ def _own_path(path: ast.PathExpression, store: Database) -> str:
 
 
 def _require_database(device: str, asked: AuthorizationRequest) -> None:
-    """Raise NoPermission unless the device's database exists or the user may create it: a write would create one."""
+    """Raise NoPermission unless the device's database exists or the user may create it, as a write would do."""
     if asked.store.schema.database_of(device) is None:
         asked.access.require(Privilege.MANAGE_DATABASE)
 
@@ -382,7 +382,7 @@ def _show(show: ast.Show, asked: AuthorizationRequest) -> None:
 
 
 def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: AuthorizationRequest) -> None:
-    """Require an administrator: a joining node gets all data and hashes; senders' devices belong to several users."""
+    """Require an administrator: joining nodes get all data and hashes, and senders' devices belong to several users."""
     if not asked.access.rights.administrator:
         raise NoPermission("an administrator")
 
@@ -473,7 +473,7 @@ RULES: dict[type, Rule] = {
     ast.AlterTimeseries: Rule(_alter_timeseries, _SCHEMA),
     ast.AlterStorage: Rule(_alter_storage, _SCHEMA),
     ast.Show: Rule(_show),
-    ast.Count: Rule(_allow_all),  # it counts what the user can see
+    ast.Count: Rule(_allow_all),  # the result counts only what the user can see
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
     ast.Merge: Rule(_needs(Privilege.MAINTAIN)),
     ast.ClearCache: Rule(_needs(Privilege.MAINTAIN)),

@@ -122,7 +122,7 @@ def plan_table(select: Select, shown: RowSet, moment: TimeContext) -> LogicalPla
 
 
 def chooses(show: Show) -> bool:
-    """Return whether a SHOW has clauses for `plan_show`: conditions and order over rows that are not the schema's."""
+    """Return whether a SHOW has clauses for `plan_show`: conditions or an order over rows not taken from the schema."""
     clauses = show.where, show.limit, show.offset
     return show.kind in CHOSEN_BY_COLUMNS and (bool(show.order_by) or any(clause is not None for clause in clauses))
 

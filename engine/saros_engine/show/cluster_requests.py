@@ -1,4 +1,4 @@
-"""Requests to every node, so that any node answers for all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
+"""Requests to all nodes, so that any node can answer for all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
 
     the client's node            --question-->  every other node
                                  <--- rows ---                     a silent node gets a row with the reason
@@ -56,7 +56,7 @@ class OtherNodes(Protocol):
     """The other nodes of the cluster."""
 
     def ask_each(self, question: bytes) -> Sequence[tuple[NodeId, bytes | str]]:
-        """Return each node's answer (of `ClusterRequests.answer`), or the reason for its silence as a text."""
+        """Return the result of `ClusterRequests.answer` on each node, or the reason why it did not answer."""
         ...
 
 
@@ -64,7 +64,7 @@ class OtherNodes(Protocol):
 class _Question:
     """A question to a node. `kind`: the rows to show; None: end queries.
 
-    `user`: only this user's queries are shown or ended; None: all users'.
+    If `user` is given, only that user's queries are shown or ended; None: all users'.
     """
 
     kind: ShowKind | None
@@ -82,7 +82,7 @@ class _Question:
         if self.read_only is not None:
             return json.dumps([_MODE, self.read_only]).encode()
         kind = None if self.kind is None else self.kind.value
-        more = [True] if self.clear else []  # other questions stay readable for older nodes
+        more = [True] if self.clear else []  # so that older nodes can still read other questions
         return json.dumps([kind, self.databases, self.zone, self.user, self.query, *more]).encode()
 
     @staticmethod
@@ -124,7 +124,10 @@ class ClusterRequests:
         self._mode = mode
 
     def show(self, statement: Show, zone: str, access: Access) -> RowSet:
-        """Return the rows of SHOW [SLOW] QUERIES, PARTITIONS, FILES, DISK_USAGE, of all nodes. Raises SemanticError."""
+        """Return the rows of SHOW [SLOW] QUERIES, PARTITIONS, FILES or DISK_USAGE from all nodes.
+
+        Raises SemanticError.
+        """
         kind = statement.kind
         databases = statement.databases if statement.path is None else (statement.path,)
         question = _Question(kind, tuple(map(str, databases)), zone, _visible_user(access))
@@ -146,7 +149,10 @@ class ClusterRequests:
         return RowSet(FIELDS[kind], [*rows, *silent])
 
     def kill(self, query: str | None, access: Access) -> int:
-        """End a query, or all (None), on the nodes that answer; return the number ended. Raises QueryNotFound."""
+        """End a query (None: all queries) on the nodes that answer; return the number of ended queries.
+
+        Raises QueryNotFound.
+        """
         question = _Question(None, user=_visible_user(access), query=query)
         count, silent = self._end(question), []
         for _, answer in self._ask_others(question):
@@ -168,7 +174,7 @@ class ClusterRequests:
     def set_mode(self, *, read_only: bool, local: bool) -> int:
         """Set the mode of this node, and unless `local` of all others; return the number of nodes.
 
-        Raises StorageError if some do not answer; the others are set.
+        Raises StorageError if some nodes do not answer; the mode of the other nodes is set.
         """
         self._mode.set(read_only=read_only)
         answers = [] if local else self._ask_others(_Question(None, read_only=read_only))
@@ -185,7 +191,7 @@ class ClusterRequests:
         self._forget()
 
     def _ask_others(self, question: _Question) -> Sequence[tuple[NodeId, bytes | str]]:
-        """Return each other node's answer, or the reason for its silence."""
+        """Return the answer of each other node, or the reason why it did not answer."""
         return [] if self._others is None else self._others.ask_each(question.encode())
 
     # ------------------------------------------------------------------ this node
@@ -242,12 +248,12 @@ class ClusterRequests:
         return (ticks, slow.query_id or None, self._node, elapsed_s, slow.statement, user, host)
 
     def _with_times(self, rows: Sequence[Row]) -> list[Row]:
-        """Return rows of queries; those without a time, of silent and of older nodes, get the present one."""
+        """Return rows of queries; rows of older or silent nodes, which lack a time, get the current time."""
         now = self._ticks(self._clock.now_ns())
         return [(now if time is None else time, *others) for time, *others in rows]
 
     def _ticks(self, time_ns: int) -> int:
-        """Return a time in the database's unit."""
+        """Return a time in the database's time unit."""
         return time_ns * self._store.options.time_unit.value // 1_000_000_000
 
 
@@ -257,7 +263,7 @@ def _visible_user(access: Access) -> str | None:
 
 
 def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
-    """Return the row in place of a silent node's rows."""
+    """Return the row that stands for a node that did not answer."""
     fields = _TIMED.get(kind)
     if fields is None:
         return silent_row(kind, node, why)

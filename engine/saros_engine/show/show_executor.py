@@ -1,4 +1,4 @@
-"""Execution of SHOW and COUNT: returns the rows, and the read point that they were read at.
+"""Executes SHOW and COUNT: returns the rows, and the read point at which they were read.
 
 The rows come from specialised modules (`show_schema`, `show_cluster`, `cluster_requests`, ...).
 """
@@ -42,7 +42,7 @@ _SETTINGS = (
     Field("TimePartitionOrigin", DataType.INT64),
     Field("TimePartitionInterval", DataType.INT64),
 )
-#: Numbers of groups with data of a database; the minimum and the maximum cannot be configured.
+#: The number of groups that hold data of a database; the minimum and the maximum cannot be configured.
 _GROUP_SETTINGS = tuple(
     Field(f"{bound}{what}RegionGroupNum", DataType.INT32) for what in ("Schema", "Data") for bound in ("", "Min", "Max")
 )
@@ -151,7 +151,8 @@ class ShowExecutor:
     def _latest_times(
         self, point: ReadPoint, session: SessionContext, paths: Sequence[str], times: TimeRange
     ) -> dict[str, int]:
-        """Return the times of the series' latest points in `times`, without series that are unreadable or have none."""
+        """Return the times of the series' latest points in `times`; omit series that are unreadable or have no
+        points."""
         items = []
         for path in paths:
             if not session.access.may(Privilege.READ_DATA, path):
@@ -194,8 +195,8 @@ def _texts(*names: str) -> tuple[Field, ...]:
 
 
 def _version() -> tuple[str, str]:
-    """Return the version; and the product, IoTDB's protocol, and the commit if pip installed from one (PEP 610)."""
-    from importlib.metadata import distribution  # expensive: it imports the e-mail parser
+    """Return the version, the product, IoTDB's protocol, and the commit if pip installed from one (PEP 610)."""
+    from importlib.metadata import distribution  # slow, because it imports the email package
 
     installed = distribution("saros")
     origin = json.loads(installed.read_text("direct_url.json") or "{}")

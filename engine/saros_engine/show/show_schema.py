@@ -61,7 +61,7 @@ _SERIES_COLUMNS = (
     "DeadbandParameters",
     "ViewType",
 )
-#: The two kinds of labels of a series, in the order of `_labels`.
+#: The two kinds of labels of a series (tags and attributes), in the order of `_labels`.
 _LABELS = ("tags", "attributes")
 #: The subjects of a condition and their texts; None: null.
 Subjects = Mapping[str, str | None]
@@ -227,7 +227,7 @@ def _show_views(statement: Show, schema: SchemaReader) -> RowSet:
 
 
 def _json(words: Mapping[str, str]) -> str | None:
-    """Return labels as IoTDB prints them, in the order of a Java hash table of the smallest fitting size."""
+    """Return labels as IoTDB prints them, in the order of the smallest Java hash table that holds them."""
     if not words:
         return None
     places = 1
@@ -239,7 +239,7 @@ def _json(words: Mapping[str, str]) -> str | None:
 
 @lru_cache(1_000)
 def _java_hash(text: str) -> int:
-    """Return the hash that Java's hash tables use for a String: over UTF-16, with its halves mixed."""
+    """Return the hash that Java's hash tables use for a String, computed over UTF-16 with the two halves mixed."""
     units = text.encode("utf-16-be", "surrogatepass")
     found = 0
     for place in range(0, len(units), 2):

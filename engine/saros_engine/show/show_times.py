@@ -18,13 +18,13 @@ from saros_grammar.syntax.ast import Binary, BinaryOperator, Expression, TimeRef
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import DeviceSchema
 
-#: (paths of series, times) -> the time of each one's latest point in the range; series without one are missing.
+#: Maps paths of series and a time range to the times of their latest points in it; series without points are missing.
 LatestTimes = Callable[[Sequence[str], TimeRange], Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Access to the latest points of series, and the present time."""
+    """Access to the latest points of series, and the current time."""
 
     latest: LatestTimes
     moment: TimeContext

@@ -1,7 +1,7 @@
 """Statements about nodes, such as ADMIT NODE and REBALANCE CLUSTER, as calls of a `ClusterAdmin`.
 
 Each statement starts or ends a change of the cluster, and returns when the cluster has agreed to it. SHOW CLUSTER
-CHANGE shows its progress. `authorization` has checked the session's privileges before. Any thread.
+CHANGE shows its progress. `authorization` has already checked the session's privileges. Any thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def show_plan(statement: ast.Rebalance, admin: ClusterAdmin) -> RowSet:
 
 
 def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) -> RowSet | None:
-    """Execute a statement; return the row of ADMIT NODE, None for others. Raises UserMistake, StorageError."""
+    """Execute a statement; return the row of ADMIT NODE, None for other statements.
+
+    Raises UserMistake, StorageError.
+    """
     match statement:
         case ast.AdmitNode(peer, client, token, rack):
             return RowSet(_ADMITTED, [admin.admit(peer, client, token, rack)])

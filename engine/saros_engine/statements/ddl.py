@@ -1,4 +1,4 @@
-"""Schema statements: CREATE, DROP and ALTER, as changes of the store.
+"""Schema statements: CREATE, DROP and ALTER, executed as changes of the store.
 
 Each function executes one statement and returns the number of objects that it changed; it raises UserMistake.
 """
@@ -75,7 +75,7 @@ def delete_databases(store: Database, statement: DeleteDatabases, request: Write
 
 
 def change_ttl(store: Database, statement: SetTtl | UnsetTtl, request: WriteRequest) -> int:
-    """Execute SET TTL or UNSET TTL; for a database, the rule also covers all paths below it, and goes with theirs.
+    """Execute SET TTL or UNSET TTL; for a database, the rule also covers all paths below it, as does its removal.
 
     Raises UserMistake 508 if there is no rule to remove.
     """
@@ -137,7 +137,8 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
     Raises UserMistake 508 if there are none.
     """
     found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
-    # A pattern without a match is deleted too: it waits until series that another client is dropping are gone.
+    # A pattern without a match is passed to the deletion too, which waits until series that another client is dropping
+    # are gone.
     patterns = [pattern for path, matched in found for pattern in _own(store, path, matched)]
     count = sum(store.delete_series(pattern, request=request) for pattern in patterns)
     if not count:
@@ -149,7 +150,8 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
     """Return the patterns of the points that a DELETE removes, and the number of matching series.
 
-    The path of a view of one series stands for that series. Raises UserMistake 508 for another view: it has no points.
+    The path of a view of one series stands for that series. Raises UserMistake 508 for any other view, which has no
+    points.
     """
     found: list[str] = []
     series: set[tuple[str, str]] = set()
@@ -176,8 +178,8 @@ def _own_paths(pattern: str, matched: Iterable[Matched]) -> list[str]:
 def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> list[str]:
     """Return patterns of the matched series that do not belong to a template.
 
-    If no device uses a template, these are the `_own_paths` of `path`. Otherwise they are the `_own_paths` of each
-    device without one, and the paths of the other series of devices with one.
+    If no device uses a template, the patterns are the `_own_paths` of `path`. Otherwise, they are the `_own_paths` of
+    each device that uses no template, and the paths of series outside the template for the other devices.
     """
     own: dict[str, list[Matched]] = {}
     using = set()
@@ -197,7 +199,7 @@ def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> l
 
 
 def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> str:
-    """Return the reason why nothing can be dropped, to append to the message; empty if there are no such series."""
+    """Return the reason why nothing can be dropped, to append to the message; empty if the series do not exist."""
     if matched:
         return ", or belongs to a device template: deactivate the template there"
     return ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""

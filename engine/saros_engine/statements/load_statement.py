@@ -33,7 +33,7 @@ _FAILURES_MAX = 5
 def load_files(
     store: Database, statement: Load, level: int, folders: Sequence[str] | None, request: WriteRequest
 ) -> int:
-    """Execute a LOAD; return the number of files loaded. `folders`: the folders that may be read, None for all.
+    """Execute a LOAD; return the number of files loaded. `folders` are the folders that may be read; None allows all.
 
     Raises UserMistake 2050, 2051, 503 (a view is at the path of a series to create), and the errors of `Database.load`.
     """

@@ -43,7 +43,7 @@ class SchemaStatements:
     def run(self, statement: ast.Statement, session: SessionContext, text: str, request: WriteRequest) -> int:
         """Execute a statement; return the number of objects that it changed. Raises UserMistake, EngineError."""
         store = self._store
-        # The other statements look up existing objects, so the schema must be current.
+        # All other statements look up existing objects, so the schema must be current.
         if not isinstance(statement, ast.CreateDatabase | ast.CreateTimeseries):
             wait_for_schema(store, patterns_of(statement), request.deadline_ns)
         match statement:

@@ -1,4 +1,4 @@
-"""SELECT INTO: writes the blocks of a query as batches to its targets, and returns rows that report the counts.
+"""SELECT INTO: writes the blocks of a query to its targets in batches, and returns rows that report the counts.
 
 Nulls are not written, and a series without points is not created. Rows without a time (an aggregate over all rows) get
 time 0. Each block is one batch per device; if an error occurs, batches written before it remain.
@@ -26,12 +26,12 @@ from saros_storage.base.types import BoolArray, DataType, Int64Array, Scalar
 _TYPE_MISMATCH = 701
 #: `Written` is INT32, as clients of IoTDB expect; larger counts are shown as this value.
 _WRITTEN_MAX = 2**31 - 1
-#: Writes a batch: device, times, columns by measurement, and whether INTO says ALIGNED.
+#: Writes a batch, given the device, the times, the columns by measurement, and whether INTO says ALIGNED.
 WriteBatch = Callable[[str, Int64Array, dict[str, Column], bool], None]
 
 
-#: The types of series that columns of each type may be written to: no value is out of range, although integers may lose
-#: digits in floating-point series.
+#: For each type of column, the types of series to which it may be written. No value is out of range, although integers
+#: may lose digits in floating-point series.
 _WIDER: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP}),
@@ -107,9 +107,9 @@ def _write(device: str, times: Int64Array, columns: dict[str, Column], aligned: 
 def written(
     targets: Sequence[Target], names: Sequence[str], counts: Sequence[int | None]
 ) -> tuple[list[Field], list[list[Scalar]]]:
-    """Return the fields and rows that SELECT INTO answers; by device, without the targets of devices without rows.
+    """Return the fields and rows of SELECT INTO's result; by device, targets of devices without rows are omitted.
 
-    `names`: the names of the query's result columns.
+    `names` are the names of the query's result columns.
     """
     by_device = any(target.source is not None for target in targets)
     fields = [Field("SourceDevice", DataType.TEXT)] if by_device else []

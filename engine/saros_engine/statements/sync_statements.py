@@ -50,9 +50,10 @@ _RECEIVERS = (
 
 @dataclass(frozen=True, slots=True)
 class SenderRow:
-    """A sender. `committed_ns`: the time of its last committed round since the epoch, 0 before the first one.
+    """A sender. `committed_ns` is the time of its last committed round since the epoch; 0 before the first round.
 
-    `receiving`: the round in progress, None between rounds; `lacking`: its missing bytes, None while not known.
+    `receiving` is the round in progress, None between rounds; `lacking` is the number of its missing bytes, None while
+    unknown.
     """
 
     id: str
@@ -70,7 +71,10 @@ class SenderRow:
 
 @dataclass(frozen=True, slots=True)
 class ReceiverRow:
-    """A receiver of this folder's sender. `shows_ns`: the receiver shows data sealed until then; 0 for none yet."""
+    """A receiver of this folder's sender.
+
+    `shows_ns`: the receiver shows the data sealed up to this time; 0 if it shows none yet.
+    """
 
     name: str
     state: str
@@ -99,7 +103,7 @@ class SyncAdmin(Protocol):
         ...
 
     def transfer(self, device: str, sender: str) -> None:
-        """Make a sender the owner of a device: show the data that it has sent."""
+        """Make a sender the owner of a device, so that the data that it has sent is shown."""
         ...
 
     def drop(self, sender: str) -> int:

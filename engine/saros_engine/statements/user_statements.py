@@ -1,7 +1,7 @@
 """Statements about users, roles, privileges and tokens, as changes of a `Directory`, and lists of its content.
 
 `authorization` has checked the session's privileges before; lists contain only entries that the session may see.
-Passwords are replaced by their hashes here and go no further. The secret of a new token appears only in the answer.
+Passwords are replaced by their hashes here and are not passed on. The secret of a new token appears only in the answer.
 Thread-safe.
 """
 
@@ -64,7 +64,7 @@ class UserRequest:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """The secret of a new token, and the hash of it that is stored."""
+    """The secret of a new token, and its hash, which is what is stored."""
 
     text: str = field(repr=False)
     digest: str = field(repr=False)
@@ -86,7 +86,7 @@ class UserStatements:
         return self.directory.users()
 
     def run(self, statement: ast.UserStatement, asked: UserRequest) -> RowSet | None:
-        """Execute a statement; return the rows of LIST, SHOW and CREATE TOKEN, None for others.
+        """Execute a statement; return the rows of LIST, SHOW and CREATE TOKEN, None for other statements.
 
         Raises UserMistake, SemanticError, StorageError.
         """
@@ -220,7 +220,8 @@ def _names(title: str, names: Iterable[str]) -> RowSet:
 def _list_privileges(users: Users, of: ast.Principal) -> RowSet:
     """Return the rows of LIST PRIVILEGES.
 
-    A role's privileges; or a user's own ones, with an empty role, and then those of each of its roles.
+    For a role, these are its privileges. For a user, these are the user's own privileges, with an empty role, followed
+    by those of each role.
     """
     if of.kind is ast.PrincipalKind.ROLE:
         return RowSet(_PRIVILEGE_FIELDS, _rows(of.name, users.role(of.name).grants))

@@ -107,7 +107,7 @@ def _require_view(store: Database, path: str) -> View:
 
 
 def _check_place(store: Database, path: str) -> None:
-    """Raise UserMistake 503 if the path, or one below it, is in use, or a series or view is above it."""
+    """Raise UserMistake 503 if the path or a path below it is in use, or a series or view is above it."""
     nodes = split_path(path)
     catalogue = store.schema.catalogue
     for count in range(3, len(nodes) + 1):

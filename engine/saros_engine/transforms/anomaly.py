@@ -30,7 +30,7 @@ def _refuse(name: str, rows: int, advice: str) -> UserMistake:
 
 # ---------------------------------------------------------------------------------------------- straight parts
 
-#: Minimum coefficient of determination (R squared) of a straight part.
+#: The minimum coefficient of determination (R squared) of a straight part.
 _STRAIGHT = 0.9999
 #: Initial and maximum number of windows, or of points, that are tested together.
 _LOOK, _LOOK_MAX = 16, 1 << 14
@@ -55,7 +55,7 @@ def _make_missdetect(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _explained(times: Float64Array, values: Float64Array) -> BoolArray:
-    """Return for each row of points if a line explains them; equal values are a line."""
+    """Return a flag per row of points: true if a line fits them. Equal values are a line."""
     times = times - times.mean(axis=1, keepdims=True)
     values = values - values[:, :1]
     same = ~values.any(axis=1)
@@ -65,7 +65,7 @@ def _explained(times: Float64Array, values: Float64Array) -> BoolArray:
 
 
 def _straight_window(times: Float64Array, values: Float64Array, begin: int, window: int) -> int | None:
-    """Return the start of the first straight window, of the consecutive ones from `begin` on, or None."""
+    """Return the start of the first straight window among the consecutive windows starting at `begin`, or None."""
     look = _LOOK
     while (count := min((len(values) - begin) // window, look)) > 0:
         end = begin + count * window
@@ -78,7 +78,7 @@ def _straight_window(times: Float64Array, values: Float64Array, begin: int, wind
 
 
 def _straight_end(times: Float64Array, values: Float64Array, first: int, end: int) -> int:
-    """Return the end of the part that begins at `first` and is straight up to `end` or further."""
+    """Return the end of the part that begins at `first` and is straight at least up to `end`."""
     look = _LOOK
     while end < len(values):
         stop = min(end + look, len(values))
@@ -96,7 +96,7 @@ def _straight_back(times: Float64Array, values: Float64Array, low: int, first: i
 
 
 def _prefixes(times: Float64Array, values: Float64Array) -> BoolArray:
-    """Return for each point if it and those before it are straight."""
+    """Return a flag per point: true if the points up to it are straight."""
     x, y = times - times[0], values - values[0]
     count = np.arange(1, len(x) + 1)
     sums_x, sums_y = np.cumsum(x), np.cumsum(y)
@@ -108,7 +108,7 @@ def _prefixes(times: Float64Array, values: Float64Array) -> BoolArray:
 
 # ---------------------------------------------------------------------------------------------- few neighbours
 
-#: Limit on the points of all windows together, and the fixed cost of a window, in points.
+#: The limit on the points of all windows together, and the fixed cost of a window, in points.
 _OUTLIER_POINTS_MAX, _WINDOW_COST = 1 << 25, 256
 
 
@@ -146,7 +146,7 @@ def _make_outlier(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _near(values: Float64Array, distance: float) -> Int64Array:
-    """Return for each value the number of values within `distance`, including itself."""
+    """Return, for each value, the number of values within `distance`, including itself."""
     order = np.argsort(values)
     ordered = values[order]
     places = np.arange(len(values))
@@ -156,7 +156,7 @@ def _near(values: Float64Array, distance: float) -> Int64Array:
 
 
 def _reached(ordered: Float64Array, places: Int64Array, distance: float) -> Int64Array:
-    """Return for each value the number of values from it up to `distance` above it, by bisection."""
+    """Return, for each value, the number of values from it up to `distance` above it, by bisection."""
     low, high = places, np.full(len(places), len(places))
     for _ in range(len(places).bit_length()):
         middle = (low + high) // 2
@@ -202,12 +202,12 @@ def _make_twosidedfilter(attributes: Attributes, unit: TimeUnit) -> Generator:
 
 # ---------------------------------------------------------------------------------------------- sparse neighbourhoods
 
-#: Differences of coordinates computed at once, and their limit in all.
+#: The number of coordinate differences computed at once, and their limit in all.
 _TOGETHER, _DIFFERENCES_MAX = 1 << 20, 1 << 28
 
 
 def _lof_attributes(attributes: Attributes) -> tuple[bool, int, int, int]:
-    """Return: consecutive points instead of rows, number of neighbours, window, number of consecutive points."""
+    """Return the parameters: True for consecutive points instead of rows, neighbours, window, consecutive points."""
     return (
         choice_attribute("lof", attributes, "method", ("default", "series")) == "series",
         integer_attribute("lof", attributes, "k", 3, low=1),
@@ -253,7 +253,7 @@ def _places(points: Points, size: int) -> Float64Array:
 
 
 def _factors(places: Float64Array, neighbours: int) -> Float64Array:
-    """Return the sum of all reaches divided by a place's own reach and by the number of neighbours.
+    """Return, for each place, the sum of all reaches divided by its own reach and by the number of neighbours.
 
     The reach of a place is the sum of its distances to all places, each raised to at least the distance to its n-th
     neighbour, where n is `neighbours`.

@@ -40,9 +40,9 @@ _OUTPUTS = ("label", "centroid")
 _ROUNDS, _SHARE = 200, 0.3
 #: Limits on points, and on points times clusters times rounds.
 _POINTS_MAX, _WORK_MAX = 1 << 22, 1 << 33
-#: Smaller lengths and deviations count as zero.
+#: Lengths and deviations below this count as zero.
 _LEAST = 1e-9
-#: Offset of the centre of an empty cluster from that of the largest cluster.
+#: The offset of the centre of an empty cluster from the centre of the largest cluster.
 _ASIDE = 1e-4
 
 
@@ -114,7 +114,7 @@ def _require(windows: int, points: int, wanted: _Wanted) -> None:
 
 
 def _z_normalized(windows: Float64Array) -> Float64Array:
-    """Return windows with mean 0 and deviation 1; constant ones become 0."""
+    """Return the windows scaled to mean 0 and deviation 1; constant windows become 0."""
     less = windows - windows.mean(axis=-1, keepdims=True)
     deviations = np.sqrt((less * less).mean(axis=-1, keepdims=True))
     return np.where(deviations < _LEAST, 0.0, less / np.maximum(deviations, _LEAST))
@@ -172,7 +172,7 @@ def _distances(windows: Float64Array, middles: Float64Array) -> Float64Array:
 
 
 def _shape(members: Float64Array) -> Float64Array:
-    """Return the common shape of a cluster's windows; of one window, itself."""
+    """Return the common shape of a cluster's windows; a single window is its own shape."""
     if len(members) == 1:
         return np.asarray(members[0])
     found = np.asarray(np.linalg.svd(members, full_matrices=False)[2][0])
@@ -201,7 +201,7 @@ def _shape_distances(windows: Float64Array, middles: Float64Array) -> Float64Arr
 
 
 def _medoids(windows: Float64Array, wanted: _Wanted) -> Float64Array:
-    """Choose windows greedily, each so that the centres of a coarse clustering are nearest to the chosen ones."""
+    """Choose windows greedily; each choice brings the centres of a coarse clustering nearest to the chosen windows."""
     coarse = min(2 * wanted.clusters, len(windows))
     labels, middles = _lloyd(windows, coarse, wanted.rounds, _distances, _mean, _ASIDE)
     weights = np.bincount(labels, minlength=coarse)

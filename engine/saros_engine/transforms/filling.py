@@ -6,7 +6,7 @@
     screen                   the median demanded by the points within the next five steps, within the speed bounds
     likelihood               the smallest changes of speed (least squares): a cubic for evenly spaced points
 
-Non-finite values are treated as NaN. Where a model has no result, as before the first value, NaN stays.
+Non-finite values are treated as NaN. NaN stays where a model has no result, for example before the first value.
 
 Sources: Song et al., SCREEN: Stream Data Cleaning under Speed Constraints, 2015; Zhang et al., Sequential Data
 Cleaning: A Statistical Approach, 2016.
@@ -26,11 +26,11 @@ from saros_storage.base.types import BoolArray, Float64Array, TimeUnit
 
 _NAME = "valuefill"
 _METHODS = ("linear", "previous", "mean", "ma", "ar", "screen", "likelihood")
-#: Points that MA uses on either side.
+#: The number of points that MA uses on either side.
 _REACH = 2
 #: Median steps that Screen looks ahead, and its bounds of speed in deviations.
 _STEPS, _DEVIATIONS = 5, 3
-#: Limit on equations that likelihood solves at once: missing points with at most one value between them.
+#: The limit on equations that likelihood solves at once, for missing points with at most one value between them.
 _EQUATIONS_MAX = 500
 #: Limit on the numbers that Screen computes in all.
 _NUMBERS_MAX = 1 << 26
@@ -122,7 +122,7 @@ def _screened(since: Float64Array, values: Float64Array, there: BoolArray) -> Fl
 
 
 def _likeliest(since: Float64Array, values: Float64Array, there: BoolArray) -> Float64Array:
-    """Fill between the first and the last value; each stretch of missing values alone, with two points at either side.
+    """Fill each stretch of missing values between two values, using two points at either side.
 
     The changes of speed are linear in the values, so the minimum of the sum of their squares is a system of equations.
     """

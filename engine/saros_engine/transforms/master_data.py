@@ -1,14 +1,14 @@
 """MASTER_REPAIR: replaces rows by rows of master data, so that rows close in time stay close in value.
 
-The first half of the arguments is the data, the second half the master data; a row of either counts if any of its
-values is present. A missing value of the data continues the one before it; rows of the master data must be whole.
-Distances are Euclidean, with each column divided by its standard deviation in the data.
+The first half of the arguments is the data, the second half the master data. Rows of either are used if at least one of
+their values is not null. A missing value of the data takes the previous value; rows of the master data must be
+complete. Distances are Euclidean, with each column divided by its standard deviation in the data.
 
     candidates of a row     the k nearest master rows of it, and of the repaired rows up to `omega` before it
     its repair              the nearest candidate that is within `eta` of each of those repaired rows
 
-A row without such a candidate gets its nearest master row. A repaired row is a master row, so what is compared are
-distances between rows and master rows, and between master rows.
+A row without such a candidate gets its nearest master row. A repaired row is a master row, so only distances between
+rows and master rows, or between two master rows, are compared.
 
 Source: Xi Wang et al., Cleaning Time Series with Master Data, 2023. Pure: any thread.
 """
@@ -32,7 +32,8 @@ from saros_storage.base.types import NUMERIC_TYPES, DataType, Float64Array, Int6
 _NAME = "master_repair"
 #: Limit on pairs of rows that are compared, which are held in memory.
 _PAIRS_MAX = 1 << 24
-#: Estimates: `omega` in median steps; the share of distances of rows close in time within `eta`, and of neighbours.
+#: Estimates: `omega` in median steps; the share of distances between rows close in time that are within `eta`; and the
+#: share of neighbours.
 _STEPS, _NEAR_SHARE, _NEIGHBOUR_SHARE = 10, 0.9973, 0.9
 _K_LEAST, _K_MOST = 2, 5
 
@@ -93,7 +94,7 @@ def _refusal(what: str) -> UserMistake:
 
 
 def _rows(times: Int64Array, columns: Sequence[Column]) -> tuple[Int64Array, Float64Array]:
-    """Return the rows with any value, and their times; missing values are NaN."""
+    """Return the rows that have at least one value, and their times; missing values are NaN."""
     rows = np.stack([np.where(c.present, c.numbers.astype(np.float64), np.nan) for c in columns], axis=1)
     some = np.flatnonzero(~np.isnan(rows).all(axis=1))
     return times[some], rows[some]
@@ -139,12 +140,12 @@ def _distances(rows: Float64Array, others: Float64Array) -> Float64Array:
 
 
 def _nearest(distances: Float64Array, k: int) -> Int64Array:
-    """Return for each row the numbers of the k nearest others, nearest first."""
+    """Return, for each row, the numbers of its k nearest other rows, nearest first."""
     return np.argsort(distances, axis=1, kind="stable")[:, :k]
 
 
 def _estimated_eta(data: Float64Array, firsts: Int64Array) -> float:
-    """Return the bound of nearly all distances between rows close in time; infinite if there are none."""
+    """Return a bound on nearly all distances between rows close in time; infinity if there are no such rows."""
     if int((np.arange(len(data)) - firsts).sum()) > _PAIRS_MAX:
         raise _refusal(f"{len(data):,} rows within 'omega' of each other")
     pairs = [_distances(data[row : row + 1], data[first:row])[0] for row, first in enumerate(firsts.tolist())]
@@ -152,7 +153,7 @@ def _estimated_eta(data: Float64Array, firsts: Int64Array) -> float:
 
 
 def _estimated_k(distances: Float64Array, eta: float) -> int:
-    """Return the least number of neighbours of which some are usually further away than `eta`."""
+    """Return the smallest number of neighbours such that some of them are usually further away than `eta`."""
     ordered = np.sort(distances, axis=1)
     for k in range(_K_LEAST, _K_MOST + 1):
         if _at_share(ordered[:, :k].ravel(), _NEIGHBOUR_SHARE) > eta:

@@ -186,7 +186,7 @@ def _seconds(attributes: Attributes) -> float:
 
 
 def _area(points: Points, ticks: float) -> float:
-    """Return the area below the line through the points; a length of `ticks` is 1."""
+    """Return the area below the line through the points, where `ticks` is the unit of length."""
     values = doubles(points)
     return float((np.diff(points.times) / ticks * (values[1:] + values[:-1]) / 2).sum())
 
@@ -256,7 +256,7 @@ def _check_standard(name: str, keys: tuple[str, str]) -> _Check:
 def _standardised(
     keys: tuple[str, str], of: Callable[[Float64Array], tuple[float, float]]
 ) -> Callable[[Attributes, TimeUnit], Generator]:
-    """Return (value - shift) / scale; both are computed from the whole series, or given for a stream."""
+    """Return (value - shift) / scale; shift and scale are computed from the whole series, or given for a stream."""
 
     def make(attributes: Attributes, _: TimeUnit) -> Generator:
         given = attributes.get("compute", "batch").lower() == "stream"

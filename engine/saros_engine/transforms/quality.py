@@ -6,7 +6,7 @@
     VALIDITY        1 - outliers / (4 * points): among the values, their steps, their speeds, the steps of these
 
 The pace of a window is the median of its steps in time; `saros_storage.kernels.time_gaps` defines missing, redundant
-and late points with respect to it. An outlier is further from the median than 3 times 1.4826 times the median absolute
+and late points with respect to it. An outlier is further from the median than 3 * 1.4826 times the median absolute
 deviation; non-finite values are interpolated first.
 
 A window is `window` points, or a duration, counted from the series' first point on. Windows of at most ten points have
@@ -27,14 +27,14 @@ from saros_scheduler import require_wanted
 from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUnit
 from saros_storage.kernels.time_gaps import pace_faults
 
-#: A window needs more points than this, the view of the fault detection.
+#: A window needs more points than this: the number of points that the detection of faults looks at.
 _VIEW = 10
 #: A longer step is downtime, not a gap (`downtime`).
 _GAP_PACES_MAX = 9.0
 _OUTLIER_DEVIATIONS, _DEVIATION = 3, 1.4826
 _POINTS_MAX = (1 << 31) - 1
 
-#: From a window's times and values to its ratio; None: no result.
+#: Computes the ratio of a window from its times and values; None: no result.
 _Share = Callable[[Int64Array, Float64Array], float | None]
 
 

@@ -45,7 +45,7 @@ def _as_type(times: Int64Array, type_: DataType, values: Float64Array) -> Points
 # ---------------------------------------------------------------------------------------------- times
 
 _METHODS = ("median", "mode", "cluster")
-#: Cost of adding a time or of leaving a point out; moving a point costs its distance in ticks.
+#: The cost of adding a time or leaving out a point; moving a point costs its distance in ticks.
 _ADD_COST = 100_000
 #: Limits on times, and on pairs of a time and a point, which are all compared.
 _TIMES_MAX, _PAIRS_MAX = 20_000, 1 << 25
@@ -136,7 +136,7 @@ def _of_clusters(steps: Int64Array) -> int:
 
 
 def _moves(even: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the moves of points (rows) to times (places) with the least total cost; others are left out, or empty.
+    """Return the moves of points (rows) to times (places) with the least total cost; others are left out or stay empty.
 
     cost[i, j] of the first i times and j points, by diagonals i + j; `steps` records the cheapest step of each cell.
     """
@@ -214,7 +214,7 @@ def _make_valuerepair(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _screened(times: Float64Array, values: Float64Array, attributes: Attributes) -> Float64Array:
-    """Bound the speeds: each value is as near as they permit to the median demanded by the values after it."""
+    """Bound the speeds: each value is as near as the bounds permit to the median that later values demand."""
     steps = np.diff(times)
     speeds = np.diff(values) / steps
     reach = _DEVIATIONS * deviation(speeds)
@@ -227,7 +227,7 @@ def _screened(times: Float64Array, values: Float64Array, attributes: Attributes)
 def _constrained_medians(
     times: Float64Array, values: Float64Array, window: float, low: float, high: float
 ) -> Float64Array:
-    """Return the medians of each value and of the bounds that the values up to a window after it imply."""
+    """Return the median of each value and the bounds implied by later values within a window."""
     counts = np.searchsorted(times, times + window, "right") - 1 - np.arange(len(times))
     if int(2 * counts.sum()) > _WINDOWS_MAX:
         raise UserMistake(
@@ -247,9 +247,9 @@ def _constrained_medians(
 
 
 def _within(asked: Float64Array, least: Float64Array, most: Float64Array) -> Float64Array:
-    """Return the values asked for, limited to steps from `least` to `most` from the previous value.
+    """Return the wanted values, limited to steps of `least` to `most` from the previous value.
 
-    Only from a step that is too wide to where the value asked for is in reach again, values are computed one by one.
+    Values are computed one by one only from a step that is too wide until the wanted value is in reach again.
     """
     found = asked.copy()
     steps = np.diff(asked)
@@ -265,7 +265,7 @@ def _within(asked: Float64Array, least: Float64Array, most: Float64Array) -> Flo
 
 
 def _smoothed(times: Float64Array, values: Float64Array, attributes: Attributes) -> Float64Array:
-    """Bound the changes of speed: repeatedly reduce the greatest one."""
+    """Bound the changes of speed by repeatedly reducing the greatest one."""
     steps = np.diff(times)
     center = float(attributes.get("center", "0"))
     changes = np.diff(np.diff(values) / steps) - center

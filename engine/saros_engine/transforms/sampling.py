@@ -6,7 +6,7 @@
     EQUAL_SIZE_BUCKET_OUTLIER_SAMPLE   the `number` greatest outliers of number * int(1 / proportion) points
     M4                                 first, least, largest, last of windows by points or by time
 
-The last bucket may have fewer points. Random points have a fixed seed: the same points give the same sample.
+The last bucket may have fewer points. Random points use a fixed seed, so the same points give the same sample.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _check_m4(types: Sequence[DataType], attributes: Attributes) -> DataType:
 
 
 def _m4_windows(attributes: Attributes) -> Callable[[Int64Array], tuple[Int64Array, Int64Array]]:
-    """Return a function from times to the windows' first rows and the rows after their last ones."""
+    """Return a function that maps times to the first rows of the windows, and to the rows after their last rows."""
     if "timeInterval" not in attributes:
         size = integer_attribute(_M4, attributes, "windowSize", low=1)
         step = integer_attribute(_M4, attributes, "slidingStep", size, low=1)
@@ -186,7 +186,7 @@ def _m4_windows(attributes: Attributes) -> Callable[[Int64Array], tuple[Int64Arr
         times = times[: int(np.searchsorted(times, end))]
         if not len(times):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        # Only windows that may have points: those that begin at or before a point and end after it.
+        # Only windows that may have points are used, which begin at or before a point and end after it.
         last = (times - begin) // step
         depth = -(-interval // step)
         numbers = np.unique(np.concatenate([last - back for back in range(depth)]))

@@ -1,9 +1,9 @@
-"""The contract of `POINT_FUNCTIONS`: functions whose points are not those of their arguments.
+"""The contract of `POINT_FUNCTIONS`: functions whose points are not at the times of their arguments.
 
-Such a function gets its arguments whole: the rows in which all of them are present, in ascending time, or all rows if
-it takes its arguments `apart`. It returns points at times of its own, also ascending and all present. It is checked
-once, by analysis, and made once per operator. A call is one step of its driver, so a loop that may take long checks for
-cancellation (`require_wanted`).
+Such a function gets its arguments as a whole, in ascending time: the rows in which no argument is null, or all rows if
+it takes its arguments `apart`. It returns points at times of its own, which also ascend and have no nulls. It is
+checked once, by analysis, and made once per operator. A call is one step of its driver, so a loop that may take long
+checks for cancellation (`require_wanted`).
 
 Pure: any thread.
 """
@@ -21,7 +21,7 @@ from saros_storage.base.types import DataType, Int64Array, TimeUnit
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Ascending times, and columns of the same length; values are present except in arguments taken apart."""
+    """Ascending times, and columns of the same length; only arguments taken apart may contain nulls."""
 
     times: Int64Array
     columns: tuple[Column, ...]
@@ -31,7 +31,7 @@ class Points:
         return Points(self.times[rows], tuple(column.take(rows) for column in self.columns))
 
 
-#: From the arguments' points to the points of one column.
+#: Computes the points of one column from the points of the arguments.
 Generator = Callable[[Points], Points]
 
 
@@ -48,7 +48,7 @@ class SeriesTransform:
     apart: bool = False
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
-        """Return the result type for arguments of `types`. Raises UserMistake 701 that names the accepted types."""
+        """Return the result type for arguments of `types`. Raises UserMistake 701, which names the accepted types."""
         return self.result_type(types, dict(attributes))
 
 

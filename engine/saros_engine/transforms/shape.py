@@ -35,9 +35,9 @@ _DOUBLE = DataType.DOUBLE
 _LAG_MAX = 10_000
 #: The time of PTNSYM is the points times the square of its window.
 _SYMMETRY_MAX = 1 << 29
-#: Numbers in the windows that are computed together.
+#: The limit on numbers in windows that are computed together.
 _TOGETHER = 1 << 18
-#: SEGMENT searches all its parts for each join of two.
+#: The limit for SEGMENT, which searches all its parts each time it joins two.
 _SEGMENT_ROWS_MAX = 20_000
 
 
@@ -172,7 +172,7 @@ def _beyond(statistics: Float64Array) -> Float64Array:
 
 #: Minimum autocorrelation at a multiple of the period.
 _ALIKE = 0.5
-#: Shifts in which the shortest period is searched; without one there, the minimum width of peaks.
+#: The range of shifts searched for the shortest period; if none is found, the minimum width of peaks.
 _PERIOD_VIEW = 100
 #: Correlations are rounded to this many decimals, the error of sums of products.
 _DIGITS = 12
@@ -254,10 +254,10 @@ def _make_ptnsym(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _asymmetry(views: Float64Array) -> Float64Array:
-    """Return the distance of each window from its mirror image, by dynamic time warping; non-finite values propagate.
+    """Return the distance of each window from its mirror image by dynamic time warping; non-finite values propagate.
 
-    Computed from the middle outwards: the squared distance of the ends, plus the least cost of the part inside without
-    one or both of them.
+    It is computed from the middle outwards: the squared distance of the ends, plus the least cost of the inner part
+    without one or both ends.
     """
     columns = np.ascontiguousarray(views.T)
     inner = np.zeros(columns.shape)
@@ -300,7 +300,10 @@ def _make_segment(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _edges(values: Float64Array, error_max: float) -> list[int]:
-    """Return the starts of the parts, and the end: from pairs of points, the best-fitting neighbours are joined."""
+    """Return the starts of the parts, and the end.
+
+    Starts with pairs of points, and joins the best-fitting neighbours.
+    """
     count = len(values)
     if count <= 3:
         return [0, count] if count else [0]

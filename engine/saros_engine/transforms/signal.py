@@ -81,7 +81,7 @@ def _make_dtw(_: Attributes, __: TimeUnit) -> Generator:
 def _warped(x: Float64Array, y: Float64Array) -> float:
     """Return the cost of the cheapest path through |x[i] - y[j]|, computed by diagonals."""
     count = len(x)
-    before = last = np.full(count, np.inf)  # by i, for the diagonals i + j = d - 2 and d - 1
+    before = last = np.full(count, np.inf)  # indexed by i, for the diagonals i + j = d - 2 and d - 1
     for d in range(2 * count - 1):
         require_wanted()
         rows = np.arange(max(0, d - count + 1), min(d, count - 1) + 1)
@@ -133,7 +133,7 @@ def _resample(name: str) -> SeriesTransform:
     return point_function(name, DataType.DOUBLE, make, check)
 
 
-#: From values, and the starts and ends of the bins in them, to one value per bin; the median needs sorted values.
+#: Computes one value per bin from values and the starts and ends of bins; the median needs sorted values.
 _REDUCED: dict[str, Callable[[Float64Array, Int64Array, Int64Array], Float64Array]] = {
     "mean": lambda values, firsts, ends: np.asarray(np.add.reduceat(values, firsts) / (ends - firsts)),
     "max": lambda values, firsts, _: np.maximum.reduceat(values, firsts),
@@ -205,7 +205,7 @@ def _make_sample(call: FunctionCall, _: TimeUnit) -> Generator:
             return points.take(_corners(points, chosen))
         if method != "reservoir":
             return points.take(np.arange(chosen) * count // max(chosen, 1))
-        # Random points with a fixed seed.
+        # Return random points, drawn with a fixed seed.
         return points.take(np.sort(np.random.default_rng(0).choice(count, chosen, replace=False)))
 
     return run
@@ -214,8 +214,8 @@ def _make_sample(call: FunctionCall, _: TimeUnit) -> Generator:
 def _corners(points: Points, wanted: int) -> Int64Array:
     """Return the first point, the last, and one of each of the equal parts between them.
 
-    The point of a part is the one with the largest triangle between the point chosen before and the next part's mean.
-    Non-finite values form no triangle.
+    From each part, the point is chosen that forms the largest triangle with the previously chosen point and the mean of
+    the next part. Non-finite values form no triangle.
     """
     count = len(points.times)
     if wanted < 3:
@@ -223,7 +223,7 @@ def _corners(points: Points, wanted: int) -> Int64Array:
     since, values = (points.times - points.times[0]).astype(np.float64), doubles(points)
     size, more = divmod(count - 2, wanted - 2)
     parts = np.arange(wanted - 1)
-    # The first parts have one more point; the last start is the last point.
+    # The first parts have one more point than the others; the last start is the last point.
     starts = 1 + parts * size + np.minimum(parts, more)
     lengths = np.append(np.diff(starts), 1)
     times, heights = (np.add.reduceat(v, starts) / lengths for v in (since, values))
@@ -333,12 +333,12 @@ def mode(steps: Int64Array) -> int:
 
 # ---------------------------------------------------------------------------------------------- autocorrelation
 
-#: Up to this number of points products are summed directly, which is exact; beyond it by the spectrum.
+#: Up to this number of points, products are summed directly, which is exact; above it, the spectrum is used.
 _PRODUCTS_MAX = 2_048
 
 
 def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
-    """Return the mean products of the series and itself, shifted by each of -(n - 1) to n - 1 points."""
+    """Return the mean products of the series with itself, shifted by -(n - 1) to n - 1 points."""
 
     def run(points: Points) -> Points:
         values = np.nan_to_num(doubles(points), nan=0.0, posinf=np.inf, neginf=-np.inf)
@@ -351,7 +351,7 @@ def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def shifted_products(values: Float64Array) -> Float64Array:
-    """Return the sums of the products of the values and themselves, shifted by 0, 1, ... points."""
+    """Return the sums of products of the values with themselves, shifted by 0, 1, ... points."""
     count = len(values)
     if count <= _PRODUCTS_MAX:
         return np.correlate(values, values, "full")[count - 1 :] if count else values

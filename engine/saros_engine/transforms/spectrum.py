@@ -33,7 +33,7 @@ _DOUBLE = DataType.DOUBLE
 _MAX = (1 << 63) - 1
 #: The last time, not the number of points, sets the length of a spectrum: 128 MiB of complex numbers.
 _SPECTRUM_MAX = 1 << 23
-#: Up to this number of products they are added directly, which is exact for integers; beyond it by the spectrum.
+#: Up to this number, products are summed directly, which is exact for integers; above it, the spectrum is used.
 _PRODUCTS_MAX = 1 << 24
 #: Limits of DECONV on the length of the first series, and on the product of the lengths.
 _DIVIDEND_MAX, _DIVISION_MAX = 500_000, 1 << 28
@@ -41,7 +41,7 @@ _NANOSECOND = TimeUnit.NANOSECOND
 
 
 def _finite_values(points: Points, number: int = 0) -> Float64Array:
-    """Return the values of an argument that are present and finite."""
+    """Return the values of an argument that are finite and not null."""
     values = doubles(points, number)
     return values[np.isfinite(values) & points.columns[number].present]
 
@@ -152,7 +152,7 @@ def _make_envelope(attributes: Attributes, unit: TimeUnit) -> Generator:
         spectrum = np.fft.fft(np.abs(_analytic(values)))[: count // 2]
         pace = unit.value / mode(np.diff(times)) if given is None else given
         frequencies = np.arange(count // 2) * (pace * amplification / count)
-        # Times are integers: the first of equal ones stays.
+        # Times are rounded to integers; of points with equal times, the first is kept.
         whole, firsts = np.unique(frequencies[frequencies < _MAX].astype(np.int64), return_index=True)
         return made_points(whole, _DOUBLE, np.abs(spectrum[firsts]) / count)
 
@@ -174,7 +174,7 @@ def _analytic(values: Float64Array) -> np.ndarray:
 
 
 def convolved(x: Float64Array, y: Float64Array) -> Float64Array:
-    """Return the products of x[i] and y[j], summed by i + j; both must have values."""
+    """Return the products x[i] * y[j] summed by i + j; neither x nor y may be empty."""
     if len(x) * len(y) <= _PRODUCTS_MAX:
         return np.convolve(x, y)
     count = len(x) + len(y) - 1
@@ -231,7 +231,7 @@ def _divided(dividend: Float64Array, divisor: Float64Array) -> tuple[Float64Arra
 
 # ---------------------------------------------------------------------------------------------- wavelets
 
-#: Haar and Daubechies wavelets; the number is that of the coefficients.
+#: Haar and Daubechies wavelets; the number in a name is the number of coefficients.
 _WAVELETS: dict[str, tuple[float, ...]] = {
     "haar": (0.7071067811865476, 0.7071067811865476),
     "db2": (0.7071067811865476, 0.7071067811865476),
@@ -255,7 +255,7 @@ _WAVELETS: dict[str, tuple[float, ...]] = {
         -0.0105974017850690,
     ),
 }
-#: The time is the number of coefficients times the points.
+#: The running time is proportional to coefficients times points.
 _COEFFICIENTS_MAX = 1_000
 
 
@@ -311,7 +311,7 @@ def _halved(size: int, least: int) -> Iterator[int]:
 
 
 def _filters(low: Sequence[float], size: int) -> Iterator[tuple[float, float, Int64Array]]:
-    """Yield each coefficient of the low and the high pass, and the places that it weighs, in a ring."""
+    """Yield each coefficient of the low and the high pass, and the positions that it weighs; positions wrap around."""
     evens = np.arange(0, size, 2)
     for number, coefficient in enumerate(low):
         high = low[len(low) - 1 - number] * (1 if number % 2 == 0 else -1)
@@ -328,7 +328,7 @@ def _parted(values: Float64Array, low: Sequence[float]) -> Float64Array:
 
 
 def _joined(values: Float64Array, low: Sequence[float]) -> Float64Array:
-    """Return the values of a split, the inverse of `_parted`."""
+    """Return the values that were split; the inverse of `_parted`."""
     lower, upper = values.reshape(2, -1)
     found = np.zeros(len(values))
     for coefficient, high, places in _filters(low, len(values)):

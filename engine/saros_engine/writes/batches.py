@@ -38,7 +38,7 @@ class ColumnBatch:
     device: str
     times: Int64Array
     columns: Mapping[str, Column]
-    #: The alignment of a new device without a template; None: not aligned. Existing devices keep theirs.
+    #: The alignment of the device, if it is new and has no template; None: not aligned. Existing devices keep theirs.
     aligned: bool | None
     #: True if columns that do not fit their series are left out and the others written.
     partial: bool = False
@@ -50,7 +50,7 @@ class ColumnBatch:
 class MultiBatch:
     """Rows of many devices with the same columns, grouped by device, as in a `MultiTablet`.
 
-    Each device is a batch of its own, with its own outcome, that has the columns in which it has a value.
+    Each device is a separate batch with a separate outcome; it has the columns in which the device has a value.
     """
 
     devices: Sequence[str]
@@ -131,7 +131,7 @@ def _joined(batches: Sequence[ColumnBatch | Exception]) -> MultiBatch:
 
 
 def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Result]) -> list[_Result | Exception]:
-    """Return the result of a step for each item, or its error; an item that is an error is its own outcome.
+    """Return the result of a step for each item, or its error; an item that is already an error is returned as it is.
 
     After an error that is not a refusal, such as a group without a leader, the step is not tried for the other items,
     because each would wait as long; they get the same error.

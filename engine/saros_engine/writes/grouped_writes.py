@@ -5,7 +5,7 @@
     ... for over HOLD_SECONDS       a waiting write starts without waiting for the group, which may be stuck
 
 The leader passes all writes of its group to the database in one call and waits for them; the other threads sleep. A
-write therefore costs one thread switch instead of one for each lock and each fsync. Each write has its own outcome.
+write therefore costs one thread switch instead of one for every lock and fsync. Each write has its own outcome.
 Thread-safe.
 """
 
@@ -41,7 +41,8 @@ class _Member:
         self.is_written: bool | None = None
         #: True after its group has ended.
         self.is_over = False
-        #: The member that it wakes then. Threads woken all at once would contend for the interpreter's lock.
+        #: The member that this one wakes when the group has ended. Threads woken all at once would contend for the
+        #: interpreter's lock.
         self.after: _Member | None = None
         #: The thread sleeps by acquiring this lock; releasing it wakes the thread.
         self.wake = threading.Lock()
@@ -58,7 +59,8 @@ class GroupedWrites:
         #: Guards the next three fields.
         self._lock = threading.Lock()
         self._waiting: list[_Member] = []
-        #: The write whose thread leads a group, or was woken to lead one, and the time since; None without a group.
+        #: The write whose thread leads a group or was woken to lead one, and the time since when it does; None without
+        #: a group.
         self._leader: _Member | None = None
         self._led_since_ns = 0
 
@@ -96,7 +98,7 @@ class GroupedWrites:
         return group
 
     def _sleep(self, own: _Member) -> Sequence[_Member]:
-        """Sleep until the write's group has ended, or return the group that the write must lead."""
+        """Sleep until the write's group has ended; return the group that the write must lead, if it must."""
         while not own.is_over:
             own.wake.acquire(timeout=HOLD_SECONDS)
             with self._lock:
@@ -132,7 +134,7 @@ class GroupedWrites:
                 member.is_written = write.wait(max(until_ns - self._clock.monotonic_ns(), 0) / 1e9)
 
     def _patience_s(self, request: WriteRequest) -> float:
-        """Return the seconds to wait for the outcome of a write that its group has not waited for."""
+        """Return how many seconds to wait for the outcome of a write whose group did not wait for it."""
         if request.deadline_ns is None:
             return PENDING_SECONDS
         return min(PENDING_SECONDS, max(request.deadline_ns - self._clock.monotonic_ns(), 0) / 1e9)

@@ -4,7 +4,7 @@
     insert into root.name.p(time, x, y) ...   ->   insert into root.name.p(time, y) ...
                                                    insert into root.hall.p(time, a) ...
 
-The parts are written one after another, each as a write of its own. Pure: any thread.
+The parts are written one after another, as separate writes. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Part = TypeVar("_Part")
 
 
 def parts_of_insert(statement: Insert, sources: Mapping[str, str]) -> list[Insert]:
-    """Return an INSERT for each device written to; `sources`: the series by the measurement of the view."""
+    """Return an INSERT for each device written; `sources` maps the measurements of views to series."""
     own = str(statement.device)
     parts = []
     for device, columns in _by_device(own, statement.measurements, sources).items():
@@ -34,7 +34,7 @@ def parts_of_insert(statement: Insert, sources: Mapping[str, str]) -> list[Inser
 
 
 def parts_of_batch(batch: ColumnBatch, sources: Mapping[str, str]) -> list[ColumnBatch]:
-    """Return a batch for each device written to; `sources`: the series by the measurement of the view."""
+    """Return a batch for each device written; `sources` maps the measurements of views to series."""
     columns = list(batch.columns.values())
     parts = []
     for device, chosen in _by_device(batch.device, batch.columns, sources).items():
@@ -45,7 +45,7 @@ def parts_of_batch(batch: ColumnBatch, sources: Mapping[str, str]) -> list[Colum
 
 
 def _by_device(device: str, names: Iterable[str], sources: Mapping[str, str]) -> dict[str, list[tuple[int, str]]]:
-    """Return the place and the measurement of each column, by the device that it is written to."""
+    """Return the index and the measurement of each column, by the device to which it is written."""
     found: dict[str, list[tuple[int, str]]] = {}
     for place, name in enumerate(names):
         source = sources.get(name)

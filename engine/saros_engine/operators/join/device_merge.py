@@ -62,7 +62,7 @@ class DeviceMergeOperator(PullOperator):
         return [child for number, child in enumerate(self._children) if self._needs_input(number)]
 
     def _needs_input(self, number: int) -> bool:
-        """Return whether more rows of a child are needed: there may be more rows of its last time."""
+        """Return whether to pull more rows of a child, because its last time may have more rows."""
         rest = self._rest[number]
         return not self._children[number].finished and (rest is None or rest.times[0] == rest.times[-1])
 

@@ -34,7 +34,7 @@ class LevelMergeOperator(BlockwiseOperator):
 
 
 def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
-    """Merge one group; `members` are the first state columns of its series."""
+    """Merge one group; `members` are the numbers of the first state column of each series."""
     aggregate = aggregate_of(call)
     width = len(call.arguments)
     count, rows = len(members), block.rows
@@ -50,7 +50,7 @@ def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
 
 
 def _ordered_by_time(times: Column, count: int) -> Int64Array:
-    """Return the positions that put each row's states in order of time."""
+    """Return the positions that sort the states of each row by time."""
     grid = times.numbers.reshape(-1, count)
     within = np.argsort(grid, axis=1, kind="stable")
     return (within + np.arange(len(grid))[:, None] * count).ravel()

@@ -1,14 +1,14 @@
 """TimeJoin: children side by side, aligned by time (full outer join).
 
 Each child's current block is kept. All rows up to the earliest of the blocks' last times can be joined, since no
-unfinished child can still return an earlier row. Where all children have the same times, no values are moved.
+unfinished child can still return an earlier row. If all children have the same times, no values are copied.
 
     child 1   1  2  4  |7        joined now: times up to 4 (child 1 ends there first)
     child 2   2  3  5  6  8      -> 1 2 3 4, child 2 keeps 5 6 8
 
-A block has a bounded number of values. The number of rows of each child that are joined at once adapts to the number of
-distinct times in the results, so that a thousand children with different times stay within memory as well as two with
-the same.
+A block has a bounded number of values. The number of rows joined at once per child adapts to the number of distinct
+times in the results, which bounds memory for a thousand children with different times as well as for two with the same
+times.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class TimeJoinOperator(PullOperator):
         self._account()
 
     def _heads(self) -> list[Block | None]:
-        """Cut off and return each child's rows up to the common border."""
+        """Remove and return the rows of each child up to the common border."""
         ends = []
         for child, rest in zip(self._children, self._rest, strict=True):
             if rest is not None and (rest.rows > self._quota or not child.finished):
@@ -134,7 +134,7 @@ class TimeJoinOperator(PullOperator):
         return int(np.searchsorted(times, border, side="right"))
 
     def _align(self, heads: list[Block | None]) -> tuple[Int64Array, list[Int64Array | None]]:
-        """Return the union of times, and the positions of each head's rows in it (None: they are the union)."""
+        """Return the union of times, and the positions of each head's rows in it (None if the head is the union)."""
         blocks = [head for head in heads if head is not None]
         first = blocks[0].times
         if all(block.times is first or np.array_equal(block.times, first) for block in blocks[1:]):

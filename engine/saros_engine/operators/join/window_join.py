@@ -38,6 +38,6 @@ class WindowJoinOperator(PullOperator):
     def _exhausted(self) -> bool:
         pairs = list(zip(self._children, self._rest, strict=True))
         ended = [rest is None and child.finished for child, rest in pairs]
-        # Children have the same number of rows: if one ended early, the others' rows would be lost.
+        # All children have the same number of rows; if one ended early, rows of the others would be lost.
         assert not any(ended) or all(rest is None for _, rest in pairs), "children of WindowJoin differ in rows"
         return all(ended)

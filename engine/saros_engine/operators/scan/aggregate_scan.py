@@ -15,7 +15,7 @@ from saros_storage.base.block import Block
 from saros_storage.read.window_statistics import of_summaries
 from saros_storage.scan.reading import ReaderFactory, SeriesReader, Summaries, Summary
 
-#: Single summaries that are added together: enough to amortise NumPy's cost per call, few enough for a quantum.
+#: The number of single summaries added at once: enough to amortise NumPy's cost per call, few enough for a quantum.
 _SUMMARIES_MAX = 1_024
 
 

@@ -5,13 +5,14 @@
     d1.s0   alone       rows      ┘
 
 With an operator per series, a query over a hundred thousand series would pay an operator's cost a hundred thousand
-times. So the series of one device that have the same times form one *group*: one reader reads them, and the windows of
-their summaries are determined once. Series whose times differ are read one after the other, with the same results.
+times. Therefore, the series of one device that have the same times form one *group*: a single reader reads them, and
+the windows of their summaries are determined once. Series whose times differ are read one after the other, with the
+same results.
 
-Scans whose results form one column share a *lane*, a table of states. Side by side, a lane holds all scans of one
-*shape* (types and calls), and its results are sliced by scan. By device, it holds the scans at one position in each
-device, and its results are the column. Scans are processed in batches, so that states become results while they are
-few.
+Scans whose results form one column share a *lane*, a table of states. If scans are side by side, a lane holds all scans
+of one *shape* (types and calls), and its results are sliced by scan. If they are by device, a lane holds the scans at
+one position in each device, and its results are the column. Scans are processed in batches, so that states are turned
+into results before there are many.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ from saros_storage.scan.reading import (
     TimestampsDiffer,
 )
 
-#: Summaries converted to columns together, and pieces that one `next` pulls.
+#: The number of summaries converted to columns at once, and of pieces that one `next` pulls.
 _PIECES_MAX = 1_024
-#: Rows of states that are merged together: enough to amortise NumPy's cost per call.
+#: The number of rows of states merged at once: enough to amortise NumPy's cost per call.
 _STATES_MAX = 16_384
-#: Values that a group may hold in memory: as many as a block.
+#: The number of values that a group may hold in memory: as many as a block.
 _VALUES_MAX = 2 << 20
 
 
@@ -104,7 +105,7 @@ class _ScanStates:
         self._table.keep(lambda slots: (slots < low) | (slots >= high))
 
     def results(self) -> list[Column]:
-        """Return the results of all scans, one scan's rows after another's; all states must have been added."""
+        """Return the results of all scans, scan after scan; all states must have been added."""
         return self.calls.results(self._table.rows(0, self.count * self._rows))
 
 
@@ -118,14 +119,14 @@ class _Group:
 
 
 class _Batch:
-    """Scans [first, stop) of the operator, from their pieces to lanes. Pieces of a scan come in order of time."""
+    """Adds the pieces of the operator's scans [first, stop) to lanes. Pieces of a scan come in order of time."""
 
     def __init__(
         self, first: int, stop: int, places: list[tuple[_ScanStates, int]], windows: WindowSequence | None
     ) -> None:
         self.first = first
         self.stop = stop
-        #: By scan, its lane and its number there.
+        #: By scan, its lane and its number in the lane.
         self.places = places
         self._windows = windows
         self._lanes = list({id(lane): lane for lane, _ in places}.values())
@@ -245,7 +246,7 @@ class AggregateScansOperator(PullOperator):
         windows = node.scans[0].windows
         self._windows = None if windows is None else window_sequence(windows, context.time_unit)
         self._label_end = windows is not None and windows.label_end
-        #: Calls by the identity of their tuple, which many scans share -> their key; and compiled calls by shape.
+        #: The keys of calls, by the identity of their tuple (which many scans share), and the compiled calls by shape.
         self._known: dict[int, object] = {}
         self._calls: dict[object, Calls] = {}
         for scan in node.scans:

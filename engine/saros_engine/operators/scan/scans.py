@@ -20,7 +20,7 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReaderFa
 
 
 class ScansOperator(PullOperator):
-    """Replaces scans that differ only in their series (`can_read_in_lockstep`), in their order."""
+    """Replaces scans that differ only in their series (`can_read_in_lockstep`), and keeps their order."""
 
     def __init__(self, scans: Sequence[Scan], readers: ReaderFactory, context: OperatorContext) -> None:
         self._requests = [scan.request for scan in scans]
