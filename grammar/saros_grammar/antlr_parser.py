@@ -1,13 +1,12 @@
-r"""Text to statement by ANTLR: lexer, parser, builder, syntax errors. `parser` loads this module on first use.
+r"""Parses a text with ANTLR: lexer, parser, builder, syntax errors. `parser` loads this module on first use.
 
     text --`lexer`--> tokens --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
       \--on a mistake: ANTLR's lexer, LL, MistakeListener--> tree or ParseError(line, column, expected tokens)
 
-SLL prediction is fast but in rare cases too strict, so an error counts only if LL prediction, which is exact, finds it
-too. A text beyond the limits (named constants) is refused before ANTLR parses it, and recursion is bounded by
-`NESTING_MAX` levels of parentheses and CASE. A deep tree needs more stack frames than Python allows by default. The
-first one raises that limit for the process, and the limit stays raised, since code that walks the tree later needs the
-frames as well.
+SLL prediction is fast but in rare cases too strict, so an error counts only if the exact LL prediction finds it too. A
+text beyond the limits (named constants) is refused before ANTLR parses it, and recursion is bounded by `NESTING_MAX`
+levels of parentheses and CASE. A deep tree needs more stack frames than Python allows by default; the first such tree
+raises the limit for the process. The limit stays raised, since code that walks the tree later needs the frames, too.
 
 Thread-safe: ANTLR's shared tables only grow, and each parse has its own parser.
 """
@@ -38,14 +37,14 @@ from saros_grammar.syntax.ast import Insert, Literal, NotSupported, Parsed, Path
 from saros_grammar.syntax.errors import STATEMENT_TOO_LARGE, ParseError, error_at
 from saros_grammar.templates import Rebuild, compile_template
 
-#: Enough frames for NESTING_MAX levels and for walking a tree of height EXPRESSION_HEIGHT_MAX.
+#: Enough stack frames for NESTING_MAX levels and for walking a tree of height EXPRESSION_HEIGHT_MAX.
 _FRAMES = 20_000
 _FRAMES_BY_DEFAULT_SUFFICE = 30
 _OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
 _DEPTH = {Sql.LEFT_PARENTHESIS: 1, Sql.LEFT_BRACKET: 1, Sql.CASE: 1}
 _DEPTH |= {Sql.RIGHT_PARENTHESIS: -1, Sql.RIGHT_BRACKET: -1, Sql.END: -1}
 
-#: The nodes of a statement that the cache replaces with those of another text.
+#: The types of nodes that the cache replaces with the nodes of another text.
 _REBOUND = (Literal, PathExpression)
 
 
@@ -97,7 +96,7 @@ def _without_runs(
     try:
         statement = StatementBuilder(expressions).statement(_quick_tree(stream))
     except (ParseCancellationException, ParseError):
-        return None  # parsing the whole text reports where the mistake is
+        return None  # parsing the whole text will report where the mistake is
     return (statement, expressions) if expressions.has_all_runs else None
 
 
@@ -126,7 +125,7 @@ def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
     for token in tokens:
         step = _DEPTH.get(token.type)
         if step is not None:
-            # Not below 0: a column named `end` closes nothing.
+            # The level never falls below 0, since a column named `end` closes nothing.
             depth = max(0, depth + step)
             deepest = max(deepest, depth)
             if depth > NESTING_MAX:
@@ -141,7 +140,7 @@ def _raise_frame_limit() -> None:
 
 
 def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: int) -> Source:
-    """Find the literals and paths of the text that are nodes of the tree, and make the tree's template."""
+    """Find the literals and paths of the text that are nodes of the tree, and make a template of the tree."""
     scanned = scan(text)
     if scanned is None:
         return Source(Parsed(statement, parameters, "" if isinstance(statement, Insert) else text))
@@ -170,6 +169,6 @@ def _holes(statement: Statement, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...
 
     rebuild = compile_template(statement, hole_of)
     if len(met) < len(slots):
-        # Some slots became plain text (attributes, options) or parts of other paths, so they are no holes.
+        # Some slots became plain text (attributes, options) or parts of other paths, so they cannot be holes.
         return _holes(statement, [slot for hole, slot in enumerate(slots) if hole in met])
     return tuple(slots), rebuild

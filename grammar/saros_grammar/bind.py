@@ -5,7 +5,7 @@
     datetime without a zone, date -> TIME as text, read in the session's zone like a date literal
     NumPy scalars like the Python values they hold
 
-The text of a bound literal, which appears in column names, is how a user would have typed the value.
+The text of a bound literal, which appears in column names, is the value as a user would have typed it.
 
 Thread-safe: kept templates are replaced, never changed.
 """
@@ -37,7 +37,7 @@ class ParameterBinder:
 
     def __init__(self, ticks_per_second: int = MILLISECOND_TICKS) -> None:
         self._ticks_per_second = ticks_per_second
-        #: By id of the statement, which the entry keeps alive: (statement, number of `?`, function that fills them).
+        #: By id of the statement (which the entry keeps alive): (statement, number of `?`, function that fills them).
         self._templates: dict[int, tuple[Statement, int, Rebuild | None]] = {}
 
     def bind(self, statement: Statement, values: Sequence[object]) -> Statement:
@@ -98,7 +98,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _inherited(value: object) -> _Convert | None:
-    """Return the conversion for a base class of the value's type, or for a NumPy scalar; None if there is no such."""
+    """Return the conversion for a base class of the value's type, or of a NumPy scalar; None if there is none."""
     if hasattr(value, "dtype"):
         return _array_scalar if getattr(value, "shape", None) == () else None
     for kind, convert in _CONVERSIONS.items():

@@ -1,20 +1,20 @@
-r"""The statement cache: texts of a known shape become statements without a parser.
+r"""The statement cache: turns texts of a known shape into statements without a parser.
 
     text --same text?--> Parsed
       \--INSERT with plain values?--> `insert_fast`
        \--scan--> stripped text --known--> its fixed parts, e.g. LEVEL = 1, 'k'='v' or the path after INTO
                                   \--stripped text + fixed parts--> template --other literals and paths--> Parsed
 
-A text whose shape is known costs a regular-expression scan, one node per literal and path, and a rebuild of the nodes
-above them: tens of microseconds instead of hundreds. Only tokens that are a `Literal` or `PathExpression` node of the
-tree are ever replaced; durations, dates, names, keywords and everything else that determines the tree's form are part
-of the key. Paths are replaceable only here: `Parsed.shape`, the key of the plan caches, contains them as written.
-Statements with a password are not cached.
+If the shape of a text is known, its cost is a regular-expression scan, one node per literal and path, and a rebuild of
+the nodes above these: tens of microseconds instead of hundreds. Only tokens that are a `Literal` or `PathExpression`
+node of the tree are ever replaced; durations, dates, names, keywords and everything else that determines the tree's
+form are part of the key. Paths are replaceable only here: `Parsed.shape`, the key of the plan caches, contains them as
+written. Statements with a password are not cached.
 
-Invariant: `get(text)` equals `parse(text)`, errors included (tests compare). Errors are not cached.
-Memory: at most 2 * `capacity` entries of each kind; texts longer than `_CACHED_CHARACTERS_MAX` are not kept.
+Invariant: `get(text)` equals `parse(text)`, including errors (tests compare them). Errors are not cached. Memory: at
+most 2 * `capacity` entries of each kind; texts longer than `_CACHED_CHARACTERS_MAX` are not kept.
 
-Thread-safe: look-ups take no lock, storing takes one.
+Thread-safe: look-ups take no lock, storing takes a lock.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _Value = TypeVar("_Value")
 class RecentMap(Generic[_Key, _Value]):
     """A map of the most recently used entries, at most 2 * `capacity`, in two halves.
 
-    Entries that are stored or read go to the young half. When it is full it becomes the old half, whose entries are
-    dropped unless they are read before the next exchange.
+    Entries that are stored or read go to the young half. When the young half is full, it becomes the old half; the
+    entries there are dropped unless they are read before the next exchange.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -50,7 +50,7 @@ class RecentMap(Generic[_Key, _Value]):
         self._lock = threading.Lock()
         #: Entries stored or read since the last exchange.
         self._young: dict[_Key, _Value] = {}
-        #: Entries stored or read before it; never written.
+        #: Entries stored or read before the last exchange; this map is never written.
         self._old: dict[_Key, _Value] = {}
 
     def get(self, key: _Key) -> _Value | None:
@@ -92,7 +92,7 @@ class _Template:
     rebuild: Rebuild | None
 
 
-#: A stripped text, the ordinals of the tokens taken out that are fixed, and those tokens.
+#: A stripped text, the ordinals of the fixed tokens among those taken out, and the fixed tokens.
 _Shape = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 
@@ -102,7 +102,7 @@ class StatementCache:
     def __init__(self, capacity: int = 1024) -> None:
         assert capacity > 0
         self._texts: RecentMap[str, Parsed] = RecentMap(capacity)
-        #: By stripped text: the ordinals of the tokens taken out that are fixed.
+        #: By stripped text, the ordinals of the fixed tokens among those taken out.
         self._fixed: RecentMap[str, tuple[int, ...]] = RecentMap(capacity)
         self._templates: RecentMap[_Shape, _Template] = RecentMap(capacity)
 
@@ -136,7 +136,7 @@ class StatementCache:
     def _rebuilt(self, text: str, scanned: Scan) -> Parsed | None:
         """Return the statement from a template; None if there is no template or a literal is invalid.
 
-        The parser then parses the text and reports the error.
+        The caller then parses the text, which reports the error.
         """
         fixed = self._fixed.get(scanned.stripped)
         if fixed is None:

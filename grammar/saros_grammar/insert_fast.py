@@ -2,9 +2,9 @@
 
     insert into root.sg.d1(time, s1, s2) aligned values (1, 2.5, 'x'), (now(), -1, null)
 
-Parses only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL, NAN or now(). For
-any other text (back-quotes, dates, times plus durations, `?`, comments, rows of another width) the result is None and
-the caller uses ANTLR, which also reports all errors. The statement is the same as ANTLR's (tests compare).
+It parses only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL, NAN or now().
+For any other text (back-quotes, dates, times plus durations, `?`, comments, rows of another width) the result is None
+and the caller uses ANTLR, which also reports all errors. The statement is the same as ANTLR's (tests compare them).
 
 Pure: any thread.
 """
@@ -17,10 +17,10 @@ from functools import lru_cache
 from saros_grammar.syntax.ast import Call, Insert, Literal, Parsed, PathExpression
 from saros_grammar.syntax.literals import LiteralError, canonical_name, named_literal, number_literal, string_literal
 
-#: Longer texts are left to the parser, which refuses them; such amounts belong into a columnar insert.
+#: Longer texts are left to the parser, which refuses them; so much data belongs in a columnar insert.
 INSERT_CHARACTERS_MAX = 16_000_000
 
-#: The number of widths whose row pattern is kept.
+#: The number of widths for which the row pattern is cached.
 _WIDTHS_KEPT = 256
 
 _NAME = r"[^\W\d]\w*"

@@ -1,6 +1,6 @@
 """Text to statement. INSERT ... VALUES with plain values is parsed by `insert_fast`, everything else by ANTLR.
 
-ANTLR and its tables take longer to load than a small program runs, so the first text that needs them loads them.
+Loading ANTLR and its tables takes longer than a small program runs, so the first text that needs them loads them.
 
 Thread-safe.
 """
@@ -49,13 +49,13 @@ def parse(text: str) -> Parsed:
 
 
 def parse_source(text: str) -> Source:
-    """Parse `text` with ANTLR in any case, and return the statement with the places of its literals and paths."""
+    """Parse `text`, always with ANTLR, and return the statement with the places of its literals and paths."""
     from saros_grammar import antlr_parser
 
     return antlr_parser.parse_source(text)
 
 
 def warm() -> None:
-    """Parse typical statements, so that the first user's statement finds filled tables; for a background thread."""
+    """Parse typical statements, to fill the tables before the first user's statement; meant for a background thread."""
     for text in _WARM_UP:
         parse_source(text)

@@ -1,4 +1,4 @@
-"""Checks of texts that a program was given to read data: is a text a query, and which series does a condition name.
+"""Checks of texts that a program runs to read data: whether a text is a query, and which series it names.
 
 Pure: any thread.
 """
@@ -34,7 +34,7 @@ def is_non_query(text: str) -> bool:
 
 
 def paths_in_condition(condition: str) -> tuple[ast.PathExpression, ...]:
-    """Return the paths in a WHERE condition, each once; none if it does not parse: the database reports that error."""
+    """Return the paths in a WHERE condition, each once; none if it does not parse, which the database reports."""
     try:
         statement = parse(f"select s from root.d where ({condition})").statement  # noqa: S608 (is not run)
     except ParseError:

@@ -4,12 +4,12 @@
 
 (`~` stands for the character U+0000; texts that contain it have no shape.) One regular expression finds the strings,
 the numbers that touch no letter, and the absolute paths whose nodes are ASCII names without quotes and stars; other
-names, durations, dates, blobs and comments stay as they are. It never takes a token for another kind than the lexer
+names, durations, dates, blobs and comments stay as they are. It never takes a token for a different kind than the lexer
 does. It may find fewer literals and paths, which is always safe: whatever does not match a literal or path node of the
 tree stays part of the key (`StatementCache`).
 
-A path's text determines nothing else about the tree: after a dot, each word is a node's name. Characters that would
-make the last node another token end the match (`x'00'`, `a${1}`).
+A path's text determines nothing else about the tree, because each word after a dot is a node's name. Characters that
+would make the last node another token end the match (`x'00'`, `a${1}`).
 
 Pure functions: any thread.
 """
@@ -75,7 +75,7 @@ def scan(text: str) -> Scan | None:
 
 
 def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
-    """Return the stripped text with the tokens at `ordinals`, which no re-binding may change, put back."""
+    """Return the stripped text with the tokens at `ordinals` put back; these are not re-bound."""
     if not ordinals:
         return scanned.stripped
     return _MARK.join(_parts(scanned, text, ordinals))
@@ -84,8 +84,8 @@ def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
 def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
     """Split the text at the tokens that were replaced.
 
-    Parts at even places are text. Each part at an odd place stands for a token: the token itself if its ordinal is in
-    `ordinals`, otherwise the kind of the token.
+    Parts at even positions are text. Each part at an odd position stands for a token: it is the token itself if the
+    ordinal is in `ordinals`, otherwise the kind of the token.
     """
     parts = scanned.stripped.split(_MARK)
     for ordinal in ordinals:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A parsed text with the data from which the statement cache rebuilds it with other literals and paths.
+    """A parsed text, with the data that the statement cache needs to rebuild it with other literals and paths.
 
-    `slots[i]` is the node in hole i of the template `rebuild`, and `ordinals[i]` its ordinal among the tokens that
+    `slots[i]` is the node in hole i of the template `rebuild`, and `ordinals[i]` is its ordinal among the tokens that
     `scan` took out. `written` are the ordinals of the tokens that the shape contains as written: all paths, and the
     tokens that are not holes.
     """

@@ -21,7 +21,7 @@ from saros_grammar.generated.Sql import Sql
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/|#\s*\w+", re.DOTALL)
 _RULE = re.compile(r"^(\w+)\s*:(.*?);", re.DOTALL | re.MULTILINE)
 _SYMBOL = re.compile(r"(?:\w+\s*\+?=\s*)?(\w+|\()|([|)])|([*+?]\??)")
-#: Rules that are shown by name only.
+#: Rules of which only the name is shown.
 _OPAQUE = {"expression": "expression", "path": "path", "exactPath": "path", "name": "name", "key": "name"}
 _OPAQUE |= {"principal": "name", "typeName": "type", "patternNode": "node", "constant": "value", "value": "value"}
 _TOKENS = {"STRING": "'text'", "INTEGER": "number", "DECIMAL": "number", "DURATION": "duration", "DATETIME": "date"}
@@ -96,7 +96,7 @@ def _alternatives(symbols: Iterator[tuple[str, str, str]]) -> tuple[tuple[_Item,
 
 @cache
 def _statements() -> list[tuple[str, tuple[_Item, ...]]]:
-    """Return each form of each statement: its line and its symbols."""
+    """Return every form of every statement, as its line and its symbols."""
     rules = (items[0].content for items in _rules()["statement"])
     return [(_sequence(form), form) for rule in rules for form in _rules()[str(rule)]]
 

@@ -13,7 +13,8 @@ from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Any
 
-#: Types without holes, checked first because most fields have them; only nodes and tuples of nodes have holes.
+#: Types without holes, which are checked first because most fields have them; only nodes and tuples of nodes have
+#: holes.
 _PLAIN = (str, int, float, NoneType)
 
 #: Builds a node from the values of the holes.
@@ -23,7 +24,7 @@ Rebuild = Callable[[Sequence[Any]], Any]
 def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild | None:
     """Return a function that builds `node` with other values in its holes; None if it has no holes.
 
-    `hole_of(part)` is the index of the part's value, or None if the part is not a hole.
+    `hole_of(part)` returns the index of the part's value, or None if the part is not a hole.
     """
     hole = hole_of(node)
     if hole is not None:
@@ -37,7 +38,7 @@ def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild
     return _compound(lambda parts: kind(*parts), [getattr(node, name) for name in names], hole_of)
 
 
-#: Names of the fields, by type.
+#: The names of fields, by type.
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
 
 

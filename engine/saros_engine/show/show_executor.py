@@ -151,8 +151,7 @@ class ShowExecutor:
     def _latest_times(
         self, point: ReadPoint, session: SessionContext, paths: Sequence[str], times: TimeRange
     ) -> dict[str, int]:
-        """Return the times of the series' latest points in `times`; omit series that are unreadable or have no
-        points."""
+        """Return the times of the series' latest points in `times`, omitting series that are unreadable or empty."""
         items = []
         for path in paths:
             if not session.access.may(Privilege.READ_DATA, path):

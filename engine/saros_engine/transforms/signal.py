@@ -205,7 +205,7 @@ def _make_sample(call: FunctionCall, _: TimeUnit) -> Generator:
             return points.take(_corners(points, chosen))
         if method != "reservoir":
             return points.take(np.arange(chosen) * count // max(chosen, 1))
-        # Return random points, drawn with a fixed seed.
+        # Choose random points, with a fixed seed.
         return points.take(np.sort(np.random.default_rng(0).choice(count, chosen, replace=False)))
 
     return run

@@ -1,10 +1,9 @@
 """The words that may follow the beginning of a statement, for completion.
 
-The parser's transition network (ATN) is run like a nondeterministic automaton: a configuration is a transition that
-reads a token, with the stack of the rules that it returns to. All configurations advance together with each token, so
-after the last token their set contains each token that any parse of the beginning could read next. The grammar needs
-one token of lookahead nearly everywhere, so there are few configurations (under 200), and a long statement takes
-milliseconds.
+The parser's transition network (ATN) is run like a nondeterministic automaton. A configuration is a transition that
+reads a token, with the stack of rules to return to. All configurations advance together with each token. After the last
+token, their set contains every token that some parse of the text could read next. The grammar needs one token of
+lookahead nearly everywhere, so there are few configurations (under 200), and a long statement takes milliseconds.
 
     "show ch"  ->  keywords CHILD (the unfinished word is not part of the beginning)
     "select "  ->  keywords LAST, CASE, NOT ...; names in rule expressionNode: a series or a function

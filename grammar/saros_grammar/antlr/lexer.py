@@ -1,8 +1,8 @@
-"""Text to tokens in one pass of a regular expression, or by ANTLR's lexer where the result might differ.
+"""The lexer: one pass of a regular expression, or ANTLR's lexer for texts where the result might differ.
 
-The regular expression handles ASCII texts without comments and target names (`${1}`), and numbers whose end is
-unambiguous; a text with anything else goes to ANTLR's lexer as a whole. So the tokens are the same as ANTLR's (tests
-compare), in a tenth of the time. They have no lines and columns: to report an error, the text is read again by ANTLR.
+The regular expression handles ASCII texts without comments, target names (`${1}`), or numbers whose end is ambiguous;
+any other text goes to ANTLR's lexer as a whole. The tokens are therefore the same as ANTLR's (tests compare them), but
+take a tenth of the time. They have no lines and columns, so ANTLR reads the text again to report an error.
 
 Thread-safe.
 """
@@ -17,7 +17,7 @@ from antlr4.Token import CommonToken, Token
 
 from saros_grammar.generated.SqlLexer import SqlLexer
 
-#: Beginnings of tokens that `_TOKEN` does not know.
+#: The beginnings of tokens that `_TOKEN` does not match.
 _DOUBTFUL = re.compile(r"--|/\*|\$")
 _TOKEN = re.compile(
     r"""(?P<WHITESPACE>[ \t\r\n\v\f]+)
@@ -79,14 +79,14 @@ def tokens_of(text: str) -> CommonTokenStream:
 
 
 def exact_tokens_of(text: str) -> CommonTokenStream:
-    """Return all tokens of a text by ANTLR's lexer, with lines and columns."""
+    """Return all tokens of a text from ANTLR's lexer, with lines and columns."""
     stream = CommonTokenStream(SqlLexer(InputStream(text)))
     stream.fill()
     return stream
 
 
 def _match_tokens(text: str) -> list[Any] | None:
-    """Return the tokens; None if the regular expression does not match a part of the text."""
+    """Return the tokens; None if some part of the text does not match the regular expression."""
     tokens: list[Any] = []
     at = 0
     while at < len(text):

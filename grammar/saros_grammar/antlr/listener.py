@@ -42,7 +42,7 @@ _WORDS = {
     Sql.AMPERSAND: "&",
     Sql.BAR: "|",
 }
-#: Where all of these are expected, so is an expression.
+#: If all of these are expected, an expression is expected.
 _EXPRESSION = frozenset({Sql.NAME, Sql.STRING, Sql.LEFT_PARENTHESIS, Sql.CASE, Sql.BANG})
 _OPERATORS = frozenset(
     {Sql.PLUS, Sql.MINUS, Sql.STAR, Sql.SLASH, Sql.PERCENT, Sql.EQUAL, Sql.NOT_EQUAL, Sql.LESS, Sql.LESS_EQUAL}
@@ -51,11 +51,11 @@ _OPERATORS = frozenset(
 )
 _KEYWORDS: tuple[str, ...] = tuple(Sql.symbolicNames[Sql.ABORT : Sql.ZONE + 1])
 _KEYWORD_CHARACTERS_MAX = 20
-#: A word of at least this length that is the end of a keyword (SERIES) is taken for a misspelling of it.
+#: A word of at least this length that ends a keyword (SERIES in TIMESERIES) is taken for a misspelling of that keyword.
 _PART_CHARACTERS_MIN = 6
-#: Units of time of other databases.
+#: Time units that other databases use.
 _UNIT = re.compile(r"\d*(milliseconds?|sec(ond)?s?|min(ute)?s?|hours?|days?|weeks?|months?|years?)", re.IGNORECASE)
-#: Characters that a path contains only in back-quotes.
+#: Characters that a path may contain only in back-quotes.
 _PATH_ENDS = re.compile(r"[\s,;()'\"`=<>]")
 _PLAIN_NODE = re.compile(r"[\w*]+")
 _WINDOWS = frozenset({"variation", "condition", "session", "count", "tags"})
@@ -98,15 +98,15 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
 
 
 def _grouped_column(parser: Any) -> Any:
-    """Return the token of a GROUP BY item that is a column rather than a window's name; None if it is no such error."""
-    context = parser._ctx  # noqa: SLF001  # the runtime's way to the rule in progress
+    """Return the token of a GROUP BY item that is a column instead of a window's name; None for other errors."""
+    context = parser._ctx  # noqa: SLF001  # the runtime has no other way to get the rule in progress
     if context.getRuleIndex() != Sql.RULE_grouping or context.kind is None or context.LEFT_PARENTHESIS() is not None:
         return None
     return context.kind.start if context.kind.start.text.lower() not in _WINDOWS else None
 
 
 def _quoted_path(text: str, offset: int) -> str | None:
-    """Return the path around `offset` with back-quotes where its nodes need them; None if there is no such path."""
+    """Return the path around `offset`, with back-quotes where they are needed; None if there is no such path."""
     begin = max((found.end() for found in _PATH_ENDS.finditer(text, 0, offset)), default=0)
     end = _PATH_ENDS.search(text, offset)
     path = text[begin : end.start() if end else len(text)]
@@ -140,7 +140,8 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
 def _closest_keyword(token: Any) -> str | None:
     """Return the keyword that a misspelt word resembles; None if no keyword is similar.
 
-    Preferred in this order: a keyword with the same letters in another order, one that ends in the word, the closest.
+    In order of preference, it is a keyword with the same letters in another order, one that ends in the word, or the
+    closest.
     """
     if token.type != Sql.NAME or len(token.text) > _KEYWORD_CHARACTERS_MAX:
         return None

@@ -1,7 +1,7 @@
 """Long lists of literals that bypass the parser: `s in (1, 2, ..., 10000)`.
 
 The parser gets a stream of tokens with only the first item of such a list; the builder makes literals of the other
-items from their tokens directly. That takes a tenth of the time. If the list turns out to be something else (arguments
+items directly from their tokens. This takes a tenth of the time. If the list turns out to be something else (arguments
 of a function named `in`), or there is any error, the whole text is parsed.
 
 Pure: any thread.
@@ -17,7 +17,7 @@ from antlr4 import CommonTokenStream, Token
 
 from saros_grammar.generated.Sql import Sql
 
-#: The minimum number of items for which a second stream is worth its cost.
+#: The minimum number of items for which the second stream is worth its cost.
 ITEMS_MIN = 16
 _NUMBERS = (Sql.INTEGER, Sql.DECIMAL)
 _QUOTED = (Sql.STRING, Sql.DATETIME, Sql.BLOB)
@@ -25,7 +25,7 @@ _SIGNS = {Sql.MINUS: "-", Sql.PLUS: "+"}
 
 #: A literal's token, and the sign before it or "".
 Item = tuple[Any, str]
-#: The other items of each list, by the offset in the text at which its first item begins.
+#: The items of each list after the first, by the offset in the text at which the list's first item begins.
 Runs = Mapping[int, Sequence[Item]]
 EMPTY: Runs = MappingProxyType({})
 

@@ -2,11 +2,11 @@
 
     create user ann 'a long secret'    ->    create user ann '***'
 
-For a statement that parses, its tree tells whether it has a password (`ast.holds_password`). A text that does not parse
-is judged by its first words, with false positives, and then no part of it is shown: if a quote is missing, the password
-may be any token.
+If a statement parses, its tree shows whether it has a password (`ast.holds_password`). A text that does not parse is
+judged by its first words, with false positives. If it may have a password, no part of it is shown, because the password
+may be any token if a quote is missing.
 
-Pure functions of the lexer's tokens, which have no types: any thread.
+Pure functions of the lexer's (untyped) tokens: any thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from saros_grammar.generated.Sql import Sql
 from saros_grammar.syntax.errors import ParseError
 
 _MASK = "'***'"
-#: The number of words, from the beginning, that are checked.
+#: The number of words checked, from the beginning.
 _WORDS = 8
 #: Tokens that may precede USER in a statement with a password; a NAME is a misspelt keyword.
 _BEFORE_USER = frozenset({Sql.CREATE, Sql.ALTER, Sql.NAME})

@@ -1,7 +1,7 @@
 """Statements of IoTDB and other SQL databases that Saros does not support, with their replacements.
 
-The grammar does not contain them. A text that does not parse is looked up here by its first words, so that a pasted
-script gives the error that a statement is unsupported, not that it is misspelt. The first row whose pattern matches
+The grammar does not contain them. A text that does not parse is looked up here by its first words, so that the error
+for a pasted script says that a statement is unsupported, not that it is misspelt. The first row whose pattern matches
 applies. A text with characters that occur in no statement counts as misspelt.
 
 Pure: any thread.
@@ -16,7 +16,7 @@ from typing import Any
 
 from saros_grammar.generated.Sql import Sql
 
-#: The number of words, from the beginning, that are matched.
+#: The number of words matched, from the beginning.
 _WORDS_MAX = 40
 _JOINS = "JOIN: SELECT aligns series of several devices by time, as in SELECT a.x, b.x FROM root.plant"
 _TABLE: tuple[tuple[str, str], ...] = (
@@ -90,7 +90,7 @@ _PATTERNS = tuple((re.compile(rf"(?:{words})(?!\w)", re.DOTALL), what) for words
 
 
 def unsupported_statement(tokens: Iterable[Any]) -> str | None:
-    """Return the unsupported feature that a text which does not parse asks for; None if it is misspelt."""
+    """Return the unsupported feature in a text that does not parse; None if it is misspelt."""
     words = list(islice((token for token in tokens if token.channel == 0), _WORDS_MAX))
     if any(token.type == Sql.UNRECOGNIZED for token in words):
         return None

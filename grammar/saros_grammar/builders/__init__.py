@@ -1,1 +1,1 @@
-"""ANTLR's parse tree to the syntax tree: a builder for each group of statements."""
+"""Builds the syntax tree from ANTLR's parse tree; there is a builder for each group of statements."""

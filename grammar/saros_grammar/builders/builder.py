@@ -1,4 +1,4 @@
-"""Parse tree to statement: the areas of the dialect, each with its table of rules.
+"""Builds a statement from a parse tree; each area of the dialect has a table of rules.
 
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
     SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`, device
@@ -33,13 +33,13 @@ from saros_grammar.syntax.ast import Expression, Literal, NotSupported, Paramete
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import duration_literal, named_literal, unquote_name, unquote_string
 
-#: Settings of a database, with the message for a value that is no integer.
+#: The settings of a database, each with the message for a value that is not an integer.
 _SETTINGS = {
     "ttl": "a TTL is a number of milliseconds",
     "schema_region_group_num": "the value is a number of groups",
     "data_region_group_num": "the value is a number of groups",
 }
-#: Replacements for IoTDB's settings that databases do not have here; completes the message.
+#: What replaces the settings of databases that only IoTDB has; the text completes the error message.
 _INSTEAD = {
     "schema_replication_factor": ": all databases have the cluster's number of replicas",
     "data_replication_factor": ": all databases have the cluster's number of replicas",
@@ -48,9 +48,9 @@ _INSTEAD = {
 _BOOLEANS = ("true", "false")
 #: The caches that CLEAR CACHE accepts; it always clears all of them.
 _CACHES = ("all", "query", "schema", "auth")
-#: Modes of SET SYSTEM: read-only or not; older scripts use WRITABLE.
+#: The modes of SET SYSTEM: true for read-only. Older scripts use WRITABLE.
 _MODES = {"readonly": True, "running": False, "writable": False}
-#: Build functions of whole areas, by name of the rule or of its alternative.
+#: The build functions of whole areas, by name of the rule or its alternative.
 _BUILDERS = {
     **template_builder.RULES,
     **continuous_builder.RULES,
@@ -60,7 +60,7 @@ _BUILDERS = {
 
 
 class StatementBuilder:
-    """A builder of the statement of one parse tree."""
+    """Builds the statement of one parse tree."""
 
     def __init__(self, expressions: ExpressionBuilder) -> None:
         self._expressions = expressions
@@ -111,7 +111,7 @@ class StatementBuilder:
         return cells
 
     def _cell(self, cell: Any) -> Expression:
-        """Build a value, or a computed time: an integer, a date or now(), plus or minus durations."""
+        """Build a value, or a computed time (an integer, a date or now(), plus or minus durations)."""
         result: Expression = self._constant(cell)
         for shift in cell.shift():
             operator = ast.BinaryOperator.SUBTRACT if shift.sign.type == Sql.MINUS else ast.BinaryOperator.ADD
@@ -168,7 +168,10 @@ class StatementBuilder:
         return ast.AlterDatabase(self._expressions.exact(context.exactPath()), ttl)
 
     def _ttl(self, pairs: Iterable[Any]) -> int | NotSupported | None:
-        """Return the TTL of a database's settings. Numbers of groups are checked and ignored: the cluster sets them."""
+        """Return the TTL among the settings of a database.
+
+        Numbers of groups are checked and ignored, because the cluster determines them.
+        """
         found: dict[str, Any] = {}
         for pair in pairs:
             key = unquote_name(self._expressions.raw(pair.key())).lower()
@@ -273,7 +276,7 @@ class StatementBuilder:
             made = self._show_clause(clause, kind)
             if word in found and word != "where":
                 raise self._expressions.error(clause, f"{word.upper()} is given twice")
-            # There may be two WHERE clauses: one condition on the listed series or devices, one on their times.
+            # There may be two WHERE clauses: one with a condition on the listed series or devices, one on their times.
             found[word] = ast.Binary(ast.BinaryOperator.AND, found[word], made) if word in found else made
         return ast.Show(
             kind,
@@ -484,7 +487,7 @@ class StatementBuilder:
     def _paths(self, contexts: Iterable[Any]) -> tuple[PathExpression, ...]:
         return tuple(select_builder.pattern(self._expressions, context) for context in contexts)
 
-    #: Methods by name of the rule or of its alternative.
+    #: The methods, by name of the rule or its alternative.
     _rules: ClassVar[dict[str, Callable[[Any, Any], Statement]]] = {
         "Select": _select,
         "Explain": _explain,

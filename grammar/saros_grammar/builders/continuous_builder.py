@@ -1,4 +1,4 @@
-"""Parse tree to the statements about continuous queries: `RULES`.
+"""Builds the statements about continuous queries: `RULES`.
 
     create cq c resample every 30m boundary 0 range 1h, 10m timeout policy blocked begin select ... end
 
@@ -19,7 +19,7 @@ from saros_grammar.syntax.literals import duration_of, number_literal, time_lite
 
 
 class _Options:
-    """A reader of the words between the name and SELECT, one after the other."""
+    """Reads the words between the name and SELECT, one after the other."""
 
     def __init__(self, expressions: ExpressionBuilder, context: Any) -> None:
         self._expressions = expressions

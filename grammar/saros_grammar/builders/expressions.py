@@ -1,4 +1,4 @@
-"""Parse tree to expressions: operands, operators by precedence, paths and names.
+"""Builds expressions: operands, operators by precedence, paths and names.
 
 The grammar yields a flat chain `operand (operator operand)*`; this module builds the tree by precedence climbing:
 
@@ -6,9 +6,9 @@ The grammar yields a flat chain `operand (operator operand)*`; this module build
     6  * / %                    4  = != < <= > >= LIKE REGEXP     2  AND & &&
                                    BETWEEN IN IS CONTAINS
 
-`!` binds tightest, as in IoTDB. The word NOT binds below comparisons (`NOT a > 1` means `NOT (a > 1)`), where IoTDB
-reads `(NOT a) > 1` and then refuses it for its types. A minus directly before a number belongs to the number.
-`1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), and a series elsewhere.
+`!` binds tightest, as in IoTDB. The word NOT binds less tightly than comparisons: `NOT a > 1` means `NOT (a > 1)`,
+while IoTDB reads `(NOT a) > 1` and refuses it because of its types. A minus directly before a number belongs to the
+number. `1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), and a series elsewhere.
 
 `slots` lists every literal made from one token and every absolute path, with its place in the text; the statement cache
 replaces these. Parse-tree contexts are generated code without types, hence `Any`.
@@ -59,7 +59,7 @@ from saros_grammar.syntax.literals import (
     unquote_string,
 )
 
-#: The largest height of an expression's tree, which all later stages walk recursively.
+#: The maximum height of an expression's tree, which all later stages walk recursively.
 EXPRESSION_HEIGHT_MAX = 1_000
 
 _NOT_LEVEL, _COMPARISON_LEVEL, _SUM_LEVEL = 3, 4, 5
@@ -104,7 +104,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A literal or path of the tree, made from the characters [start, stop); a number's `sign` precedes them."""
+    """A literal or path of the tree, made from the characters [start, stop), which a number's `sign` precedes."""
 
     start: int
     stop: int
@@ -113,15 +113,15 @@ class Slot:
 
 
 class ExpressionBuilder:
-    """A builder of the expressions of one statement's text."""
+    """Builds the expressions of one statement's text."""
 
     def __init__(self, text: str, parameter_starts: Sequence[int], runs: Runs = EMPTY) -> None:
-        """Make a builder; `runs` are the items of long lists that are not in the parse tree."""
+        """Make a builder; `runs` has the items of long lists that are not in the parse tree."""
         self.text = text
         self._runs = runs
         #: The keys of the runs that are in the tree.
         self._placed: set[int] = set()
-        #: Literals made from one token, and absolute paths, in building order.
+        #: Literals made from one token, and absolute paths, in the order in which they are built.
         self.slots: list[Slot] = []
         #: An upper bound of the tree's height.
         self.height = 0
@@ -150,7 +150,7 @@ class ExpressionBuilder:
             )
 
     def _climb(self, left: Expression, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
-        """Extend `left` by the links from `index` on that bind at least as tightly as `minimum`.
+        """Extend `left` by the links starting at `index` that bind at least as tightly as `minimum`.
 
         Returns the expression and the index of the first link that it does not contain.
         """
@@ -238,7 +238,7 @@ class ExpressionBuilder:
         return Like(left, right, kind == Sql.REGEXP, negated, escape), index
 
     def _run(self, start: int) -> list[Literal]:
-        """Build the items of a list that follow the one at `start` and are not in the parse tree."""
+        """Build the items of a list that follow the item at `start` and are not in the parse tree."""
         self._placed.add(start)
         return [self._slot(token, token.start, sign) for token, sign in self._runs.get(start, ())]
 
@@ -314,7 +314,7 @@ class ExpressionBuilder:
         return result
 
     def literal(self, place: Any, make: Callable[..., _Made], *arguments: str) -> _Made:
-        """Return `make(*arguments)`; a LiteralError becomes a ParseError at `place`, a token or context."""
+        """Return `make(*arguments)`; turn a LiteralError into a ParseError at `place`, a token or context."""
         try:
             return make(*arguments)
         except LiteralError as error:

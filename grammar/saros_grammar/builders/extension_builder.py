@@ -1,4 +1,4 @@
-"""Parse tree to the statements about user-defined functions and triggers: `RULES`.
+"""Builds the statements about user-defined functions and triggers: `RULES`.
 
 Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
 """

@@ -1,4 +1,4 @@
-"""LOAD: file and options, in the forms of IoTDB 1 (`sglevel=2 onSuccess=delete`) and 2 (`with ('verify'='true')`).
+"""Builds LOAD, with options in the form of IoTDB 1 (`sglevel=2 onSuccess=delete`) or 2 (`with ('verify'='true')`).
 
 Pure; parse-tree contexts are generated code without types, hence `Any`.
 """
@@ -12,7 +12,7 @@ from saros_grammar.syntax.ast import Load, NotSupported
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import unquote_name, unquote_string
 
-#: Names of options here, by their names in the versions of IoTDB.
+#: The names of options used here, by their names in the versions of IoTDB.
 _NAMES = {
     "sglevel": "level",
     "database-level": "level",
@@ -26,8 +26,8 @@ _NAMES = {
     "tablet-conversion-threshold": "threshold",
 }
 _BOOLEANS = {"true": True, "false": False}
-#: The values of options that are words. `convert`, `async` and `threshold` have no effect: a file is never converted,
-#: and the statement waits until it is loaded.
+#: The values of those options that are words. `convert`, `async` and `threshold` have no effect: a file is never
+#: converted, and the statement waits until it is loaded.
 _WORDS = {
     "verify": _BOOLEANS,
     "delete": {"none": False, "delete": True},

@@ -1,4 +1,4 @@
-"""Parse tree to SELECT: items, clauses in any order, windows.
+"""Builds SELECT: items, clauses in any order, windows.
 
 VARIATION, CONDITION, SESSION, COUNT and TAGS are parsed as calls with any expressions as arguments; the functions of
 `_WINDOWS` check these.
@@ -75,7 +75,7 @@ def _item(expressions: ExpressionBuilder, context: Any) -> SelectItem:
 
 
 def _clause(expressions: ExpressionBuilder, clause: Any) -> dict[str, Any]:
-    """Return the fields of Select that one clause sets."""
+    """Return the fields of `Select` that one clause sets."""
     kind = clause.start.type
     if kind == Sql.WHERE:
         return {"where": expressions.expression(clause.condition)}
@@ -162,7 +162,7 @@ def _into_item(expressions: ExpressionBuilder, target: Any) -> IntoItem:
 
 
 def target_path(expressions: ExpressionBuilder, context: Any) -> list[str]:
-    """Return the nodes of a target's path, the first of which may be anything."""
+    """Return the nodes of a target's path; its first node is not checked."""
     first = "root" if context.first is None else target_node(expressions, context.first)
     return [first, *(target_node(expressions, node) for node in context.nodes)]
 
@@ -286,7 +286,10 @@ def _controls(
 
 
 def _flag(option: Expression) -> bool | None:
-    """Return the value of `ignoreNull=true`; None for other options. Like IoTDB, do not check the word before `=`."""
+    """Return the value of `ignoreNull=true`; None for other options.
+
+    Like IoTDB, this does not check the word before `=`.
+    """
     if (
         isinstance(option, Binary)
         and option.operator is BinaryOperator.EQUAL

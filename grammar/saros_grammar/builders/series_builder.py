@@ -1,4 +1,4 @@
-"""Parse tree to CREATE and ALTER TIMESERIES.
+"""Builds CREATE and ALTER TIMESERIES.
 
     create timeseries root.a.b INT32 encoding=PLAIN compressor=LZ4
     create timeseries root.a.b(alias) with datatype=INT32, encoding=RLE tags(k=v) attributes(k=v)
@@ -35,7 +35,7 @@ def create_series(expressions: ExpressionBuilder, path: PathExpression, context:
     if len(path.nodes) < 2:
         raise expressions.error(context.exactPath(), "a series needs a device and a measurement: root.sg.d1.s1")
     measurement = context.exactPath().nodes[-1]
-    if measurement.name() is None:  # INSERT takes a column of this name for the time
+    if measurement.name() is None:  # in an INSERT, a column of this name is the time
         word = expressions.raw(measurement)
         message = f"a measurement called {word} needs back-quotes: `{word}`"
         raise expressions.error(measurement, message, ("a name",))
@@ -139,7 +139,7 @@ def _alias(expressions: ExpressionBuilder, context: Any) -> str:
 
 
 def _labels(expressions: ExpressionBuilder, contexts: Iterable[Any]) -> tuple[_Pairs, _Pairs]:
-    """Return tags and attributes. Raises ParseError if one of them is given twice."""
+    """Return tags and attributes. Raises ParseError if an option is given twice."""
     found: dict[int, _Pairs] = {}
     for context in contexts:
         kind = context.kind.type

@@ -1,4 +1,4 @@
-"""The conditions of SHOW and COUNT in normal form: subject on the left, text on the right.
+"""Brings the conditions of SHOW and COUNT into normal form: the subject on the left, the text on the right.
 
     TAGS(city) = bj             Call("tags", ('city',)) = 'bj'
     dataType = boolean          datatype = 'BOOLEAN'
@@ -68,7 +68,7 @@ def _subject(expression: Expression) -> Expression:
 
 
 def _text(expression: Expression, *, always: bool) -> Expression:
-    """Return a name as a string literal and, with `always`, a number too; any other expression unchanged."""
+    """Turn a name (and, with `always`, a number) into a string literal; other expressions are unchanged."""
     if isinstance(expression, PathExpression):
         nodes = expression.nodes
         return _string(unquote_name(nodes[0]) if len(nodes) == 1 else str(expression))

@@ -1,4 +1,4 @@
-"""Parse tree to the statements about device templates: `RULES`.
+"""Builds the statements about device templates: `RULES`.
 
 Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
 """

@@ -1,4 +1,4 @@
-"""Parse tree to the statements about logical views: `RULES`.
+"""Builds the statements about logical views: `RULES`.
 
     create view root.v.d(a, b.c) as root.s.d1(s1, s2)         each target shows one series
     create view root.v.d.sum as select s1 + s2 from root.s.d1

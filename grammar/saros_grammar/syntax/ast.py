@@ -241,7 +241,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One ORDER BY item. `nulls_first` None: last in either direction, as IoTDB does."""
+    """One ORDER BY item. If `nulls_first` is None, nulls are last in either direction, as in IoTDB."""
 
     expression: Expression
     descending: bool = False
@@ -278,7 +278,7 @@ class WithoutNull:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """SELECT. Empty `from_paths` is an error that the engine reports.
+    """SELECT. If `from_paths` is empty, the engine reports an error.
 
     Names in ORDER BY (`time`, `device`, `timeseries`, `value`, `datatype`) are one-node paths, or a TimeReference.
     """
@@ -300,7 +300,7 @@ class Select:
     last: bool = False
     into: Into | None = None
     without_null: WithoutNull | None = None
-    #: The table of FROM information_schema.TABLE, in lower case; then `from_paths` is empty.
+    #: The table in FROM information_schema.TABLE, in lower case; if it is given, `from_paths` is empty.
     table: str | None = None
 
 
@@ -343,7 +343,7 @@ class CreateDatabase:
 
 @dataclass(frozen=True, slots=True)
 class AlterDatabase:
-    """ALTER DATABASE path WITH TTL=milliseconds; None: only settings without effect are given."""
+    """ALTER DATABASE path WITH TTL=milliseconds; None if only settings without effect are given."""
 
     path: PathExpression
     ttl: int | None
@@ -502,7 +502,7 @@ class ShowKind(Enum):
     CLUSTER = "cluster"
     CLUSTER_CHANGE = "cluster change"
     REGIONS = "regions"
-    #: All regions except that of the meta group.
+    #: All regions except the meta group's region.
     DATA_REGIONS = "data regions"
     DATANODES = "datanodes"
     CONFIGNODES = "confignodes"

@@ -1,6 +1,6 @@
 """Errors of the front end: a wrong text (`ParseError`), or wrong values for its `?` (`BindError`).
 
-Both carry a status code of the wire protocol's table, which this room does not import.
+Both carry a status code from the table of the wire protocol, which this package does not import.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CARET_WIDTH = 120
 
 
 class SqlError(Exception):
-    """The root of this room's errors: the caller must correct the statement or its parameters."""
+    """The base class of this package's errors: the caller must correct the statement or its parameters."""
 
     code = PARSE_ERROR
 
@@ -57,7 +57,7 @@ class ParseError(SqlError):
 
 
 class BindError(SqlError):
-    """The values given for the `?` do not fit: their number, or the type of the one at `index` (from 0)."""
+    """The values for the `?` do not fit: either their number, or the type of the value at `index` (from 0)."""
 
     code = INVALID_PARAMETER
 

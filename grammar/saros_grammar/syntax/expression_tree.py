@@ -1,4 +1,4 @@
-"""Expressions of the statement tree: paths, literals, operators, calls. They print as the columns are named in IoTDB.
+"""Expressions of the statement tree: paths, literals, operators, calls. They print like column names of IoTDB.
 
 Exported by `ast.py`; import them from there. Pure data: no state, any thread.
 """
@@ -31,7 +31,7 @@ class PathExpression:
         """True if a node is or contains an unquoted `*`."""
         return any("*" in n and not n.startswith("`") for n in self.nodes)
 
-    def __hash__(self) -> int:  # plans hash paths by the hundred thousand, and the generated method is slower
+    def __hash__(self) -> int:  # plans hash hundreds of thousands of paths, and the generated method is slower
         return hash(self.nodes)
 
     def __str__(self) -> str:
@@ -82,9 +82,9 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The `index`-th `?` (from 0), before values are bound.
+    """The parameter `?` with number `index` (from 0), before values are bound.
 
-    `kind` is the kind of its future value, for a statement that is planned without values.
+    `kind` is the kind of its future value, if the statement is planned without values.
     """
 
     index: int
@@ -175,7 +175,7 @@ class Call:
 
     def __str__(self) -> str:
         name = self.name.lower()
-        if name == "count_time":  # the argument means all series and is not expanded in the name
+        if name == "count_time":  # the argument stands for all series and is not expanded in the name
             return "count_time(*)"
         parts = [str(a) for a in self.arguments]
         if self.attributes:

@@ -1,4 +1,4 @@
-"""Conversion of the texts of literals and names to values, and of names to canonical text.
+"""Conversion of literals and names from text to values, and of names to canonical text.
 
 The texts of numbers are unsigned; the sign before a number is passed separately, since `-1` is one literal. A text that
 the lexer accepts but that has no value raises `LiteralError`; the caller adds its place.
@@ -37,7 +37,7 @@ _DURATION = re.compile(r"(?:[0-9]+(?:mo|cw|cd|ms|us|ns|[ywdhms]))+", re.IGNORECA
 _PLAIN_NAME = re.compile(r"\w+")
 _NUMBER_LIKE = re.compile(r"\d+(?:[eE]\d+)?")
 
-#: Names that are literals where a value is allowed.
+#: Names that are literals wherever a value is allowed.
 _NAMED: dict[str, tuple[LiteralKind, bool | float | None]] = {
     "true": (LiteralKind.BOOLEAN, True),
     "false": (LiteralKind.BOOLEAN, False),
@@ -89,7 +89,8 @@ def number_literal(text: str, sign: str = "") -> Literal:
 
 
 def string_literal(text: str) -> Literal:
-    """Return the literal of a text in single or double quotes, doubled inside; a backslash has no special meaning."""
+    """Return the literal of a text in single or double quotes, which are doubled inside; backslashes are not
+    special."""
     return Literal(LiteralKind.STRING, unquote_string(text), text)
 
 
@@ -134,7 +135,7 @@ def unquote_name(text: str) -> str:
 
 
 def quote_name(content: str) -> str:
-    """Return a node's canonical text: back-quoted only if it is no plain identifier or looks like a number."""
+    """Return a node's canonical text: back-quoted only if it is not a plain identifier or looks like a number."""
     if _PLAIN_NAME.fullmatch(content) and not _NUMBER_LIKE.fullmatch(content):
         return content
     return "`" + content.replace("`", "``") + "`"
