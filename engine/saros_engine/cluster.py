@@ -1,4 +1,4 @@
-"""The engine's interface to a cluster; a database outside a cluster has none."""
+"""The engine's interface to a cluster; a database outside a cluster has no such object."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def topics() -> list[str]:
 
 
 def syntax_of(topic: str) -> list[str]:
-    """Return lines on the statements that begin with the words of `topic`, in any case; empty if there are none."""
+    """Return lines on the statements that begin with the words of `topic`, ignoring case; empty if there are none."""
     words = topic.upper().split()
     found = [(line, rule) for line, rule in _statements() if _is_about(line, words)]
     used: dict[str, None] = {}

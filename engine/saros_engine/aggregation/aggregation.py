@@ -276,8 +276,8 @@ class TimeAggregation:
         #: The complete windows that have not been taken yet: [low, border) if ascending, [border, high) if descending.
         self._low = 0
         self._high = windows.count if descending else 0
-        #: Ascending: the number of the first incomplete window. Descending: one more than that of the last incomplete
-        #: one.
+        #: Ascending: the number of the first incomplete window. Descending: the number of the last incomplete window,
+        #: plus one.
         self._border = windows.count if descending else 0
         self._finished = False
 

@@ -66,7 +66,7 @@ class Database(Protocol):
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
         """Wait until the part of the database in `scope` is as current as the read point requires.
 
-        Returns True if some part is waited for the first time; the schema may then be newer.
+        Returns True if some part was requested for the first time; the schema may then be newer.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Errors of the engine, in addition to those of storage and the grammar; one class for each reaction of the caller.
+"""Errors of the engine, in addition to the errors of storage and grammar; one class for each reaction of the caller.
 
 EngineError            root: `code` (see `saros_wire.status`) and a message with the next step
  ├─ SemanticError      the statement contradicts the schema or itself: change it

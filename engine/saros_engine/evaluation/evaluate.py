@@ -367,7 +367,7 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
     dtype = np.dtype(NUMPY_DTYPE[expression.operand.type])
     wanted = np.array([item for item in items if _can_be(item, dtype)], dtype)
     signs = set(np.signbit(wanted[wanted == 0]).tolist()) if expression.signed_zeros else set()
-    if len(signs) != 1:  # the items contain no zero, or both
+    if len(signs) != 1:  # no zero, both zeros, or signs do not matter
         return lambda column: np.isin(column.numbers, wanted)
     (negative,) = signs
 

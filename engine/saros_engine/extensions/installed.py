@@ -50,7 +50,7 @@ def installed_trigger(entry: str) -> Trigger:
 
 
 def check_installed(group: str, entry: str) -> None:
-    """Raise UserMistake 1200 or 1303 unless this process has the entry point and it belongs to the `group`."""
+    """Raise UserMistake 1200 or 1303 unless this process can load the entry point as the `group` requires."""
     if group == FUNCTIONS:
         installed_function(entry)
     else:

@@ -24,7 +24,7 @@ _Counted = tuple[Int64Array, Int64Array, Column]
 
 
 class Mode(Aggregate):
-    """The aggregate MODE; `type_` is the type of the values; it is known once there is a call."""
+    """The aggregate MODE; `type_` is the type of the values, which is known once there is a call."""
 
     state = (DataType.BLOB,)
 

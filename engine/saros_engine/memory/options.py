@@ -32,7 +32,7 @@ class EngineOptions:
     statements_cached: int = 10_000
 
     def spill(self) -> QuerySpill | None:
-        """Return the spill space of one query, or None if it has none."""
+        """Return the spill space of one query, or None if queries do not spill."""
         if self.spill_folder is None or self.query_spill_bytes_max == 0:
             return None
         return QuerySpill(self.spill_folder, self.query_spill_bytes_max)

@@ -1,8 +1,8 @@
 """Sort: a stable sort of the child's rows by any number of keys; with a limit, only candidates for the top are kept.
 
 Every key becomes arrays that ascend in the requested order (nulls, then NaN, then values), followed by one stable
-lexicographic sort. NaN is the largest number, as in Java. The rows are charged to the query's memory: rows that exceed
-a sort's share of it, or what the account has left, are spilled to a file as a sorted run, and the runs are merged
+lexicographic sort. NaN is the largest number, as in Java. The rows are charged to the query's memory. If they exceed a
+sort's share of it, or what the account has left, they are spilled to a file as a sorted run, and the runs are merged
 (`sorted_runs.py`).
 """
 

@@ -138,7 +138,7 @@ def _tags(keys: Sequence[str], group: _Group) -> list[Output]:
 
 
 def _of_group(output: Output, members: dict[Call, list[Call]]) -> Output:
-    """Return the output, or null if the group has none of its series."""
+    """Return the output, or null if the group lacks its series."""
     lacking = any_part(output.expression, lambda part: isinstance(part, Call) and not members.get(part, [part]))
     return Output(output.name, _NULL) if lacking else output
 

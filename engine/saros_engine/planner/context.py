@@ -23,7 +23,7 @@ class PlanContext:
     time: TimeRange | None = None
 
     def split_time(self, where: Expression | None) -> tuple[TimeRange, Expression | None]:
-        """Split a WHERE into its range of times and the remaining condition: see `time_filter.split_time`."""
+        """Split a WHERE into a range of times and the remaining condition; see `time_filter.split_time`."""
         return split_time(where, self.moment) if self.time is None else (self.time, where)
 
 

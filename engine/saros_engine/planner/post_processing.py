@@ -68,7 +68,7 @@ def cut_columns(outputs: list[Output], select: Select) -> list[Output]:
 
 
 def filled(node: Node, fill: Fill | None, moment: TimeContext, *, descending: bool, first: int = 0) -> Node:
-    """Apply FILL; constants apply to columns from `first` on. Raises SemanticError for an invalid duration."""
+    """Apply FILL; constants apply to the columns starting at `first`. Raises SemanticError for an invalid duration."""
     if fill is None:
         return node
     if fill.bound is not None and fill.method is not FillMethod.PREVIOUS:
@@ -108,7 +108,7 @@ def without_null(
     moment: TimeContext,
     first: int = 0,
 ) -> Node:
-    """Apply WITHOUT NULL; the outputs are the columns from `first` on. Raises SemanticError for other columns."""
+    """Apply WITHOUT NULL; the outputs are the columns starting at `first`. Raises SemanticError for other columns."""
     if clause is None:
         return node
     chosen: Iterable[int] = range(len(outputs))

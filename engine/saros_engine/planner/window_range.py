@@ -36,7 +36,7 @@ _MONDAY, _JANUARY = "2000-01-03", "2000-01-01"
 #: Calendar steps are searched within these numbers of years around the origin, which the calendar supports.
 _YEARS_BEFORE, _YEARS_AFTER = 1_900, 7_900
 _MONTHS_PER_YEAR, _DAYS_PER_YEAR, _SECONDS_PER_DAY = 12, 366, 86_400
-#: A bound on step numbers, larger than the number of distinct times.
+#: A number of ticks larger than the number of distinct times.
 _TICKS_MAX = 1 << 64
 _NONE = Literal(LiteralKind.INTEGER, 0, "0")
 

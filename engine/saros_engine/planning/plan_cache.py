@@ -84,7 +84,7 @@ class PlanCache:
     def plan(
         self, parsed: ast.Parsed, given: Values, asking: PlanRequest, fill: Callable[[], ast.Statement]
     ) -> Planned:
-        """Return the plan of a SELECT with these values for its `?`. Raises what planning and `asking.check` raise.
+        """Return the plan of a SELECT with these values for its `?`. Raises the errors of planning and `asking.check`.
 
         `fill` returns the statement with its values.
         """

@@ -31,7 +31,7 @@ def settled_plan(
 ) -> T:
     """Return a plan made with a current schema; `sources` returns the sources of a plan.
 
-    Raises what `plan` and `Database.catch_up` raise.
+    Raises the errors of `plan` and `Database.catch_up`.
     """
     while not point.settled:
         version = database.schema.version

@@ -128,7 +128,7 @@ def chooses(show: Show) -> bool:
 
 
 def plan_show(show: Show, shown: RowSet, moment: TimeContext) -> LogicalPlan:
-    """Return the plan of such a SHOW; its columns are named by their headers, in any case. Raises SemanticError."""
+    """Return the plan of such a SHOW; its columns are named by their headers, ignoring case. Raises SemanticError."""
     fields = shown.fields
     node, names = _source(fields, [field.name.lower() for field in fields], shown.rows, moment)
     what = f"SHOW {show.kind.value.upper()}"

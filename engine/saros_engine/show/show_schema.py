@@ -175,7 +175,7 @@ def _ttl_text(milliseconds: int | None) -> str:
 
 
 def _show_ttl(statement: Show, schema: SchemaReader) -> RowSet:
-    """Return the TTL rules, the default first; with ON, those of the pattern and of the paths that it matches."""
+    """Return the TTL rules, the default first; with ON, only rules for the pattern and the paths that it matches."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     rules = {_EVERYTHING: None, **dict(schema.ttl.live())}
     rows: list[Row] = [

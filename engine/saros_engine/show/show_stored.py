@@ -1,6 +1,6 @@
 """SHOW PARTITIONS, FILES and DISK_USAGE: the data on a node's disk, as rows.
 
-IoTDB has DISK_USAGE; columns of the other two are named after those of its SHOW REGIONS. Pure.
+IoTDB has DISK_USAGE; the columns of the other two are named like columns of IoTDB's SHOW REGIONS. Pure.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _straight_end(times: Float64Array, values: Float64Array, first: int, end: in
 
 
 def _straight_back(times: Float64Array, values: Float64Array, low: int, first: int, end: int) -> int:
-    """Return the start, not before `low`, of the part that is straight from `first` to `end`."""
+    """Extend the straight part [first, end) backwards; return its earliest start, at least `low`."""
     bent = np.flatnonzero(~_prefixes(times[low:end][::-1], values[low:end][::-1])[end - first :])
     return first - int(bent[0]) if len(bent) else low
 

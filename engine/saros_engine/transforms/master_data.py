@@ -101,7 +101,7 @@ def _rows(times: Int64Array, columns: Sequence[Column]) -> tuple[Int64Array, Flo
 
 
 def _continued(rows: Float64Array) -> Float64Array:
-    """Return the rows with missing values replaced by the ones before them, and by the first one at the beginning."""
+    """Return the rows with missing values replaced by the previous value, or by the first value at the beginning."""
     known = ~np.isnan(rows)
     if not known.any(axis=0).all():
         return rows[:0]  # a column without any value

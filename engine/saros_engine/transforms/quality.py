@@ -9,8 +9,9 @@ The pace of a window is the median of its steps in time; `saros_storage.kernels.
 and late points with respect to it. An outlier is further from the median than 3 * 1.4826 times the median absolute
 deviation; non-finite values are interpolated first.
 
-A window is `window` points, or a duration, counted from the series' first point on. Windows of at most ten points have
-no result, nor has VALIDITY if fewer than two values are finite. The result has the time of the window's first point.
+A window is `window` points, or a duration, counted from the first point of the series. Windows of at most ten points
+have no result, nor has VALIDITY if fewer than two values are finite. The result has the time of the window's first
+point.
 """
 
 from __future__ import annotations

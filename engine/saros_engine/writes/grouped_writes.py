@@ -59,7 +59,7 @@ class GroupedWrites:
         #: Guards the next three fields.
         self._lock = threading.Lock()
         self._waiting: list[_Member] = []
-        #: The write whose thread leads a group or was woken to lead one, and the time since when it does; None without
+        #: The write whose thread leads a group or was woken to lead one, and the time at which that began; None without
         #: a group.
         self._leader: _Member | None = None
         self._led_since_ns = 0
@@ -87,7 +87,7 @@ class GroupedWrites:
     def _take_group(self, own: _Member) -> Sequence[_Member]:
         """Take all waiting writes, to lead them as a group. Call with the lock held.
 
-        The result is empty if another thread leads a group for less than HOLD_SECONDS, or has taken the write.
+        The result is empty if another thread has led a group for less than HOLD_SECONDS, or has taken the write.
         """
         now_ns = self._clock.monotonic_ns()
         is_led = self._leader not in (None, own) and now_ns - self._led_since_ns < HOLD_SECONDS * 1e9

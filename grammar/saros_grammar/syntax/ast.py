@@ -252,8 +252,8 @@ class SortKey:
 class IntoItem:
     """`[ALIGNED] device(measurement, ...)` of SELECT INTO.
 
-    A node of the device may be `::` (the source's nodes from that level on) or contain `${i}` (node i of the source); a
-    measurement likewise.
+    A node of the device may be `::` (the source's nodes starting at that level) or contain `${i}` (node i of the
+    source); so may a measurement.
     """
 
     device: tuple[str, ...]

@@ -16,7 +16,7 @@ class PathExpression:
     """A series, device or pattern: canonical nodes (back-quoted only where needed), `*`, `**` or `a*b`.
 
     A path that begins with `root` is absolute; a relative path is a suffix of each FROM path. In an expression, the
-    single relative node `time` (in any case) is the time column and parses as `TimeReference` instead.
+    single relative node `time` (case is ignored) is the time column and is parsed as `TimeReference`.
     """
 
     nodes: tuple[str, ...]
@@ -67,7 +67,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. `text` is as the user wrote it (strings with their quotes), and is what `str` returns.
+    """A constant. `text` is the literal as written (strings with their quotes), which `str` returns.
 
     The `value` of a date literal (TIME) is its text, a str, until the engine gives it a zone.
     """
@@ -299,7 +299,7 @@ Expression = (
     | Case
 )
 
-#: Functions with a syntax of their own in IoTDB, which prints them in upper case; only REPLACE has spaces after commas.
+#: Functions with special syntax in IoTDB, which prints them in upper case; only REPLACE has spaces after commas.
 _SPECIAL_NAMES = {"round": "ROUND", "replace": "REPLACE", "substring": "SUBSTRING"}
 _UNARY, _SUM, _TEST = 7, 5, 3
 _LEVELS = {"*": 6, "/": 6, "%": 6, "+": 5, "-": 5, "=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 2, "|": 1}

@@ -89,8 +89,7 @@ def number_literal(text: str, sign: str = "") -> Literal:
 
 
 def string_literal(text: str) -> Literal:
-    """Return the literal of a text in single or double quotes, which are doubled inside; backslashes are not
-    special."""
+    """Return the literal of a text in single or double quotes, doubled inside; a backslash is not special."""
     return Literal(LiteralKind.STRING, unquote_string(text), text)
 
 
@@ -108,7 +107,7 @@ def time_literal(text: str) -> Literal:
 
 
 def named_literal(text: str, sign: str = "") -> Literal | None:
-    """Return the literal of TRUE, FALSE, NULL, NAN or INFINITY, in any case; None for other texts.
+    """Return the literal of TRUE, FALSE, NULL, NAN or INFINITY, in upper or lower case; None for other texts.
 
     Only NAN and INFINITY may have a sign.
     """
