@@ -17,7 +17,7 @@ from functools import lru_cache
 from saros_grammar.syntax.ast import Call, Insert, Literal, Parsed, PathExpression
 from saros_grammar.syntax.literals import LiteralError, canonical_name, named_literal, number_literal, string_literal
 
-#: Longer texts are left to the parser, which refuses them; so much data belongs in a columnar insert.
+#: Longer texts are left to the parser, which refuses them; that much data belongs in a columnar insert.
 INSERT_CHARACTERS_MAX = 16_000_000
 
 #: The number of widths for which the row pattern is cached.

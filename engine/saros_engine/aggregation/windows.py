@@ -68,7 +68,7 @@ class WindowSequence(Protocol):
         ...
 
     def index_of(self, times: Int64Array) -> Int64Array:
-        """Return, for each time, the number of the last window that starts at or before it; -1 if there is none."""
+        """Return, for each time, the number of the last window that starts at or before it; -1 if no window does."""
         ...
 
     def ends_of(self, numbers: Int64Array) -> Int64Array:

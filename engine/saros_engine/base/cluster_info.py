@@ -119,7 +119,7 @@ class ChangeRow:
     #: The number of slots of all moves, and of the moves whose data has arrived.
     slots: int
     arrived_slots: int
-    #: Bytes of files that nodes fetch from each other: the estimated total, the bytes received so far, and the mean
+    #: Bytes of files that nodes fetch from each other: the estimated total, the bytes already received, and the mean
     #: rate per receiving node.
     expected_bytes: int
     came_bytes: int

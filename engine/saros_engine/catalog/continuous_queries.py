@@ -108,7 +108,7 @@ def continuous_queries(schema: SchemaReader) -> list[ContinuousQuery]:
 
 
 def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
-    """Return the last moment for which a query ran, and the error of that run; None for either if there is none."""
+    """Return the last moment for which a query ran, and the error of that run; either is None if missing."""
     text = schema.catalogue.get(_DONE, name)
     if text is None:
         return None, None

@@ -133,8 +133,7 @@ class Firing:
             except UserMistake as error:
                 self.calls.failed(trigger.name, error.message)
                 continue
-            # The arrays may belong to the caller, who is free to reuse them after the write returns, so they are
-            # copied.
+            # Copy the arrays: they may belong to the caller, which may reuse them after the write returns.
             batch = self._batch(trigger, numbers, copied=True)
             size = batch.times.nbytes + sum(self.tablet.columns[number].nbytes for number in numbers)
             self.calls.submit(trigger.name, size, partial(definition.fire, batch))

@@ -49,7 +49,7 @@ def retyped(type_: DataType, column: Column) -> Column:
 
 
 def _extremes(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
-    """Return the positions of the first smallest and the first largest non-null value; -1 if there is none."""
+    """Return the positions of the first smallest and the first largest value; -1 if all are null."""
     if column.type.is_text:
         column = Column(DataType.INT64, text_ranks(column.text), column.valid)
     return extremes_of(column, slices)

@@ -3,8 +3,8 @@
     QuerySpill        the spill space of one query, with its limit
      └─ SpillFile     one operator's file:  write(block) -> Spilled (its place)     read(Spilled) -> block
 
-The files have no name (O_TMPFILE, or unlinked right after creation), so none are left behind, however the process ends.
-A block is stored as its arrays, one after another; their types and lengths stay in memory.
+The files have no name (O_TMPFILE, or unlinked right after creation), so none remain, however the process ends. A block
+is stored as its arrays, one after another; their types and lengths stay in memory.
 
 `QuerySpill` is thread-safe; a file belongs to its operator's thread.
 """

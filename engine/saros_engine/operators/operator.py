@@ -124,7 +124,7 @@ class Operator(Protocol):
 
     @property
     def statistics(self) -> OperatorStatistics:
-        """Statistics of the work done so far."""
+        """Statistics of the work already done."""
         ...
 
     @property

@@ -39,7 +39,7 @@ _SETTINGS = {
     "schema_region_group_num": "the value is a number of groups",
     "data_region_group_num": "the value is a number of groups",
 }
-#: What replaces the settings of databases that only IoTDB has; the text completes the error message.
+#: The replacements for database settings that only IoTDB has; each text completes the error message.
 _INSTEAD = {
     "schema_replication_factor": ": all databases have the cluster's number of replicas",
     "data_replication_factor": ": all databases have the cluster's number of replicas",
