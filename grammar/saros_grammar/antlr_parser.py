@@ -1,4 +1,4 @@
-r"""Parses a text with ANTLR: lexer, parser, builder, syntax errors. `parser` loads this module on first use.
+r"""The parser that uses ANTLR: lexer, parse tree, builder, syntax errors. `parser` loads this module on first use.
 
     text --`lexer`--> tokens --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
       \--on a mistake: ANTLR's lexer, LL, MistakeListener--> tree or ParseError(line, column, expected tokens)

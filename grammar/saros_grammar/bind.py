@@ -98,8 +98,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _inherited(value: object) -> _Convert | None:
-    """Return the conversion for a base class of the value's type, or of a NumPy scalar; None if there is no
-    conversion."""
+    """Return the conversion for a base class of the value's type, or of a NumPy scalar; None if not found."""
     if hasattr(value, "dtype"):
         return _array_scalar if getattr(value, "shape", None) == () else None
     for kind, convert in _CONVERSIONS.items():

@@ -82,7 +82,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class RegionRow:
-    """One replica of a region. Entries are entries of the region's log; None if no node reported them."""
+    """One replica of a region. The numbers of entries refer to the region's log; None if no node reported them."""
 
     region: int
     type: RegionType

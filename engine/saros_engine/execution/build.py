@@ -1,4 +1,4 @@
-"""Builds the operators of plan nodes; no other module depends on both."""
+"""The operators of plan nodes; no other module depends on both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs SELECTs, from the syntax tree to the blocks of results: plans (cached or new) and their executions.
+"""SELECTs, from the syntax tree to the blocks of results: plans (cached or new) and their executions.
 
     tree --`plan`, `cached_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
 

@@ -1,4 +1,4 @@
-"""Rewrites comparisons of a column with a constant that its type cannot hold, to comparisons with a value of the type.
+"""Rewriting of comparisons with a constant that the column's type cannot hold, to comparisons with a value of the type.
 
     integer                                       FLOAT
     n < 10.5                n <= 10               f < 0.1               f <= the greatest FLOAT below 0.1

@@ -1,4 +1,4 @@
-"""Adapts user-defined aggregates to the engine: one call per window, never per row.
+"""User-defined aggregates, adapted to the engine: one call per window, never per row.
 
 Immutable: any thread.
 """

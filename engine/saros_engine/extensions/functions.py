@@ -1,4 +1,4 @@
-"""Adapts user-defined scalar and series functions to the engine.
+"""User-defined scalar and series functions, adapted to the engine.
 
 Evaluators belong to one operator.
 """

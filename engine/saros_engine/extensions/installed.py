@@ -1,4 +1,4 @@
-"""Loads the definitions that entry points of the installed packages name.
+"""The loader of the definitions that entry points of installed packages name.
 
     [project.entry-points."saros.functions"]
     celsius = "plant_functions:celsius"          CREATE FUNCTION celsius AS 'celsius'

@@ -1,4 +1,4 @@
-"""Splits devices with many rows into slices of time, which are distributed over a fragment's instances.
+"""Splitting of devices with many rows into slices of time, which are distributed over a fragment's instances.
 
     dealt by distribution   instance 0: d0 d2      instance 1: d1        d0 has as many rows as all others
     in slices               d0[..5)  d1            d0[5..)  d2           in turn: d0[..5) d0[5..) d1 d2

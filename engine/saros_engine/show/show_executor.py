@@ -1,4 +1,4 @@
-"""Executes SHOW and COUNT: returns the rows, and the read point at which they were read.
+"""The executor of SHOW and COUNT: returns the rows, and the read point at which they were read.
 
 The rows come from specialised modules (`show_schema`, `show_cluster`, `cluster_requests`, ...).
 """

@@ -1,1 +1,1 @@
-"""Builds the syntax tree from ANTLR's parse tree; there is a builder for each group of statements."""
+"""Builders of the syntax tree from ANTLR's parse tree, one for each group of statements."""

@@ -1,4 +1,4 @@
-"""Builds a statement from a parse tree; each area of the dialect has a table of rules.
+"""The builder of a statement from a parse tree; each area of the dialect has a table of rules.
 
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
     SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`, device
@@ -8,7 +8,8 @@
 A statement that parses but is not supported becomes `NotSupported(what)`. Errors that the grammar does not catch (a
 repeated clause, a row of the wrong width) raise ParseError with their place.
 
-One builder per statement; no threads, no schema. Parse-tree contexts are generated code without types, hence `Any`.
+One builder per statement; no threads, no schema. Parse-tree contexts are generated code without types, so they are
+`Any` here.
 """
 
 from __future__ import annotations

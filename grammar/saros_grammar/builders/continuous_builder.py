@@ -1,8 +1,9 @@
-"""Builds the statements about continuous queries: `RULES`.
+"""The builder of the statements about continuous queries: `RULES`.
 
     create cq c resample every 30m boundary 0 range 1h, 10m timeout policy blocked begin select ... end
 
-Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+The functions get the ExpressionBuilder of one statement. Parse-tree contexts are generated code without types, so they
+are `Any` here.
 """
 
 from __future__ import annotations

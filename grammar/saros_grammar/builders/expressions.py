@@ -1,4 +1,4 @@
-"""Builds expressions: operands, operators by precedence, paths and names.
+"""The builder of expressions: operands, operators by precedence, paths and names.
 
 The grammar yields a flat chain `operand (operator operand)*`; this module builds the tree by precedence climbing:
 
@@ -11,7 +11,7 @@ while IoTDB reads `(NOT a) > 1` and refuses it because of its types. A minus dir
 number. `1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), and a series elsewhere.
 
 `slots` lists every literal made from one token and every absolute path, with its place in the text; the statement cache
-replaces these. Parse-tree contexts are generated code without types, hence `Any`.
+replaces these. Parse-tree contexts are generated code without types, so they are `Any` here.
 
 One builder per statement; no threads, no schema.
 """

@@ -1,6 +1,6 @@
-"""Builds LOAD, with options in the form of IoTDB 1 (`sglevel=2 onSuccess=delete`) or 2 (`with ('verify'='true')`).
+"""The builder of LOAD, with options as in IoTDB 1 (`sglevel=2 onSuccess=delete`) or 2 (`with ('verify'='true')`).
 
-Pure; parse-tree contexts are generated code without types, hence `Any`.
+Pure. Parse-tree contexts are generated code without types, so they are `Any` here.
 """
 
 from __future__ import annotations

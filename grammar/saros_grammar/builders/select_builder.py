@@ -1,9 +1,10 @@
-"""Builds SELECT: items, clauses in any order, windows.
+"""The builder of SELECT: items, clauses in any order, windows.
 
 VARIATION, CONDITION, SESSION, COUNT and TAGS are parsed as calls with any expressions as arguments; the functions of
 `_WINDOWS` check these.
 
-Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+The functions get the ExpressionBuilder of one statement. Parse-tree contexts are generated code without types, so they
+are `Any` here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Builds CREATE and ALTER TIMESERIES.
+"""The builder of CREATE and ALTER TIMESERIES.
 
     create timeseries root.a.b INT32 encoding=PLAIN compressor=LZ4
     create timeseries root.a.b(alias) with datatype=INT32, encoding=RLE tags(k=v) attributes(k=v)
     create aligned timeseries root.a(b INT32 encoding=RLE, c(alias) TEXT)
 
-Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+The functions get the ExpressionBuilder of one statement. Parse-tree contexts are generated code without types, so they
+are `Any` here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Brings the conditions of SHOW and COUNT into normal form: the subject on the left, the text on the right.
+"""The normal form of the conditions of SHOW and COUNT: the subject on the left, the text on the right.
 
     TAGS(city) = bj             Call("tags", ('city',)) = 'bj'
     dataType = boolean          datatype = 'BOOLEAN'

@@ -1,6 +1,7 @@
-"""Builds the statements about device templates: `RULES`.
+"""The builder of the statements about device templates: `RULES`.
 
-Functions of one statement's ExpressionBuilder; contexts are generated code without types, hence `Any`.
+The functions get the ExpressionBuilder of one statement. Parse-tree contexts are generated code without types, so they
+are `Any` here.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Builds the statements about logical views: `RULES`.
+"""The builder of the statements about logical views: `RULES`.
 
     create view root.v.d(a, b.c) as root.s.d1(s1, s2)         each target shows one series
     create view root.v.d.sum as select s1 + s2 from root.s.d1
     create view root.v.${2}(::) as select * from root.s.*     placeholders as in SELECT INTO
 
-Sources that are paths become a SELECT of these paths. Functions of one statement's ExpressionBuilder; contexts are
-generated code without types, hence `Any`.
+Sources that are paths become a SELECT of these paths. The functions get the ExpressionBuilder of one statement.
+Parse-tree contexts are generated code without types, so they are `Any` here.
 """
 
 from __future__ import annotations
