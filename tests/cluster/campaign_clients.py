@@ -1,13 +1,13 @@
-"""The clients of a campaign: they make one call after another, and record the results.
+"""The clients of a campaign, each of which makes one call after another and records the results.
 
     Writer          batches of new points on its lanes; each lane is a device, and walks from slice to slice
     RegisterClient  writes, deletes and reads a few points that others use too: registers
     ReplicaReader   reads the registers weakly, at one node after another, by connections that use no other node
 
-Every value is written once: process << 40 | number. After a failed call, a client of the cluster keeps its connection,
-as programs do; a reader of a replica begins a new session with a new connection, since a killed node need not show what
-it showed before. Registers are used for a period and then left alone; a client uses those with deletions a limited
-number of times, so that their histories are short enough to be checked.
+Every value is written once: process << 40 | number. After a failed call, most clients keep their connection, as
+programs do. A reader of a replica opens a new connection with a new session, since a restarted node need not show
+points that it showed before it was killed. Registers are used for a period and then left alone; a client uses those
+with deletions a limited number of times, so that their histories are short enough to be checked.
 
 A client's `step` makes one call. Its connections, clock and random numbers are arguments; one thread at a time.
 """
@@ -26,7 +26,7 @@ from cluster.ledger import Batch, Ledger
 import saros
 from saros.transport.node_selector import NodeSelector
 
-#: Error codes of writes without effect: NODE_UNREACHABLE, NO_LEADER, WRITE_REJECTED.
+#: Error codes of writes that certainly had no effect: NODE_UNREACHABLE, NO_LEADER, WRITE_REJECTED.
 NO_EFFECT = frozenset({2016, 2017, 606})
 #: Width of a slice: `time_partition_interval_ms` of the nodes.
 SLICE = 100_000
@@ -34,13 +34,13 @@ POINTS = 20
 _BATCHES_PER_SLICE = 40
 _LANE_SLICES = 1_000
 _VALUE_SHIFT = 40
-#: Distance between slices of registers, which puts them into several groups.
+#: Distance between slices of registers, so large that they belong to several groups.
 _REGISTER_SLICES = 10
 _PERIOD_NS = 10_000_000_000
 #: Registers per period; every fourth one has deletions.
 REGISTERS = 24
 _REGISTER_DEVICES = 3
-#: Statements that create the series as INT64 before the clients begin; a written number would create a DOUBLE.
+#: Statements that create the series as INT64 before the clients begin; a write would create them as DOUBLE.
 SCHEMA = tuple(f"create timeseries root.r{device}.d.v int64" for device in range(_REGISTER_DEVICES))
 _DELETES_EVERY = 4
 
@@ -79,7 +79,7 @@ class Session:
 
     name: str
     connect: Connect
-    #: Whether it is kept after a failed call.
+    #: Whether the connection is kept after a failed call.
     stays: bool
     lives: int = 0
     calls: int = 0
@@ -261,7 +261,7 @@ class Writer(Client):
 
 @dataclass(slots=True)
 class _Budget:
-    """The number of times that a client may still use the registers with deletions of one period."""
+    """Limits how often a client uses each register with deletions in one period."""
 
     per_register: int
     period: int = -1
@@ -277,12 +277,12 @@ class _Budget:
         return self.touched[number] <= self.per_register
 
     def spend(self, number: int) -> None:
-        """Use up the budget of this period, since unknown outcomes make the search expensive."""
+        """Use up the register's budget for this period, since unknown outcomes make the search expensive."""
         self.touched[number] = self.per_register
 
 
 class RegisterClient(Client):
-    """A client of registers. `consistency` is that of its connections; `clients` share the registers."""
+    """A client of registers. `consistency` is the consistency of its connections; `clients` share the registers."""
 
     def __init__(
         self,
@@ -376,7 +376,7 @@ def to_cluster(addresses: Sequence[str], consistency: str, failover_s: float) ->
 def to_replica(address: str) -> Connect:
     """Return a connector to one node that reads its own replicas and uses no other node.
 
-    Normally the driver learns of other nodes, and spreads weak reads over all of them.
+    By default, the driver discovers the other nodes and spreads weak reads over all of them.
     """
 
     def connect() -> Database:

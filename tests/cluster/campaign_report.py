@@ -37,7 +37,7 @@ from saros_wire.status import ErrorClass, status_of
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
 #: Errors of these classes mean that the cluster has a bug, since all statements of the clients are correct.
 _BUGS = (ErrorClass.INTERNAL, ErrorClass.PROGRAMMING, ErrorClass.DATA, ErrorClass.INTEGRITY, ErrorClass.NOT_SUPPORTED)
-#: A client whose session a node forgot (CLOSED) did nothing wrong.
+#: CLOSED: the node has forgotten the client's session, which is not a bug.
 _NO_BUGS = frozenset({2014})
 LEDGER_SUFFIX = ".ledger"
 
@@ -48,7 +48,7 @@ class Points:
 
     times: Integers
     values: Integers
-    #: Index into `batches` of each point.
+    #: For each point, the index of its batch in `batches`.
     batch: Integers
     batches: tuple[Batch, ...]
 
@@ -106,7 +106,7 @@ class Evidence:
         return {series: _points(batches) for series, batches in sorted(by_series.items())}
 
     def bugs(self) -> list[Violation]:
-        """Return a violation for each code of errors that correct statements must not get."""
+        """Return a violation for each error code that correct statements must not get."""
         texts = {code: text for reader in self._readers.values() for code, text in reader.refusals}
         found = []
         for code, count in sorted(self.refusals.items()):

@@ -1,6 +1,7 @@
 """Mistakes above Raft, planted one at a time: the simulated cluster must find each. See `raft_mutants`.
 
-They concern acknowledgements, request numbers, the content of snapshots and state files, the waits of reads, and drops.
+They concern acknowledgements, request numbers, the content of snapshots and state files, reads that must wait, and
+drops.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def acknowledges_what_is_in_its_own_log(plant: Plant):
 
 @mutant
 def acknowledges_whatever_came_of_it(plant: Plant):
-    """Refused writes are acknowledged too, and so are entries of another leader at the same index."""
+    """A proposal is acknowledged even if its write was refused, or if the entry at its index is another leader's."""
     plant(host_module, "_answer", lambda future, outcome: future.set_result(None))
 
 
@@ -105,7 +106,7 @@ def every_attempt_is_a_request_of_its_own(plant: Plant):
 
 @mutant
 def judges_again_what_it_replays(plant: Plant):
-    """A replayed entry is judged by the requests and series that the replica knows now."""
+    """A replayed entry is validated against the requests and series that the replica knows now."""
 
     def begin(self, state, *rest, begin=Replica.__init__):
         begin(self, state, *rest)
@@ -198,7 +199,7 @@ def does_not_learn_of_series_of_other_nodes(plant: Plant):
 
 @mutant
 def drops_have_no_numbers(plant: Plant):
-    """Late and repeated ones take effect, and writes do not need to have seen them."""
+    """Late and repeated drops take effect, and writes need not have seen earlier drops."""
 
     def record(self, number, drop):
         self._known[number] = drop

@@ -8,9 +8,10 @@
     operator   world_growth: nodes join and leave, in a `growing` world
     voters     world_voters: more nodes than voters of the meta group, on racks
 
-Faults: messages late, lost, duplicated, reordered; one-way partitions, isolated nodes, halves; crashes of the process
-and power cuts at any moment, including during start; orderly stops; pauses; full and slow disks; clocks that are wrong
-or jump. In some growing worlds (`beset`), faults also occur after a node's step of a change, and steps arrive late.
+Faults: messages late, lost, duplicated, reordered; one-way partitions, isolated nodes, a network split in halves;
+crashes of the process and power cuts at any moment, including during start; orderly stops; pauses; full and slow disks;
+clocks that are wrong or jump. In some growing worlds (`beset`), faults also occur just after a node has taken a step of
+a change, and steps arrive late.
 
 After healing every change must end, every group must accept a write, all replicas must be equal, and nothing may be
 left over.
@@ -74,8 +75,8 @@ SLOTS = 16
 LIVELY_SECONDS = 40
 #: After healing, all changes must end within this time; the source of a move releases slots after three seconds.
 CHANGES_SECONDS = 120
-#: The fraction of growing worlds that are beset; in them, the fraction of a change's steps that are followed by a fault
-#: of the node, and the time within which it occurs.
+#: The fraction of growing worlds that are beset; in these, the probability that a step of a change is followed by a
+#: fault of the node, and the time within which that fault occurs.
 _BESET_SHARE, _BESET_OFTEN, _BESET_NS = 0.4, 0.06, 100_000_000
 #: Only waiting takes time in a world; threads are charged a multiple of it as work, so that throttled flushes pause.
 _WORK_FACTOR = 20
@@ -102,7 +103,7 @@ class WorldClock:
 
 
 class Life:
-    """A node from a start to its end: the owner of its tasks."""
+    """One life of a node, from its start to its crash or stop. The owner of its tasks."""
 
     def __init__(self, member: Member, number: int) -> None:
         self.member = member
@@ -218,7 +219,7 @@ def _on_one_core() -> Iterator[None]:
 
 @cache
 def _warm_up() -> None:
-    """Initialize everything that is made once per process with locks, before a world runs."""
+    """Compile the kernels, which takes locks once per process, before a world runs."""
     for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, Kernel):
@@ -276,7 +277,7 @@ class World:
         self.peace_ns = chance.choice((1_500_000_000, 4_000_000_000))
         self.faults: Counter[str] = Counter()
         self.healed = False
-        #: Members that will be killed at their current position, and those that do not restart.
+        #: Members that will be killed at their current position.
         self._dying: list[Member] = []
         self.lost: set[NodeId] = set()
         #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
@@ -289,7 +290,7 @@ class World:
         self.besetting = random.Random(f"steps {seed}")
         self.is_beset = growing and self.besetting.random() < _BESET_SHARE
         if self.is_beset:
-            self.peace_ns = 8 * SECOND  # its faults occur during changes, which need some time without faults
+            self.peace_ns = 8 * SECOND  # it has faults during changes, which also need some time without faults
         self.operator = Operator(self) if growing else None
         #: The last topology that the operator saw.
         self.last_topology = self.first_topology()

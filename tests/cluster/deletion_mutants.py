@@ -16,13 +16,13 @@ mutant = planting(MUTANTS)
 
 @mutant
 def deletes_in_partitions_that_came_later(plant: Plant):
-    """An attempt that is late takes points of partitions that the first one did not know."""
+    """A late attempt also deletes points in partitions that did not exist at the first attempt."""
     plant(MetaMachine, "entry_of", lambda self, request: 1 << 62)
 
 
 @mutant
 def deletes_in_the_partitions_that_it_knows(plant: Plant):
-    """There may be more that it has not heard of."""
+    """A node deletes only in the partitions that it knows, although others may exist."""
 
     def change_meta(self, command, request=UNNUMBERED, change_meta=WriteCoordinator.change_meta):
         if not isinstance(command, BeginDeletion):

@@ -5,8 +5,8 @@
                                   first one waiting
 
 In half of the worlds points are deleted: late attempts meet points that were written after another attempt had been
-answered. In the others series are dropped: the coordinator does not reach the group that has the points, and another
-node, which does not hear of the drop, is asked to write to it.
+answered. In the others series are dropped: the coordinator does not reach the group that has the points, and a client
+writes to the series through another node, which does not hear of the drop.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OFTEN, _SOON_NS, _LEAST_NS, _MOST_NS = 0.7, 10_000_000, 600_000_000, 2 * SECOND
 
 
 class _Client(Client):
-    """Deletes or drops what it has just written, and writes there again."""
+    """A client that deletes or drops points just after writing them, and then writes there again."""
 
     world: DeletionWorld
 
@@ -49,7 +49,7 @@ class _Client(Client):
         self.attempt_seconds = _ATTEMPT_SECONDS
         self.pause_ns = _PAUSE_NS
         self.window = world.next_window()
-        #: The nodes that it asks; empty: all.
+        #: The nodes that the client asks; empty: all.
         self._among: Sequence[NodeId] = ()
 
     def _delete(self, device: str) -> None:
@@ -76,7 +76,7 @@ class _Client(Client):
         self._write(device)
 
     def write_again(self, device: str) -> None:
-        """Look whether a series is gone, and write to it."""
+        """Check whether a series is gone, and write to it."""
         self.world.threads.sleep(_BEGUN_SECONDS)
         for act in (self._look, self._write, self._write):
             self._sequence += 1
@@ -148,7 +148,7 @@ class DeletionWorld(DirectedWorld):
 
     @property
     def uninformed(self) -> list[NodeId]:
-        """Return the nodes that get no entries."""
+        """Return the nodes that receive no entries."""
         return sorted(self.network.uninformed)
 
     @property
@@ -161,7 +161,7 @@ class DeletionWorld(DirectedWorld):
         self._at = device, slice_
 
     def hinder(self, node: NodeId) -> None:
-        """Cause, at random, a fault of a node that receives a request to delete something."""
+        """Cause, at random, a fault of a node that receives a request to delete points or drop series."""
         if not self._begun or self.healed or self._hindered or self.random.random() > _OFTEN:
             return
         if self._drops:

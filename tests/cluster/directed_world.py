@@ -2,7 +2,7 @@
 
     nodes start; clients write and read all the time; befall; healing; what `World.settle` demands of every world
 
-The network delays messages and loses none. Clients of `world_clients` find what is lost or doubled.
+The network delays messages and loses none. The clients of `world_clients` detect lost and duplicated writes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from saros_storage.base.write_request import UNNUMBERED
 
 DATABASE = "root.meter"
 DEVICE = f"{DATABASE}.d"
-#: Number of slices among which each group is expected to own at least one.
+#: So many slices that each group is expected to own at least one.
 _SLICES = 64
 START_NS, WRITE_SECONDS = 30 * SECOND, 30.0
 _PAUSE_NS = 100_000_000
 
 
 class DirectedWorld(World):
-    """The base class of these worlds. `nodes`: the possible numbers of nodes."""
+    """The base class of worlds with one chosen fault. `nodes`: the possible numbers of nodes."""
 
     def __init__(
         self, seed: int, *, replicas: int | None = None, nodes: Sequence[int] = (3,), places: Sequence[Place] = ()
@@ -59,13 +59,13 @@ class DirectedWorld(World):
         self.settle()
 
     def be_envied(self, member: Member) -> None:
-        """Do nothing: unlike in `World.be_envied`, the member does not crash."""
+        """Do nothing: unlike in `World`, the member does not crash."""
 
     def _are_up(self) -> bool:
         return all(member.is_up for member in self.members.values())
 
     def wait_until(self, why: str, holds: Callable[[], object], ns: int) -> None:
-        """Raise Violation if something does not hold in time."""
+        """Wait until a condition holds. Raises Violation if that takes too long."""
         self._await(why, holds, self.threads.now_ns + ns)
 
     # ------------------------------------------------------------------ looking
@@ -84,7 +84,7 @@ class DirectedWorld(World):
         return {group: node for group, (_, node) in found.items()}
 
     def topology(self) -> Topology:
-        """Return the topology as known to the node with the newest state of the meta group."""
+        """Return the topology on the node with the newest state of the meta group."""
         databases = [life.node.database for life in self.up().values() if life.node is not None]
         return max(databases, key=lambda database: database._parts.schema.version).routing.topology
 
@@ -99,12 +99,12 @@ class DirectedWorld(World):
         return self.threads.now_ns - began
 
     def times(self) -> dict[GroupId, int]:
-        """Return, by group, the timestamp of a point that the group keeps."""
+        """Return, for each group, a timestamp whose points the group keeps."""
         table = self.topology().table
         return {GroupId(table.route(DATABASE, slice_).head): slice_ * INTERVAL for slice_ in range(_SLICES)}
 
     def await_write(self, node: NodeId, ns: int) -> None:
-        """Write until it succeeds. Raises Violation if it does not in time."""
+        """Retry a write until it succeeds. Raises Violation if that takes too long."""
         until = self.threads.now_ns + ns
         while True:
             try:
@@ -126,7 +126,7 @@ class DirectedWorld(World):
             turn += 1
 
     def tell(self, step: GrowthCommand, node: NodeId) -> None:
-        """Have a node carry out a step of the topology, until it succeeds."""
+        """Have a node take a step of the topology, with retries until it succeeds."""
         until = self.threads.now_ns + START_NS
         while True:
             try:

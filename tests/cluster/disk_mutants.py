@@ -1,4 +1,4 @@
-"""Mistakes about slow disks, planted one at a time: the world in which disks turn slow must find each."""
+"""Mistakes about slow disks, planted one at a time: `SlowDiskWorld` must find each."""
 
 from __future__ import annotations
 

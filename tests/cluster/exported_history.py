@@ -1,11 +1,11 @@
 """Histories of registers as files, checked by porcupine: a checker in Go that shares no code with `history`.
 
-A file has one history, a JSON object for each operation that must be linearizable and may have had an effect:
+A file has one history: a JSON object for each operation that must be linearizable and may have had an effect:
 
     {"client": 1, "operation": "write", "register": "root.r.d.v 5", "value": 7, "call": 1000, "return": 2000}
 
 `operation` is read, write or delete; `value` is null for nothing; times are nanoseconds, and `return` is null if no
-answer came. `porcupine/main.go` reads them; it needs Go, and the module in Go's cache or at its proxy.
+answer came. `porcupine/main.go` reads these files. It needs Go, and porcupine's module from Go's cache or proxy.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def build() -> Path:
 
 
 def complaints(paths: Iterable[Path]) -> list[str]:
-    """Check files; return a line for each register that is not linearizable, or not decided in time.
+    """Check files; return a line for each register that is not linearizable, or could not be decided in time.
 
     Raises PorcupineUnavailable.
     """

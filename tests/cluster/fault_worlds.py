@@ -101,14 +101,14 @@ class ClockWorld(_ChangingWorld):
                 raise Violation(f"node {node} lacks {sorted(set(self._times) - set(found))} after its clock jumped")
 
     def _work_through(self, node: NodeId) -> None:
-        """Do all kinds of work at the node with the wrong clock, and read the points that are expired there."""
+        """Do all kinds of work on the node with the wrong clock, and read the points that it considers expired."""
         self.keep_writing(3 * SECOND, [node])
         for maintain in (self._flush, self._expire, self._merge):
             self._ask(node, maintain)
         self.keep_writing(3 * SECOND)
 
     def _ask(self, node: NodeId, work: Callable[[Life], object]):
-        """Return a node's reply, with retries."""
+        """Ask a node, with retries, and return its reply."""
         until = self.threads.now_ns + START_NS
         while True:
             try:
@@ -224,9 +224,9 @@ class LostRackWorld(DirectedWorld):
             self._rise(member)
 
     def _check_group(self, node: NodeId, group: GroupId, time: int) -> None:
-        """Check that a group with a quorum accepts a write, and that one without reports a missing leader.
+        """Check that a group with a quorum accepts a write, and that a group without a quorum reports a missing leader.
 
-        The outcome may be unknown if the last attempt had too little time left to detect that.
+        The outcome may be unknown if the last attempt had too little time left to detect the missing leader.
         """
         alive = [member for member in self._members()[group] if member in self.up()]
         serves = 2 * len(alive) > len(self._members()[group])

@@ -6,9 +6,9 @@
     D/slow            while this file exists, each fsync takes longer, by the seconds that it contains
     D/cut             while this file exists, the node and the others do not hear each other
 
-The node is a normal one, except that some of its functions are wrapped to check for these files, that leases of
-captures are short, and that a log counts as slow only for a short time after its last slow write. Points are named
-after the step that has just been taken (`POINTS`); see `docs/protocol/expansion.md`.
+The node differs from a normal one in three ways: some of its functions are wrapped to check for these files, leases of
+captures are short, and a log counts as slow only for a short time after its last slow write. Points are named after the
+step that has just been taken (`POINTS`); see `docs/protocol/expansion.md`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from saros_storage import region
 from saros_storage.checkpoint import fetch
 from saros_storage.io.disk import LocalDisk, LocalFile
 
-#: Steps of the meta group's log, which each node takes.
+#: Steps in the meta group's log, which every node applies.
 META_STEPS = ("Begin", "Ready", "Proceed", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
 #: Other steps, and the functions that take them.
 POINTS: dict[str, tuple[object, str]] = {

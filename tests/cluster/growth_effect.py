@@ -19,10 +19,10 @@ class Effect:
     """The effect of one change on clients."""
 
     grown: Grown
-    #: By series, the longest call during the change; seconds.
+    #: The longest call to each series during the change, in seconds.
     gaps_s: tuple[float, ...]
-    #: The lowest throughput in any window that begins or ends in the change, relative to that before; NaN if there was
-    #: none before.
+    #: The lowest throughput in any window that overlaps the change, relative to the throughput before the change; NaN
+    #: if there was no throughput before.
     throughput_share: float
 
 
@@ -42,7 +42,7 @@ def effect_of(grown: Grown, batches: Sequence[Batch], calm_ns: tuple[int, int]) 
         if batch.answered_ns is not None and batch.outcome is Outcome.OK
     ]
     answered_ns, points = np.array(known, np.int64).reshape(-1, 2).T
-    # From the change's beginning on: the moments are too large for their differences to be kept as floats.
+    # Relative to the change's beginning, since floats cannot hold absolute nanoseconds exactly.
     answered_s = (answered_ns - grown.began_ns) / 1e9
 
     def rate(begin_s: float, seconds: float) -> float:

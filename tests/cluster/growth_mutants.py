@@ -1,7 +1,7 @@
 """Mistakes of growing and shrinking, planted one at a time: the simulated cluster must find each. See `raft_mutants`.
 
-The letters are those of the holes in the method from which the protocol was derived (`docs/protocol/expansion.md`):
-C concerns membership, L progress, M moving slots, F and Q reads.
+Labels such as C1 refer to the list of holes in the method from which the protocol was derived
+(`docs/protocol/expansion.md`): C concerns membership, L progress, M moving slots, F and Q reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ mutant = planting(MUTANTS)
 
 @mutant
 def changes_members_without_a_joint_membership(plant: Plant):
-    """C1: several at once, so that two majorities have nobody in common."""
+    """C1: several members change at once, so that two majorities may have no member in common."""
     plant(Membership, "entering", lambda self, target: target)
 
 
@@ -112,7 +112,7 @@ def schema_stays_where_it_was(plant: Plant):
 
 @mutant
 def shows_who_reads_by_an_old_table_what_is_left(plant: Plant):
-    """M-F, F-1: a reader with an old table gets no data of slots that have left, and no error."""
+    """M-F, F-1: a reader with an old table silently gets no data of slots that have left."""
     plant(Ownership, "check_view", lambda self, epoch, inbound: None)
 
 
@@ -127,5 +127,5 @@ def shows_slots_to_whoever_asks(plant: Plant):
 
 @mutant
 def rests_while_others_wait(plant: Plant):
-    """A paced flush pauses although writers wait for memory, or an entry waits for the folders."""
+    """A paced flush pauses although writers wait for memory, or an entry waits until it may use the folders."""
     plant(Flusher, "_is_urgent", lambda self: self._stopping)

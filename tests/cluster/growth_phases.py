@@ -1,4 +1,4 @@
-"""Phases of an experiment: writes in each, their worst seconds, and the processor time of each process."""
+"""Phases of an experiment: the write throughput of each, its lowest value, and the processor time of each process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from system.local_cluster import processor_s_of
 
 _SAMPLE_SECONDS = 0.25
-#: The lowest rate of a phase is that of a window of this length; windows begin a quarter of a second apart.
+#: The lowest rate of a phase is measured in windows of this length, which begin a quarter of a second apart.
 WINDOW_SECONDS, _STEP_SECONDS = 5.0, 0.25
 
 #: Rows of (seconds of the monotonic clock, points).
@@ -32,10 +32,10 @@ class Phase:
 
 
 class ProcessorWatch:
-    """A thread that notes the processor time of processes while the context lasts."""
+    """A thread that records the processor time of processes while the context lasts."""
 
     def __init__(self, processes: Callable[[], Mapping[str, int]]) -> None:
-        """`processes`: their ids by name; they may come and go."""
+        """`processes` returns the ids of the running processes by name."""
         self._processes = processes
         self.samples: list[Sample] = []
         self._stopped = threading.Event()
@@ -58,7 +58,7 @@ class ProcessorWatch:
 
 
 def phase_numbers(phase: Phase, answers: Answers, samples: Sequence[Sample]) -> dict[str, object]:
-    """Return the figures of a phase: seconds since the first answer, points a second, percent of a core by process."""
+    """Return a phase's figures: seconds since the first answer, points per second, percent of a core by process."""
     origin = answers[0, 0]
     return {
         "name": phase.name,
@@ -71,13 +71,13 @@ def phase_numbers(phase: Phase, answers: Answers, samples: Sequence[Sample]) -> 
 
 
 def rate_between(answers: Answers, begins: float, ends: float) -> float:
-    """Points a second that were acknowledged in [begins, ends)."""
+    """Return the points per second that were acknowledged in [begins, ends)."""
     chosen = (answers[:, 0] >= begins) & (answers[:, 0] < ends)
     return float(answers[chosen, 1].sum() / (ends - begins))
 
 
 def worst_rate(answers: Answers, begins: float, ends: float) -> float:
-    """The lowest rate of a window that lies in the phase; that of the whole phase if it is shorter than a window."""
+    """Return the lowest rate in any window within the phase, or the phase's rate if it is shorter than a window."""
     last = ends - WINDOW_SECONDS
     if last <= begins:
         return rate_between(answers, begins, ends)
@@ -86,7 +86,7 @@ def worst_rate(answers: Answers, begins: float, ends: float) -> float:
 
 
 def processor_percent(samples: Sequence[Sample], begins: float, ends: float) -> dict[str, float]:
-    """Percent of a core that each process used between the first and the last sample of a phase that has it."""
+    """Return the percentage of a core that each process used between its first and last sample in a phase."""
     found: dict[str, list[tuple[float, float]]] = {}
     for moment, used in samples:
         if begins - _SAMPLE_SECONDS <= moment <= ends + _SAMPLE_SECONDS:

@@ -1,10 +1,10 @@
-"""A change of a cluster of real processes, and how long each of its stages took.
+"""A change to a cluster of real processes, and the duration of each of its stages.
 
     begin(cluster, "add node 4") -> Watch       poll() until it is None -> Grown
     Watch(...).begin()                          the same on two threads: somebody may be stopped before it is answered
 
-Asks the nodes every few milliseconds, so a stage that is shorter may be missed; less often where load is measured,
-since answers cost the nodes something. One thread.
+The nodes are polled every few milliseconds, so a shorter stage may be missed. Where load is measured they are polled
+less often, since each answer costs a node some work. One thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import saros
 _POLL_SECONDS, _MEASURED_POLL_SECONDS = 0.005, 0.1
 _ASK_SECONDS = 5.0
 CHANGE_SECONDS_MAX = 120.0
-#: The cluster serves all slots with its new nodes when these are over.
+#: When these stages are over, the cluster serves all slots with its new nodes.
 _STAGE_ONE = ("preparing", "moving")
 
 
@@ -35,7 +35,7 @@ class Grown:
     stages: dict[str, float]
     #: The number of slots that moved.
     slots: int
-    #: The time from the beginning until all nodes had their files; None: that moment was not observed.
+    #: The time from the beginning until all nodes had their files; None if that moment was not observed.
     arrived_s: float | None
 
     @property
@@ -75,7 +75,7 @@ class Watch:
             connection.execute(self.statement)
 
     def poll(self) -> str | None:
-        """Return the stage; None when no node that is up has a change in progress.
+        """Return the stage; None if no running node has a change in progress.
 
         A leaving node is not asked, since it does not learn that the change has ended.
         """
@@ -98,7 +98,7 @@ class Watch:
         return stage
 
     def _ask(self, node: int) -> list[dict[str, object]]:
-        """The row of SHOW CLUSTER CHANGE, if there is one."""
+        """Return the rows of SHOW CLUSTER CHANGE; at most one."""
         if node not in self.connections:
             target = f"saros://{self.cluster.address(node)}"
             self.connections[node] = saros.connect(target, failover_s=0, timeout=_ASK_SECONDS)
@@ -112,7 +112,7 @@ class Watch:
         return rows
 
     def wait(self, until: Callable[[str], bool] = lambda _: False, pause_s: float = _POLL_SECONDS) -> str | None:
-        """Wait for a stage that satisfies `until`, and return it, or for the end of the change. Raises NodeFailed."""
+        """Wait for a stage that satisfies `until`, and return it; None if the change ends first. Raises NodeFailed."""
         limit = time.monotonic() + CHANGE_SECONDS_MAX
         while (stage := self.poll()) is not None and not until(stage):
             if time.monotonic() > limit:

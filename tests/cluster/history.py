@@ -1,12 +1,13 @@
-"""Histories of clients' calls and results, and checks whether one correct database could have given these results.
+"""Histories of clients' calls and results, and checks whether a correct database could have given these results.
 
     process 1   |--- write 7 ---|
     process 2         |------- write 8 ------|            a register is one point: (series, timestamp)
     process 3             |- read 8 -|  |- read 7 -|      not linearizable: 8 came after 7, and 7 after 8
 
-An operation takes effect at one moment between its call and its result. One with an unknown outcome (a time-out, a lost
-connection) takes effect at any moment after its call, or never; a failed one has no effect. Moments are readings of one
-monotonic clock; an operation precedes another if its result is strictly before the other's call.
+An operation takes effect at one moment between its call and its result. An operation with an unknown outcome (a
+time-out, a lost connection) takes effect at any moment after its call, or never; a failed operation has no effect.
+Moments are readings of one monotonic clock; an operation precedes another if its result is strictly before the other's
+call.
 
     linearizable                 checks each register: by `_unique` if nothing is deleted, otherwise by `_small`
     linearizable_unique          zones (Gibbons, Korach: Testing Shared Memories, 1997): O(n log n), values unique
@@ -15,7 +16,7 @@ monotonic clock; an operation precedes another if its result is strictly before 
     weak_reads_invent_nothing    no read returns a value whose write had not begun
     set_full                     acknowledged elements that full reads miss: never seen, lost, stale
 
-Strong reads must be linearizable, and `mid` reads that are not flagged stale. Every checker returns a list of
+Strong reads must be linearizable, and so must `mid` reads that are not flagged stale. Every checker returns a list of
 violations, each with the few operations that prove it. Pure: any thread.
 """
 
@@ -47,7 +48,7 @@ class Kind(Enum):
 
 
 class Outcome(Enum):
-    """The known outcome of an operation: it took effect, it never will, or it is unknown."""
+    """The outcome of an operation: it took effect, it never will, or that is unknown."""
 
     OK = "ok"
     FAIL = "fail"
@@ -151,8 +152,8 @@ def _by_register(history: Iterable[Operation]) -> dict[Register, list[Operation]
 class _Zone:
     """The operations of one value: its write and its reads, which are adjacent in every linearization.
 
-    `end` is the first moment at which one of them was over; `begin` the last moment at which one of them began. Another
-    value's zone certainly comes after this one if its `begin` is after this one's `end`.
+    `end` is the earliest end of any of them; `begin` is the latest beginning of any of them. This zone certainly
+    precedes another one if this `end` is before the other's `begin`.
     """
 
     __slots__ = ("begin", "begins", "end", "ends", "read", "value", "write")
@@ -192,7 +193,7 @@ class _Zone:
         return self.read is not None or (self.write is not None and self.write.outcome is Outcome.OK)
 
     def precedence_proof(self, other: _Zone) -> list[Operation]:
-        """Return operations that prove that this zone precedes another: one was over before one of the other began."""
+        """Return two operations that prove that this zone precedes another: the first ended before the second began."""
         over = [o for o in (self.write, self.ends) if o is not None and o.ended_ns < other.begin]
         bound = self.end if not over else over[0].ended_ns
         begun = [o for o in (other.write, other.begins) if o is not None and bound < o.invoked_ns]
@@ -366,7 +367,7 @@ def _shrunk(operations: list[Operation]) -> list[Operation]:
     """Return a small subset of operations that still has no order.
 
     Take the shortest prefix of the history, then remove whole values, then single reads. If a history has an order, so
-    has each such part; so the part proves the violation.
+    does each such part; a part without one therefore proves the violation.
     """
     moments = sorted({o.returned_ns for o in operations if o.returned_ns is not None and o.outcome is Outcome.OK})
     at = bisect_left(moments, True, key=lambda moment: not _has_order(_until(operations, moment)))
@@ -482,9 +483,9 @@ def set_full(
 ) -> list[Violation]:
     """Check elements, with the moments of their acknowledgements, against reads of the whole set (Jepsen's set-full).
 
-    An element is known from its acknowledgement on, or from the end of the first read that has it. If a later read
-    misses it, it is lost (no later read has it; never seen, if no read ever had it) or stale (a later one has it);
-    stale only counts for a read that began more than `stale_ns_max` after it was known.
+    An element is known from its acknowledgement on, or from the end of the first read that has it. An element that a
+    later read misses is stale if a still later read has it, never seen if no read has it, and otherwise lost. Stale
+    elements count only for a read that began more than `stale_ns_max` after the element was known.
     """
     reads = sorted(observed, key=lambda read: read.invoked_ns)
     known: dict[Hashable, int] = dict(acknowledged)

@@ -47,7 +47,7 @@ class Ledger:
     """A ledger; `sent` and `answered` are for batches, `did` for operations on registers."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open for appending; truncate an incomplete last line."""
+        """Open the file for appending; truncate an incomplete last line."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         data = Path(path).read_bytes()
         os.truncate(self._file, data.rfind(b"\n") + 1)
@@ -58,7 +58,7 @@ class Ledger:
         self._append(["sent", *astuple(batch)])
 
     def answered(self, batch: Batch) -> None:
-        """Record the result of a batch, also if there will be none."""
+        """Record the outcome of a batch, also if it remains unknown."""
         self._append(["answered", *astuple(batch)])
         os.fsync(self._file)
 
@@ -88,7 +88,7 @@ def _line(words: list[object]) -> bytes:
 
 
 class LedgerReader:
-    """Reads a growing ledger: each `read` takes the records appended since the last one."""
+    """A reader of a growing ledger: each `read` takes the records appended since the last one."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)

@@ -49,7 +49,7 @@ class MemoryNetwork:
     def __init__(self, seed: int, *, delay: tuple[int, int] = (1, 5), loss: float = 0.0) -> None:
         self.delay = delay
         self.loss = loss
-        #: The current time: that of the last delivery.
+        #: The current time, which is the time of the last delivery.
         self.now = 0
         self.delivered = self.lost = 0
         self._random = random.Random(seed)
@@ -89,7 +89,7 @@ class MemoryNetwork:
         self._cuts.clear()
 
     def reaches(self, sender: NodeId, receiver: NodeId) -> bool:
-        """Return whether messages in this direction arrive now."""
+        """Return whether messages in this direction currently arrive."""
         return receiver in self._nodes and (sender, receiver) not in self._cuts
 
     @property

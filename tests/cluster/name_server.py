@@ -1,4 +1,4 @@
-"""A DNS server of tests: it answers for one name with one address, which may change. On a loopback port of its own."""
+"""A DNS server for tests, on a loopback port: it resolves one name to one address, which may change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The invariants of a Raft group, checked from outside and independently of the workload.
+"""The invariants of a Raft group, checked from outside the nodes and independently of the workload.
 
     election safety         a term has at most one leader
     leader completeness     a new leader has all entries committed in earlier terms
@@ -35,11 +35,11 @@ class GroupChecker:
         self.group = group
         #: Leaders by term.
         self.leaders: dict[int, NodeId] = {}
-        #: By index and term: the term before, and the entry.
+        #: By index and term: the term of the previous entry, and the entry.
         self._entries: dict[tuple[int, int], tuple[int | None, Entry]] = {}
         #: Terms of the committed entries, by index; 0 before the beginning of the log.
         self.committed = [0] * (first.index + 1)
-        #: The term in which each was committed.
+        #: The term in which each of these entries was committed.
         self._committed_in = [0] * (first.index + 1)
         #: The state after each index that was applied on any node.
         self._states: dict[int, int] = {}
@@ -62,12 +62,12 @@ class GroupChecker:
     # ------------------------------------------------------------------ elections
 
     def leads(self, node: RaftNode, id_: NodeId) -> None:
-        """Record that a node leads; the first time in a term is its election."""
+        """Record that a node leads; the first record in a term is its election."""
         known = self.leaders.setdefault(node.term, id_)
         self.check(known == id_, f"nodes {known} and {id_} both lead term {node.term}")
 
     def elected(self, node: RaftNode, id_: NodeId) -> None:
-        """Check a new leader's log; only the last committed entry, since logs match."""
+        """Check that a new leader's log has the last committed entry; since logs match, it then has all of them."""
         index, log = bisect_left(self._committed_in, node.term) - 1, node._log
         if index > log.base_index:
             found = log.term_at(index)
@@ -117,7 +117,7 @@ class GroupChecker:
         self.check(before <= now, f"node {id_} had committed entries up to {before}, and now up to {now}")
 
     def replaces(self, id_: NodeId, position: Position, last: int, term_at: Callable[[int], int | None]) -> None:
-        """Check a snapshot that replaces a disk's log up to `last`; the node may have acknowledged all of it."""
+        """Check a snapshot that replaces a disk's log up to `last`; all replaced entries may have been acknowledged."""
         agrees = last > position.index and term_at(position.index) == position.term
         what = f"node {id_} drops {position.index + 1} to {last} for a snapshot up to {position.index}, which it has"
         self.check(not agrees, what)

@@ -55,7 +55,7 @@ State = dict[GroupId, GroupState]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The states of the model at a moment."""
+    """A snapshot of the model's states."""
 
     states: tuple[State, ...]
     released: dict[GroupId, Position]
@@ -83,7 +83,7 @@ class Note:
 
 
 class ModelledLog:
-    """A log with its model; calls the log in one thread."""
+    """A log with its model. The log is called from one thread."""
 
     def __init__(self, disk: CrashDisk, options: LogOptions) -> None:
         self.disk = disk
@@ -96,7 +96,7 @@ class ModelledLog:
         #: The number of written states; they are durable once waited for, if the log fsyncs.
         self._written = 1
         self._ticket: Ticket | None = None
-        #: Groups whose drop is queued; their released entries count until it is written.
+        #: Groups whose drop is queued; their released entries count until the drop is written.
         self._dropped: set[GroupId] = set()
         disk.note = self.note
 
@@ -148,7 +148,7 @@ class ModelledLog:
         self.states.append(states)
 
     def wait(self) -> bool:
-        """Wait for queued records; False if the disk is full and they are taken back."""
+        """Wait for queued records; False if the disk is full and the records are discarded."""
         if self._ticket is None:
             return True
         ticket, self._ticket = self._ticket, None
@@ -178,7 +178,7 @@ class ModelledLog:
         self.log.release(GroupId(group), base)
 
     def released_index(self, group: int) -> int:
-        """Return the index up to which the current group has released its entries."""
+        """Return the index up to which a group has released its entries; 0 if its drop is queued."""
         base = self.released.get(GroupId(group))
         return 0 if base is None or group in self._dropped else base.index
 

@@ -73,7 +73,7 @@ def commits_what_one_follower_has(plant):
 
 @mutant
 def needs_one_majority_while_joint(plant):
-    """Only the majority of the new half is needed."""
+    """In a joint membership, only a majority of the new half is needed."""
     plant(Membership, "_majority_sets", lambda self: (self.voters,))
 
 
@@ -105,7 +105,7 @@ def changes_members_one_by_one_before_its_first_entry(plant):
 
 @mutant
 def takes_changes_that_were_overtaken(plant):
-    """Their version is not above the one in effect."""
+    """A change is accepted although its version is not above the version in effect."""
 
     def objection_to(self, target, objection_to=Leadership.objection_to):
         found = objection_to(self, target)
@@ -184,7 +184,7 @@ def promises_a_snapshot_before_it_is_installed(plant):
 
 @mutant
 def does_not_begin_the_log_anew(plant):
-    """After a crash between the snapshot and the log."""
+    """After a crash between writing the snapshot and writing the log, the log is not reset to the snapshot."""
 
     def log_of(restored, log_of=node_module._log_of):
         return log_of(restored)[0], False
@@ -216,7 +216,7 @@ def votes_whatever_the_log(plant):
 
 @mutant
 def votes_for_the_longer_log(plant):
-    """The longer log wins, regardless of its last term."""
+    """The longer log wins the vote, regardless of its last term."""
     plant(EntryLog, "is_current", lambda self, last_index, last_term: last_index >= self.last_index)
 
 
@@ -245,7 +245,7 @@ def counts_votes_of_the_term_before(plant):
 
 @mutant
 def takes_entries_without_looking_behind_them(plant):
-    """The term of the entry before is not compared."""
+    """The term of the previous entry is not compared."""
     term_at = EntryLog.term_at
 
     def on_append(self, message, on_append=RaftNode._on_append):
@@ -257,7 +257,7 @@ def takes_entries_without_looking_behind_them(plant):
 
 @mutant
 def an_old_message_cuts_the_log(plant):
-    """Entries after those of a message are taken for an old leader's, and truncated."""
+    """Entries after those of a message are assumed to be an old leader's, and truncated."""
 
     def merge(self, entries, merge=EntryLog.merge):
         changed = merge(self, entries)
@@ -306,7 +306,7 @@ def a_snapshot_brings_no_membership(plant):
 
 @mutant
 def a_snapshot_is_offered_once(plant):
-    """The offer may get lost, and is not repeated."""
+    """The offer of a snapshot is not repeated, although it may be lost."""
 
     told = {}
 
@@ -337,7 +337,7 @@ def reads_when_one_follower_answers(plant):
 
 @mutant
 def reads_before_its_first_entry(plant):
-    """A new leader does not know what is committed."""
+    """A new leader answers reads although it does not yet know the commit index."""
     plant(Leadership, "has_begun", property(lambda self: True))
 
 
@@ -416,7 +416,7 @@ def a_leader_that_hears_nobody_leads_on(plant):
 
 @mutant
 def who_hears_nobody_begins_terms(plant):
-    """Without pre-votes and the check for a live leader, two nodes that cannot hear each other elect forever."""
+    """Without pre-votes and the check for a live leader, two nodes that cannot hear each other never stop elections."""
     plant(RaftNode, "_has_recent_leader", lambda self: False)
     plant(RaftNode, "_ask_for_pre_votes", lambda self: self._ask_for_votes("no heartbeat from a leader"))
 

@@ -1,4 +1,4 @@
-"""A few Raft nodes that a script drives step by step; everything that they do is printed.
+"""A few Raft nodes that a script drives step by step. All their actions are printed.
 
     nodes 1 2 3 [learners=4] [spare=5] [heartbeat=1] [election=6] [retain=0]
                                     begin; node n campaigns after election + n % election ticks
@@ -62,7 +62,8 @@ from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Refused, Restored, Role
 
 GROUP = GroupId(1)
-#: The maximum number of messages that `settle` delivers; more means that the nodes never become quiet.
+#: The maximum number of messages that `settle` delivers; if there are more, the nodes are assumed never to become
+#: quiet.
 _MESSAGES_MAX = 2_000
 
 _TYPES = {
@@ -402,7 +403,7 @@ class Table:
         self.seat(node).pump()
 
     def do_win(self, node: str) -> None:
-        """Elect a node, with its first messages still in transit."""
+        """Elect a node; its first messages as leader are still in transit."""
         self.do_forget(*(str(n) for n in self.seats if str(n) != node))
         self.do_campaign(node)
         for kind in ("PreVote", "PreVoteResponse", "Vote", "VoteResponse"):

@@ -2,16 +2,16 @@
 
     World(seed).run()      faults for a while, then healing: raises Violation, with the seed and the story
 
-One to three groups on three to five nodes and a spare one. After a crash each node has a prefix of the writes in
-progress on its disk, and the last saved states of its state machines. The network delays, loses, duplicates and
-reorders messages, delivers some very late, and is partitioned in one or both directions.
+There are one to three groups on three to five nodes, and a spare node. After a crash each node has a prefix of the
+writes in progress on its disk, and the last saved states of its state machines. The network delays, loses, duplicates
+and reorders messages, delivers some very late, and is partitioned in one or both directions.
 
 In some worlds a node that is no longer a member of a group loses the group's data, as in production, and returns
 without it while its earlier replies are still in transit.
 
-In the end faults stop; one node or one link may stay cut off, as long as a majority is connected. Then each group must
-commit a command, complete a change of members and bring them to the same state within a few election timeouts, without
-repeatedly deposing leaders.
+Finally all faults stop, except that one node or one link may stay cut off as long as a majority is connected. Then each
+group must commit a command, complete a change of members and bring them to the same state within a few election
+timeouts, without repeatedly deposing leaders.
 
 A tick takes TICK units of time; nodes tick at their own pace.
 """
@@ -60,7 +60,7 @@ HEALING = 40 * ELECTION_TICKS * TICK
 QUIET = 4 * ELECTION_TICKS * TICK
 
 
-#: Limits of messages, windows and queues, as small as the world: a message has one or two entries.
+#: Limits of messages, windows and queues, scaled down to the world: a message has one or two entries.
 _SMALL: Sequence[Place] = (
     (leadership, "APPEND_BYTES_MAX", 40),
     (leadership, "UNCOMMITTED_BYTES_MAX", 2_000),
@@ -127,9 +127,9 @@ class Replica:
         self.group = group
         self.checker = self.world.checkers[group]
         self.disk = Disk(base)
-        #: The number of times that it left the group.
+        #: The number of times that the node left the group.
         self.departures = 0
-        #: The version of the last membership in which it removed itself.
+        #: The version of the last membership in which the node removed itself.
         self.let_go = 0
 
     def start(self) -> None:
@@ -142,7 +142,7 @@ class Replica:
         self.persisting: Persist | None = None
         self.applying: list[Entry] = []
         self.is_applying = False
-        #: By number of a read: the index that it must see.
+        #: By read number: the index that the read must see.
         self.reads: dict[int, int] = {}
         #: By index: the term of the command proposed here.
         self.proposals: dict[int, int] = {}
@@ -171,7 +171,7 @@ class Replica:
     # ------------------------------------------------------------------ output of the node
 
     def pump(self) -> None:
-        """Handle the node's output once: a second call of `ready` must not be needed."""
+        """Handle the node's output; one call of `ready` must be enough."""
         node = self.node
         ready = node.ready()
         if self.world.random.random() < 0.1:
@@ -297,7 +297,7 @@ class Replica:
     # ------------------------------------------------------------------ snapshots
 
     def save(self) -> Position | None:
-        """Save the state machine's state, after which the log may be truncated."""
+        """Save the state of the state machine, so that the log may be truncated."""
         position = self.node.position(self.applied)
         if position is None or position.index == 0:
             return None
@@ -373,7 +373,7 @@ class Host:
         #: Entries that are kept after compaction: many on some hosts, none on others.
         kept = 0 if world.is_forgetful else world.random.choice((0, 500, 1 << 20))
         self.options = RaftOptions(2, ELECTION_TICKS, kept)
-        #: Units of time between its ticks.
+        #: Units of time between the host's ticks.
         self.pace = TICK + world.random.choice((-1, 0, 0, 1))
         #: The host is paused until this time.
         self.resumes_at = 0
@@ -428,9 +428,9 @@ class World:
         self.loss = self.random.choice((0.0, 0.02, 0.1, 0.25))
         self.delay = self.random.choice((4, 8, 20))
         self.slow_disks = {NodeId(self.random.randrange(1, 6))} if self.random.random() < 0.4 else set()
-        #: (sender, receiver) whose messages are lost.
+        #: Pairs (sender, receiver) whose messages are lost.
         self.cuts: set[tuple[NodeId, NodeId]] = set()
-        #: One group of three whose leaders rarely see the end of their first message.
+        #: True for a world with one group of three, whose leaders mostly fail while they send their first message.
         self.is_storm = self.random.random() < 0.4
         #: The probability of a fault soon after a node becomes leader, commits first, or changes the members.
         self.envy = 0.6 if self.is_storm else self.random.choice((0.05, 0.2, 0.5))
@@ -447,14 +447,14 @@ class World:
             self._places.append((membership_module, "_LEARNERS_PER_BEAT", 1))
         #: Decides which leaders that remove themselves are cut off.
         self.going = random.Random(f"{seed} going")
-        #: If nodes leave groups, also their earlier replies.
+        #: Messages that are often very late; if nodes leave groups, also the replies that they sent before.
         self.often_late = _OFTEN_LATE if self.leaving is None else (*_OFTEN_LATE, AppendResponse)
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
         self.faults: Counter[str] = Counter()
 
     def _found(self) -> None:
-        """Create the nodes, one of them in no group, and the groups."""
+        """Create the groups and the nodes, one of which belongs to no group."""
         count = 3 if self.is_storm else self.random.choice((3, 4, 5))
         nodes = [NodeId(n) for n in range(1, count + (1 if self.is_storm else 2))]
         self.checkers: dict[GroupId, GroupChecker] = {}
@@ -663,14 +663,14 @@ class World:
             self._cut([host.id])
 
     def hush(self, replica: Replica) -> None:
-        """Cut off, at random, a leader that removes itself before others hear of it; crash it when that is durable."""
+        """At random, cut off a leader that removes itself before others know; crash it once the removal is durable."""
         if self.now < FAULTS and self.going.random() < 0.9:
             self.suffer("cut", f"{replica.id}, which lets itself go, is not heard")
             self.cuts = {(replica.id, other) for other in self.hosts}
             replica.later(self.going.randrange(TICK, 3 * TICK), replica.host.stumble)
 
     def _pause(self, running: list[Host]) -> None:
-        """Pause a node, preferably a leader; its first request after that is a read."""
+        """Pause a node, preferably a leader; the first request after the pause is a read."""
         leading = [host for host in running for r in host.replicas.values() if r.node.is_leader]
         host, ticks = self.random.choice(leading or running), self.random.randrange(4, 5 * ELECTION_TICKS)
         self.suffer("pause", f"{host.id} stands still for {ticks} ticks")

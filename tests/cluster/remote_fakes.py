@@ -1,4 +1,4 @@
-"""Nodes that reach each other by direct calls, with faults to order; and a plant whose slices lie on several stores."""
+"""Nodes that reach each other by direct calls, with planned faults, and a plant whose slices lie in several stores."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ TYPES = {
 }
 SLICE = 100
 SLICES = range(-2, 5)
-#: The first time of the slices, and the one after the last.
+#: The first timestamp of all slices, and the end of the last slice.
 FIRST, END = SLICES.start * SLICE, SLICES.stop * SLICE
 NODE1, NODE2, NODE3 = NodeId(1), NodeId(2), NodeId(3)
 QUERY = QueryId("q")
 TARGET = ReadTarget(GroupId(2), None, 1)
-#: Merges depend on when files arrive: here files stay as they are written.
+#: Compaction is off, so that the files do not depend on timing.
 OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows=3, compaction=False)
 
 
@@ -68,7 +68,7 @@ class Network:
     before: Callable[[NodeId, str], None] = lambda _node, _name: None
     #: Called after a call has had its effect, before its answer arrives.
     after: Callable[[NodeId, str], None] = lambda _node, _name: None
-    #: By node: the number of the answer before which a stream of the node is cut.
+    #: By node: the index of the answer before which the node's stream is cut.
     cuts: dict[NodeId, int] = field(default_factory=dict)
     #: The events, in order.
     log: list[tuple[str, NodeId]] = field(default_factory=list)
@@ -104,7 +104,7 @@ class FakePeers:
 
 
 class FakeAnswers:
-    """A stream: the holder makes the first answer when it is asked, each later one when it is waited for."""
+    """A stream of answers. The holder makes the first answer when the stream opens, and each later one on demand."""
 
     def __init__(self, network: Network, node: NodeId, begin: Callable[[], Iterator[bytes]]) -> None:
         self._network = network
@@ -148,7 +148,7 @@ class FakeAnswers:
 
 
 def as_remote(node: NodeId, error: Exception) -> RemoteError:
-    """Return an exception of a handler as it arrives at the caller."""
+    """Return the error that the caller gets if a handler raises this exception."""
     code = getattr(error, "code", None)
     return RemoteError(node, code if isinstance(code, int) else 2001, str(error))
 
@@ -186,7 +186,7 @@ def request(device: str, *names: str, start: int = -(2**63), end: int = 2**63 - 
 
 
 class Plant:
-    """One series tree on `nodes` stores, each holding the slices of its own group, and once more whole on one store."""
+    """One series tree twice: divided among `nodes` stores by group, and as a whole in one more store."""
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.clock = ManualClock()
@@ -209,7 +209,7 @@ class Plant:
         return store
 
     def group(self, slice_: int) -> GroupId:
-        """The group of a slice; group n lies on node n, and node 1 asks."""
+        """Return the group of a slice. Group n lies on node n, and node 1 asks."""
         return GroupId(1 + slot_of(DATABASE, slice_) % len(self.stores))
 
     def write(self, batch: Tablet) -> None:
@@ -239,7 +239,7 @@ class Plant:
         return [] if group == 1 else [RemoteTarget(NodeId(group), ReadTarget(group, 7, 3))]
 
     def view(self, local: ReadView | None = None, point: ReadPoint | None = None) -> RoutedView:
-        """A new query's view, on node 1."""
+        """Return the view of a new query on node 1."""
         self._queries += 1
         query = QueryId(f"q{self._queries}")
         return RoutedView(query, local or self.stores[0].view(), self.routes, self.holders, self.peers, point)
@@ -266,7 +266,7 @@ class Plant:
 
 
 def drain(reader: SeriesReader) -> list[object]:
-    """Return all items of a reader: statistics, and rows, which do not depend on how blocks are cut."""
+    """Return all items of a reader: statistics, and rows, so that the result does not depend on the sizes of blocks."""
     found: list[object] = []
     while (item := reader.next()) is not None:
         if isinstance(item, Block):
@@ -287,11 +287,11 @@ def read(view: ReadView, wanted: ScanRequest) -> list[object]:
         view.close()
 
 
-# ---------------------------------------------------------------------------------------------- views that do as told
+# ---------------------------------------------------------------------------------------------- fake views
 
 
 class FakeView:
-    """A view whose readers give what a function makes."""
+    """A view whose readers return the items made by a function."""
 
     def __init__(self, items: Callable[[], object]) -> None:
         self._items = items

@@ -3,8 +3,9 @@
     SlowDiskWorld(seed).run()     writes are timed; disks turn slow; after ten seconds writes are timed again, then
                                   once more after a leader crashed; disks recover; the nodes lead again
 
-All nodes have all data, and a majority keeps fast disks. A write goes to every group. It may be slow for SETTLE_NS;
-from then on it must take about the usual time, through any node, whatever its disk is like, and no slow node may lead.
+All nodes have all data, and a majority keeps fast disks. Each write goes to every group. Writes may be slow for
+SETTLE_NS. After that, a write through any node must take about the usual time, even if that node's disk is slow, and no
+slow node may lead.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from saros_cluster.topology.topology import META
 
 #: The time after which a write to the former groups of a slow node takes the usual time again.
 SETTLE_NS = 10 * SECOND
-#: The limit of the time of a write: a few times the usual time, and at least the maximum delay of a message.
+#: The maximum duration of a write: a few times the usual duration, and at least the maximum delay of a message.
 _TIMES, _LEAST_NS = 3, 600_000_000
 _USUAL_WRITES, _LATER_WRITES = 40, 30
 #: The time within which a group that needs a slow disk for its majority makes progress.
@@ -40,10 +41,10 @@ class SlowDiskWorld(DirectedWorld):
 
     def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
         super().__init__(seed, nodes=(3, 3, 5, 5), places=places)
-        # As with the defaults, a write is one sync, and a node that lags gets entries: a snapshot takes many syncs.
+        # As with the defaults, a write is one sync, and a lagging node gets entries, since a snapshot takes many syncs.
         self.options = replace(self.options, segment_bytes=1 << 20, log_bytes_max=1 << 20)
         self.raft = RaftOptions(retained_bytes=1 << 20)
-        #: Nodes that should not lead any more.
+        #: Nodes that must not lead any more.
         self._slow: set[NodeId] = set()
 
     def befall(self) -> None:
@@ -113,7 +114,7 @@ class SlowDiskWorld(DirectedWorld):
         return is_enough
 
     def _expect_progress(self, node: NodeId) -> None:
-        """Every group commits something, although a write may take longer than its client waits."""
+        """Check that every group commits entries, although a write may take longer than its client waits."""
         before = self._commits()
 
         def have_advanced() -> bool:

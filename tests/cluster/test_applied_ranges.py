@@ -1,4 +1,4 @@
-"""Requests that slots take along: the last ones of each client, whatever the others did."""
+"""The applied requests that move along with slots: the last ones of each client, however many others there are."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class ForgetsDeletions(Memory):
 
 
 class DoesNotKnow(Memory):
-    """Correct: of every seventh write the outcome is unknown, and half of these took place."""
+    """A correct database: the outcome of every seventh write is unknown, and half of these writes took effect."""
 
     def write(self, series: str, times: Sequence[int], values: Sequence[int]) -> None:
         if self.calls % 7:
@@ -160,7 +160,7 @@ class HasABug(Memory):
 
 
 def judged(memory: Memory, folder: Path) -> set[str]:
-    """The rules that a database breaks in the eyes of two writers, two register clients and a reader of one replica."""
+    """Return the rules that a database breaks, as two writers, two register clients and a reader of a replica see it."""
     ticks, rng = count(0, 1_000_000), random.Random(5)
 
     def clock() -> int:

@@ -1,4 +1,4 @@
-"""cluster.json: round trips, and an error that names each mistake in it."""
+"""cluster.json: round trips, and errors that name each mistake in the file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whole nodes in a simulated world: nothing bad happens, a seed tells the same story twice, mistakes are found.
+"""Whole nodes in a simulated world: no rule is violated, a seed reproduces its run, and planted mistakes are found.
 
-`make campaign-sim` goes on with new seeds, for longer.
+`make campaign-sim` runs new seeds, and longer worlds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cluster.world_hunt import Figures, Mutant, hunt
 from cluster.world_threads import Place
 
 SEEDS = 20
-#: Until faults end; a campaign's worlds live longer.
+#: The time after which faults end; in a campaign they last longer.
 SECONDS = 8
 #: Planted mistakes that a few seeds find; `make campaign-mutants` looks for all.
 QUICK = (
@@ -23,7 +23,7 @@ QUICK = (
     cluster_mutants.does_not_learn_of_series_of_other_nodes,
     cluster_mutants.reads_what_is_here,
 )
-#: The same of growing and shrinking.
+#: Mistakes of growing and shrinking that a few seeds find.
 QUICK_GROWING = (
     growth_mutants.shows_slots_to_whoever_asks,
     growth_mutants.ranks_what_came_with_what_was_written_since,
@@ -34,7 +34,7 @@ QUICK_GROWING = (
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 5))
 def test_a_cluster_keeps_its_word_whatever_befalls_it(first: int) -> None:
-    """No acknowledged write is lost, no strong read is old, and the cluster goes on after faults."""
+    """No acknowledged write is lost, no strong read is stale, and the cluster recovers from faults."""
     figures = Figures()
     for seed in range(first, first + 5):
         figures += World(seed, seconds=SECONDS).run().figures
@@ -46,7 +46,7 @@ def test_a_cluster_keeps_its_word_whatever_befalls_it(first: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [35, 103, 113, 121, 205, 219])
 def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
-    """The seeds: weak reads of a replica that lags; a change that is aborted and begun again; few replicas (twice);
+    """The seeds: weak reads of a lagging replica; a change that is aborted and begun again; few replicas (twice);
     power lost after leaving; writes during moves.
     """
     assert World(seed, growing=True).run().figures.operations
@@ -55,7 +55,7 @@ def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 5, 9, 45, 56])
 def test_a_cluster_keeps_its_word_with_few_voters(seed: int) -> None:
-    """The seeds: an older cluster whose voters become limited; replaced voters; lost racks; voters that leave."""
+    """The seeds: a new limit of voters in an older cluster; replaced voters; lost racks; voters that leave."""
     assert World(seed, growing=seed % 2 == 1, few_voters=True).run().figures.operations
 
 

@@ -1,4 +1,4 @@
-"""Deletions and drops in simulated clusters: late attempts harm nothing that was written since."""
+"""Deletions and drops in simulated clusters: late attempts do not affect later writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_planted_mistake_about_deletions_is_found(mutant: Mutant) -> None:
 
 
 def test_a_seed_tells_the_same_story_in_another_process() -> None:
-    """Nothing follows from the order of sets of names, which differs between processes."""
+    """A run does not depend on the order of sets of names, which differs between processes."""
 
     def trace(hash_seed: str) -> str:
         env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(TESTS)}

@@ -1,4 +1,4 @@
-"""How long a coordinator tries what drops, or moves of slots, overtake."""
+"""How long a coordinator retries requests that are overtaken by drops or moves of slots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 class Moving:
-    """A cluster whose slots never stop moving, in the place of all that is asked. Time passes as it waits."""
+    """A cluster whose slots never stop moving; replaces all collaborators of the coordinator. Time passes as it waits."""
 
     def __init__(self) -> None:
         self.elapsed_ns = 0

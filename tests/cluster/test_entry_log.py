@@ -1,4 +1,4 @@
-"""A member's log in memory: limits in bytes, the last place where two logs may agree, and truncation."""
+"""A member's log in memory: limits in bytes, the last position where two logs may agree, and truncation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import Entry, EntryKind, Position
 
 FOUNDED = membership(1, [1, 2, 3])
-#: The size of each entry of these tests.
+#: The size of each entry in these tests.
 SIZE = Entry(0, 0, EntryKind.DATA, b"data").size_bytes
 
 
@@ -134,7 +134,7 @@ def test_a_membership_is_in_effect_until_it_is_truncated() -> None:
 
 
 def test_a_voter_that_is_being_removed_may_be_needed_until_that_is_committed() -> None:
-    """And one that is being added from the moment it is."""
+    """A voter that is being added may be needed as soon as the change is in the log."""
     log = log_of(2)
     log.append(member_entry(12, 2, membership(2, [1, 2, 4])))
     three, four = NodeId(3), NodeId(4)

@@ -1,4 +1,4 @@
-"""Simulated clusters with one particular fault each: nothing is lost, nodes that can serve do, and everything ends."""
+"""Simulated clusters with one particular fault each: nothing is lost, all nodes that can serve do, and changes end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SEEDS = range(4)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_slots_move_although_a_node_does_not_hear_another(seed: int) -> None:
-    """Other nodes take writes meanwhile, and the change ends."""
+    """Other nodes accept writes meanwhile, and the change ends."""
     assert OneWayCutWorld(seed).run().figures.operations
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_clock_that_jumps_an_hour_costs_nothing(seed: int) -> None:
-    """Writes, moves of slots, and points that are younger than their TTL."""
+    """Writes and moves of slots succeed, and no point younger than its TTL is lost."""
     assert ClockWorld(seed).run().figures.operations
 
 
@@ -29,5 +29,5 @@ def test_a_node_with_a_full_disk_joins_when_there_is_room(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_lost_rack_stops_only_groups_that_have_most_members_in_it(seed: int) -> None:
-    """The others serve on, these fail with the error of no leader, and when the rack is back all are equal again."""
+    """Other groups keep serving, these report a missing leader, and all replicas are equal once the rack is back."""
     assert LostRackWorld(seed).run().figures.operations

@@ -1,4 +1,4 @@
-"""Where the log of a group begins, and which logs have lost their first entries."""
+"""The positions at which the log of a group may begin, and logs that have lost their first entries."""
 
 from __future__ import annotations
 

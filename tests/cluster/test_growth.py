@@ -1,4 +1,4 @@
-"""Growing and shrinking as the meta group agrees on it: whatever is sent, in any order and twice, ends well."""
+"""Growing and shrinking in the meta group's state: any order of commands, some repeated, leads to the desired state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from saros_cluster.topology.transitions import apply
 from saros_storage.base.errors import CorruptFile, UserMistake
 
 SLOTS = 60
-#: Of all groups when their members have changed.
+#: The term of every group after a change of its members.
 TERM = 7
 
 
@@ -54,7 +54,7 @@ def cluster(nodes: int = 3, replicas: int = 2, meta_voters: int | None = None) -
 
 
 class Log:
-    """The meta group's log: each command is an entry, as bytes, and what comes of it is written and read again."""
+    """The meta group's log: each command is an encoded entry, and the resulting state is encoded and decoded again."""
 
     def __init__(self, topology: Topology) -> None:
         self.now = topology
@@ -131,7 +131,7 @@ def steps(topology: Topology) -> Iterator[GrowthCommand]:
 
 
 def go_on(log: Log, random: Random, count: int) -> None:
-    """Take `count` steps in random order, or fewer if the change ends before."""
+    """Take `count` steps in random order, or fewer if the change ends earlier."""
     for _ in range(count):
         following = list(steps(log.now))
         if following:
@@ -139,7 +139,7 @@ def go_on(log: Log, random: Random, count: int) -> None:
 
 
 def drive(log: Log, random: Random) -> None:
-    """Drive the change to its end, in any order, and now and then repeat a command sent earlier."""
+    """Drive the change to its end in random order, and sometimes repeat an earlier command."""
     for _ in range(500):
         if log.now.change is None:
             return
@@ -232,7 +232,7 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
         log.send(command)
     assert log.now.change is None
     assert 4 not in log.now.wanted[META].voters
-    # Its own group has it as a member that is down, the others have never seen it.
+    # Its own group keeps it as a member that is down; it never joined the others.
     assert [4] == [head for head, group in log.now.table.groups.items() if 4 in group.members]
     log.send(Begin((), (NodeId(4),)))
     drive(log, Random(1))
@@ -240,7 +240,7 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
 
 
 def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() -> None:
-    """The other member of its group goes on alone: all that was acknowledged there is on both."""
+    """The other member of its group continues alone, since every acknowledged entry is on both."""
     log = Log(cluster(3, 2))
     log.admit(4)
     log.send(Begin((NodeId(4),)))
@@ -289,7 +289,7 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(load
     assert now is not None
     assert Stage.MOVING is now.stage
     assert [number < loaded for number in range(len(now.moves))] == [move.lost for move in now.moves]
-    log.send(Opened(change.id, 0, early))  # in the group that is no more
+    log.send(Opened(change.id, 0, early))  # in the group that no longer exists
     assert log.now.change == now
     drive(log, Random(3))
     assert (NodeId(4), NodeId(2)) == log.now.table.groups[NodeId(4)].members
@@ -335,12 +335,12 @@ def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_it
 @given(st.integers(0, 60), st.integers(0, 1 << 30))
 @settings(max_examples=60)
 def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has_arrived(when: int, seed: int) -> None:
-    """The source of the data may have dropped it (`check`)."""
+    """The source of the data may have dropped it already (`check`)."""
     log, random = Log(cluster(4, 3)), Random(seed)
     log.send(Begin((), (), {NodeId(1): tuple(range(SLOTS))}))
     drive(log, random)
     log.admit(5)
-    log.send(Begin((NodeId(5),)))  # and slots move to groups that are to have it instead of another
+    log.send(Begin((NodeId(5),)))  # slots also move to groups in which node 5 replaces another member
     change = log.now.change
     assert change is not None
     log.send(Ready(change.id, GroupId(5)))
@@ -422,8 +422,8 @@ def test_a_group_counts_its_terms_and_entries_from_its_own_beginning() -> None:
     assert [(1, 0), (3, 17)] == [
         (counted(began + n, began + n), counted(began + n, began + m)) for n, m in ((1, 0), (3, 17))
     ]
-    assert (4, 200) == (counted(4, 4), counted(4, 200))  # one of the cluster's first
-    assert 0 == counted(began + 1, 0)  # a node that joins it, and has nothing yet
+    assert (4, 200) == (counted(4, 4), counted(4, 200))  # one of the cluster's first nodes
+    assert 0 == counted(began + 1, 0)  # a joining node that has no entries yet
 
 
 def test_slots_can_be_placed_by_hand() -> None:
@@ -486,7 +486,7 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
 
 
 def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_group() -> None:
-    """A member that returns is not admitted by an earlier leader, which may still count on it."""
+    """A returning member is not admitted by an earlier leader, which may still count entries that it once had."""
     log = Log(cluster(4, 2))
     head = NodeId(1)
     (other,) = set(log.now.table.groups[head].members) - {head}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cluster.growth_phases import Phase, phase_numbers, processor_percent, rate_between, worst_rate
 
-#: A thousand points a second for 20 s, and nothing in the eleventh and the twelfth.
+#: A thousand points per second for 20 s, except for a pause in the eleventh and twelfth second.
 ANSWERS = np.array([[tenth / 10, 0.0 if 100 <= tenth < 120 else 100.0] for tenth in range(200)])
 
 

@@ -1,4 +1,4 @@
-"""Nodes that talk over gRPC: two and three ends in one process, on loopback ports."""
+"""Nodes that communicate over gRPC: two or three of them in one process, on loopback ports."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Inbox:
 
 
 class Town:
-    """Ends that know each other's addresses."""
+    """Nodes that know each other's addresses."""
 
     def __init__(self) -> None:
         self.clock: Clock = SystemClock()
@@ -249,7 +249,7 @@ def test_calls_come_through_again_after_a_restart(town: Town) -> None:
 
 
 class Pipe:
-    """A TCP connection through which nothing comes any more after `clog`, and which nobody closes."""
+    """A TCP proxy that forwards nothing after `clog`, and leaves its connections open."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -447,7 +447,7 @@ def ask(channel: grpc.Channel, path: str, metadata: dict[str, str], request: byt
 def refusal(
     address: str, path: str, metadata: dict[str, str], request: bytes = b"", timeout: float | None = LONG
 ) -> int | grpc.StatusCode:
-    """Make a call with these bytes; return the code of its refusal: that of Saros, or otherwise that of gRPC."""
+    """Make a call with these bytes, and return the error's code: the code of Saros if there is one, or that of gRPC."""
     with grpc.insecure_channel(address, options=[("grpc.max_send_message_length", -1)]) as channel:
         with pytest.raises(grpc.RpcError) as failed:
             ask(channel, path, metadata, request, timeout)
@@ -694,7 +694,7 @@ def test_calls_at_once_are_limited_and_leave_room_for_raft(town: Town, monkeypat
 
 
 class Tap:
-    """Endless answers, and whether the server closed them."""
+    """An endless iterator of answers that records whether the server closed it."""
 
     def __init__(self, size: int = 4) -> None:
         self.closed = threading.Event()
@@ -730,7 +730,7 @@ def test_the_servers_iterator_is_closed(town: Town, size: int, end: Callable[...
 
 def test_a_late_stream_closes_the_servers_iterator(town: Town) -> None:
     class Stuck:
-        """Waits in `next` until it is closed from elsewhere."""
+        """An iterator whose `next` waits until another thread closes it."""
 
         begun, closed = threading.Event(), threading.Event()
 
@@ -845,7 +845,7 @@ def test_a_port_in_use_is_an_error(town: Town) -> None:
 
 
 class Authority:
-    """Makes certificates with the openssl command."""
+    """A certificate authority that uses the openssl command."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -957,7 +957,7 @@ def test_certificates_of_another_authority_are_refused(town: Town, authorities: 
     ours, theirs = authorities
     secure_server(town, ours)
     foreign = theirs.of(A)
-    # It trusts our authority, so that the refusal comes from the server.
+    # The disguised client trusts our authority, so the refusal comes from the server.
     disguised = PeerCredentials(ours.ca, foreign.certificate, foreign.key)
     for credentials in (foreign, disguised):
         assert_nobody_is_heard(town, town.end(A, credentials=credentials, listens=False), Unreachable)
@@ -990,7 +990,7 @@ def test_a_certificate_of_somebody_else_is_refused(
 
 
 def test_a_node_that_answers_for_another_is_noticed(town: Town, authorities: tuple[Authority, Authority]) -> None:
-    # It has a good certificate, but another node's, and would answer as node 2.
+    # The server has a valid certificate of another node, but answers as node 2.
     ours, _ = authorities
     town.end(B, credentials=ours.of(C), calls={"echo": lambda _, r: r}, streams={"echo": lambda _, r: iter([r])})
     assert_nobody_is_heard(town, town.end(A, credentials=ours.of(A), listens=False), Unreachable)
@@ -1008,7 +1008,7 @@ class Renewed:
 
 @pytest.mark.slow
 def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple[Authority, Authority]) -> None:
-    """Of either side: one that is wrong is refused until it is replaced, and a right one replaces a right one."""
+    """On either side, a wrong certificate is refused until it is replaced, and a valid one may be renewed."""
     ours, theirs = authorities
     caller, answerer = Renewed(theirs.of(A)), Renewed(ours.of(B))
     town.end(B, credentials=answerer, calls={"echo": lambda _, request: request})
@@ -1018,7 +1018,7 @@ def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple
     caller.found = ours.of(A)
     assert b"1" == a.call(B, "echo", b"1", LONG)
     answerer.found = ours.of(C)
-    assert b"2" == a.call(B, "echo", b"2", LONG)  # on the connection that there is
+    assert b"2" == a.call(B, "echo", b"2", LONG)  # on the existing connection
     caller.found = ours.of(A)
     with pytest.raises(Unreachable):
         a.call(B, "echo", b"", LONG)

@@ -1,4 +1,4 @@
-"""The judge is judged: both checkers against trying every order, planted faults in long histories, speed."""
+"""Tests of the checkers themselves: comparison with trying every order, planted faults in long histories, and speed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def operation(
 
 
 def has_an_order(operations: Iterable[Operation]) -> bool:
-    """Return whether some order explains the values that were read; try all orders, and prune only dead ends."""
+    """Return whether some order explains the values that were read. Tries all orders, and prunes only dead ends."""
     left = [o for o in operations if o.outcome is OK or (o.outcome is UNKNOWN and o.kind is not READ)]
     return _continues(left, None)
 
@@ -69,7 +69,7 @@ def _continues(left: list[Operation], holds: int | None) -> bool:
 
 
 def random_history(rng: random.Random, *, deletes: bool, honest: bool) -> list[Operation]:
-    """Up to eight operations with many ties; honest ones are carried out by a register, others read what they like."""
+    """Return up to eight operations with many ties in time. If not `honest`, reads return random values."""
     count = rng.randint(2, 8)
     kinds = [rng.choice([READ, READ, WRITE, WRITE, DELETE] if deletes else [READ, WRITE]) for _ in range(count)]
     spans = [sorted(rng.choices(range(14), k=2)) for _ in range(count)]
@@ -175,7 +175,7 @@ def test_wrong_use_is_refused() -> None:
 
 
 def recorded(rng: random.Random, count: int, registers: int, clients: int = 8, *, deletes: bool) -> list[Operation]:
-    """Return a history of clients of a correct database: each operation takes effect at some moment of its span."""
+    """Return a history of a correct database's clients: each operation takes effect between its call and its result."""
     free = [0] * clients
     spans = []
     for _ in range(count):
@@ -208,7 +208,7 @@ def test_honest_records_pass(deletes: bool) -> None:
 
 
 def _is_settled(history: list[Operation], number: int) -> bool:
-    """Return whether an operation is a confirmed write that overlaps no other of its register and precedes a read."""
+    """Return whether an operation is a confirmed write, overlaps no other one of its register, and precedes a read."""
     it = history[number]
     near = [o for o in history if o.register == it.register and o is not it]
     overlaps = any(o.invoked_ns <= it.ended_ns and it.invoked_ns <= o.ended_ns for o in near if o.outcome is OK)
@@ -218,7 +218,7 @@ def _is_settled(history: list[Operation], number: int) -> bool:
 
 
 def _plant(history: list[Operation], change: Callable[[list[Operation], int], None]) -> list[Operation]:
-    """A history with a fault at a settled write in its middle."""
+    """Return the history with a fault at a settled write in its middle."""
     register = [o for o in history if o.register[1] == 1]
     number = next(i for i in range(len(register) // 3, len(register)) if _is_settled(register, i))
     change(register, number)
@@ -226,7 +226,7 @@ def _plant(history: list[Operation], change: Callable[[list[Operation], int], No
 
 
 def dropped_write(register: list[Operation], number: int) -> None:
-    """Acknowledged, and yet every later read answers what was there before, until the next write."""
+    """Lose an acknowledged write: until the next write, every later read returns the previous value."""
     before = next((o.value for o in reversed(register[:number]) if o.kind is not READ and o.outcome is OK), None)
     for i, o in enumerate(register):
         if o.kind is READ and o.value == register[number].value:
@@ -234,14 +234,14 @@ def dropped_write(register: list[Operation], number: int) -> None:
 
 
 def stale_read(register: list[Operation], number: int) -> None:
-    """One read answers the value before."""
+    """Let one read return the previous value."""
     before = next(o.value for o in reversed(register[:number]) if o.kind is WRITE and o.outcome is OK)
     at = next(i for i, o in enumerate(register) if o.kind is READ and o.value == register[number].value)
     register[at] = replace(register[at], value=before)
 
 
 def write_applied_twice(register: list[Operation], number: int) -> None:
-    """A retry of a write takes effect again, after two other writes were read."""
+    """Let a retry of a write take effect again, after two other writes were read."""
     later = [i for i in range(number + 1, len(register)) if _is_settled(register, i)][1]
     for i in range(later + 1, len(register)):
         if register[i].kind is READ and register[i].value == register[later].value:

@@ -1,4 +1,4 @@
-"""A group with many learners: they get few heartbeats, wait longer for them, and a leader knows which are silent."""
+"""A group with many learners: they get fewer heartbeats, wait longer for them, and a leader knows which are silent."""
 
 from __future__ import annotations
 

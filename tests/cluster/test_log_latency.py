@@ -1,4 +1,4 @@
-"""The verdict about the log's writes: slow after a few, healthy after a while, and never because of one."""
+"""The health of the log: a few slow writes, but never a single one, make it slow, and it recovers after a while."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ TICK = 50 * MS
 
 
 class Log:
-    """A log whose writes take given times, and which is checked as often as a host checks its log."""
+    """A log whose writes take given times. It is checked as often as a host checks its log."""
 
     def __init__(self) -> None:
         self.latency = LogLatency()
         self.now = 100 * SECOND
 
     def wait(self, ns: int, *, pending: bool = False, size_bytes: int = 0) -> LogHealth:
-        """Let time pass; with `pending`, a write of some bytes waits during all that time."""
+        """Let time pass; with `pending`, a write of `size_bytes` waits all that time."""
         found, waited = self.latency.check(self.now), 0
         while waited < ns:
             step = min(TICK, ns - waited)

@@ -1,4 +1,4 @@
-"""Files that come through a group's log are loaded once, and equally on all members, whatever comes in between."""
+"""Files sent through a group's log are loaded once, and equally on all members, whatever entries are in between."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_what_is_no_tsfile_is_refused_by_all_and_harms_nobody(member: Member) ->
 
 
 def test_a_full_disk_is_waited_for(member: Member, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time before the disk is full, it has room for some bytes of the piece."""
+    """Each time, the disk has room for a few bytes of the piece before it is full."""
     monkeypatch.setattr("saros_cluster.data.region_apply._FULL_DISK_SECONDS", 0.001)
     left = 3
 

@@ -1,4 +1,4 @@
-"""The members of groups: even shares, separate racks, few changes; and slots by load."""
+"""The members of groups: even shares, separate racks, few changes. Also the balancing of slots by load."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_node_that_joins_gets_its_share_from_as_few_groups_as_that_needs(nodes
     after = chosen_members({**before, joiner: ()}, [*nodes, joiner], replicas, NO_RACKS, [joiner])
     shares = places(after)
     assert max(shares.values()) - min(shares.values()) <= 1
-    short = len(nodes) < replicas  # then every group gets one more
+    short = len(nodes) < replicas  # then every group gets one more member
     assert (len(nodes) if short else replicas - 1) == len(changed(before, after))
 
 
@@ -93,7 +93,8 @@ def test_by_load_nobody_gets_worse_and_no_slot_moves_in_vain(weights: list[float
     assert min(after.values()) >= min(before.values()) - 1e-9
     assert (loads[found != owners] > 0).all()
     share = loads.sum() / heads
-    # A node with much more than a share has no slot that another node could take and still have less load.
+    # If a node keeps much more than its share, each of its slots is so heavy that the least loaded node would become as
+    # loaded.
     for head in nodes:
         if max(before.values()) > share * 1.2 and after[head] > share * 1.05:
             own = loads[(found == head) & (loads > share * 1e-6)]

@@ -1,4 +1,4 @@
-"""The network in memory keeps the border's promises, and breaks the rest by seed."""
+"""The in-memory network keeps the guarantees of `Peers`; all other behaviour is random, and determined by the seed."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_databases_do_not_overlap_whoever_asks() -> None:
 def test_partitions_are_registered_as_long_as_their_database_lasts() -> None:
     state = MetaState(FIRST)
     state.apply(CreateDatabase("root.a", (7,)), 1)
-    state.apply(CreateDatabase("root.old", None), 2)  # as earlier versions made them: any slice may have points
+    state.apply(CreateDatabase("root.old", None), 2)  # as created by earlier versions: any slice may have points
     state.apply(AddPartitions({"root.a": (8, 2), "root.old": (5,)}), 3)
     registered = {"root.a": {7: 1, 2: 3, 8: 3}, "root.old": None}
     assert registered == state.partitions
@@ -178,7 +178,7 @@ def test_a_change_that_is_aborted_lets_drops_through() -> None:
 
 
 def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_more() -> None:
-    """Nodes may ask it until it drops them, and it does not know of series created since."""
+    """Nodes may ask the old group until it drops the series, but it does not know of series created since the move."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
     create = changes.CreateDatabase("root.a")
@@ -335,7 +335,7 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
 
 
 def test_a_drop_that_the_meta_group_has_not_told_of_is_not_seen() -> None:
-    """The group that announces it may have lost the series to a move before, and then does not announce their end."""
+    """The group that announces the drop may have lost the series in an earlier move, and then does not report the end."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 3)
     schema.apply_delta(GroupId(1), told([changes.CreateDatabase("root.a")], drop=5))

@@ -34,7 +34,7 @@ def cluster(nodes: int, bound: int | None, racks: str = "") -> Topology:
 
 
 def at_leader(topology: Topology, silent: Mapping[int, int] = {}, known: Membership | None = None) -> Status:
-    """Return the status of a leader whose membership is the wanted one, and which does not hear some nodes."""
+    """Return the status of a leader that has the wanted membership and does not hear some nodes."""
     members = known or topology.wanted[META]
     leader = next(node for node in members.voters if node not in silent)
     heard = {NodeId(node): ticks for node, ticks in silent.items()}
@@ -97,7 +97,7 @@ def test_a_voter_stays_if_nobody_can_replace_it() -> None:
 
 
 def test_nothing_is_changed_without_a_majority_that_answers() -> None:
-    """A group that has too many voters keeps them if most of those that would remain have just become silent."""
+    """A group with too many voters keeps them all if most of the voters to keep have just become silent."""
     topology = replace(cluster(9, None), meta_voters=3)
     silent = dict.fromkeys((2, 3, 4, 5), SHORT)
     found = next_voters(topology, at_leader(topology, silent), LONG)

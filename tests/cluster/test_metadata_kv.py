@@ -1,4 +1,4 @@
-"""Notes of the meta group: a writer must have seen all earlier changes; notes survive a restart."""
+"""Notes in the meta group: they survive a restart, and a writer must have seen all earlier changes."""
 
 from __future__ import annotations
 

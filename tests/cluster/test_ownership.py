@@ -1,4 +1,4 @@
-"""The slots owned by a group while moves bring and take some: writes accepted, slots shown, refusals, and the JSON."""
+"""The slots that a group owns during moves: accepted writes, slots shown to readers, refusals, and the JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def arrival(epoch: int, *slots: int, partitions: tuple[tuple[str, int], ...] = (
 
 
 def moved() -> Ownership:
-    """Of eight slots, 0 to 3 were here; move 4 took 1 and 2, move 5 brought 6, move 7 took 3 and brought nothing."""
+    """Return slots after moves: of eight, 0 to 3 were here; move 4 took 1 and 2, move 5 brought 6, move 7 took 3."""
     found = Ownership(np.arange(8) < 4)
     found.fence(Fence(4, (1, 2)), 50)
     assert found.open(arrival(5, 6, partitions=(("root.a", 1), ("root.b", 2))))

@@ -19,7 +19,7 @@ VALUES: dict[DataType, st.SearchStrategy[Scalar]] = {
     DataType.FLOAT: st.none() | st.floats(width=32),
     DataType.DOUBLE: st.none() | st.floats(),
 }
-#: As the optimiser makes them: for a FLOAT rounded as its values are, for integers whole or exact.
+#: Bounds as the optimiser makes them: rounded to 32 bits for a FLOAT; integers, or exact doubles, for integer types.
 LIMITS: dict[DataType, st.SearchStrategy[int | float | None]] = {
     DataType.INT32: st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(-(2**52), 2**52),
     DataType.INT64: st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(-(2**52), 2**52),
@@ -45,7 +45,7 @@ def test_rows_within_bounds_are_those_that_python_keeps(data: st.DataObject, typ
 def is_within(value: Scalar, bound: ValueBound) -> bool:
     if value is None or isinstance(value, (str, bytes)):
         return False
-    # NaN is within no limit, and within none at all.
+    # NaN is not within any bound, but passes if there is none.
     return (bound.low is None or value >= bound.low) and (bound.high is None or value <= bound.high)
 
 

@@ -21,7 +21,7 @@ NODES = st.lists(st.integers(1, 10_000).map(NodeId), min_size=1, max_size=9, uni
 
 
 def test_slots_never_change() -> None:
-    # Computed with another implementation of murmur3; where data lies depends on it.
+    # Computed with another implementation of murmur3. The location of existing data depends on these values.
     assert [4942, 1277, 5535] == [slot_of("root.plant", number) for number in (0, 1, -1)]
     assert 7822 == slot_of("root.厂", 3_000)
 

@@ -1,4 +1,4 @@
-"""Histories of simulated clusters, judged by porcupine: it acquits right ones and finds stale reads."""
+"""Histories of simulated clusters, checked by porcupine: it accepts correct ones and finds stale reads."""
 
 from __future__ import annotations
 

@@ -353,7 +353,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
                     model.release(1, index - 1)
                     model.cut()
         except (LogFailed, OSError):
-            assert model.disk.operations > fails_at  # else it is not what failed
+            assert model.disk.operations > fails_at  # otherwise the log has failed without a failing operation
         for how, disk in model.disk.picture().crashes():
             _, found = RaftLog.open(FOLDER, disk, SMALL)
             assert model.note().allows(found, how) is not None, (fails_at, how, found)
@@ -547,7 +547,7 @@ class Walk:
         if model.cut() >= 0 and was_settled:
             needed = model.needed_segments().values()
             assert 0 == min(needed, default=0)
-            assert needed or len(model.disk.list(FOLDER)) <= 2  # a second one, if the first was full
+            assert needed or len(model.disk.list(FOLDER)) <= 2  # a second segment, if the first was full
 
     def reopen(self, number: int) -> None:
         """The power fails, the process dies, or the log is closed."""

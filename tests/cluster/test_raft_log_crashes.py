@@ -1,8 +1,8 @@
-"""A crash after any operation on the disk, and another while the node restarts: everything waited for is there.
+"""After a crash at any disk operation, and another one during the restart, all records that were waited for exist.
 
-A story is told to a log on a `CrashDisk`. For every picture of that disk, each state that a restart may find is
-opened and compared with the permitted ones (`raft_log_model`). Then some of those logs continue, on disks that take
-pictures too: they are opened, written, released and cut, and crash at each of these operations.
+A fixed sequence of calls is made to a log on a `CrashDisk`. For every picture of that disk, each state that a restart
+may find is opened and compared with the permitted states (`raft_log_model`). Some of these logs then continue on disks
+that take pictures too: they are opened, written, released and truncated, with a crash at each of these operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 #: Small enough for a few writes to fill a segment.
 SEGMENT_BYTES = 260
-#: Of the different disks that crashes leave, one in `ONE_OF` continues and crashes again.
+#: One in `ONE_OF` of the distinct disks left by crashes continues and crashes again.
 ONE_OF = 6
 
 
@@ -67,7 +67,7 @@ def tell(model: ModelledLog) -> None:
 
 
 def go_on(model: ModelledLog) -> None:
-    """Continue with a log of any content: write in all groups, release all, cut, write again."""
+    """Continue with a log of any content: write in all groups, release entries, truncate, write again."""
     for group, state in model.now.items():
         index, term = state.last
         model.append(group, vote(state.hard_state.term + 1), entries=entries_of(index + 1, term + 1, 2, mark=1))
@@ -88,7 +88,7 @@ def pictures_of(disk: CrashDisk, options: LogOptions, story: Callable[[ModelledL
 
 
 def crashes(pictures: list[Picture], before: Note | None) -> Iterator[tuple[CrashDisk, Note]]:
-    """Yield each checked disk that a restart may find, and its note. `before`: the note while nothing has been read."""
+    """Check and yield each disk that a restart may find, with its note; `before` is used while a picture has none."""
     for picture in pictures:
         note = picture.note or before
         assert isinstance(note, Note)

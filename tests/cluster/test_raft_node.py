@@ -1,4 +1,4 @@
-"""A member of a group at its limits: timers after votes, a new leader's time, entries to be applied, the story."""
+"""Limits of a Raft node: timers after votes, how long a new leader has, the queue of entries to apply, the story."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TICKS = OPTIONS.election_ticks
 
 
 class NoChance:
-    """Randomness without any: the timer is as short as it can be."""
+    """A random generator that always makes the timer as short as possible."""
 
     def randrange(self, stop: int, /) -> int:
         return 0
@@ -48,7 +48,7 @@ def tick(node: RaftNode, count: int) -> None:
 
 
 def work(node: RaftNode) -> list[Ready]:
-    """Persist what the node asks for; return its work, of which nothing is applied."""
+    """Persist the node's writes, and return its output; no entry is applied."""
     found = []
     while not (ready := node.ready()).is_empty:
         found.append(ready)
@@ -71,7 +71,7 @@ def elected() -> RaftNode:
 
 
 def test_a_node_that_has_given_its_vote_waits_for_the_candidate() -> None:
-    """Also in a term that it has been in for a while."""
+    """Also in a term that the node entered earlier."""
     node = member()
     node.step(Vote(GROUP, THREE, ONE, 1, 0, 0))
     work(node)

@@ -1,6 +1,6 @@
-"""Raft in a simulated world: nothing bad happens, a seed tells the same story twice, mistakes are found.
+"""Raft in a simulated world: no rule is violated, a seed reproduces its run, and planted mistakes are found.
 
-`make campaign-sim` goes on with new seeds, for longer.
+`make campaign-sim` runs new seeds, and for longer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUICK = (
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 40))
 def test_groups_keep_what_they_committed_whatever_befalls_them(first: int) -> None:
-    """All members have all acknowledged entries, whatever crashed, was cut off, or left."""
+    """All members have all acknowledged entries, whichever nodes crashed, were cut off, or left."""
     worlds = [World(seed).run() for seed in range(first, first + 40)]
     figures = Figures()
     for world in worlds:

@@ -41,9 +41,9 @@ from saros_storage.schema import CreateDatabase, CreateSeries, SchemaChange, Sch
 NODES = [NodeId(1), NodeId(2), NodeId(3)]
 ONE, TWO, THREE = GroupId(1), GroupId(2), GroupId(3)
 INTERVAL = 100
-#: The answer of a leader that is not heard of.
+#: The answer of a leader that does not reply.
 SILENCE = -1
-#: The answer of a leader: an index, None (it is to be asked again), silence, or the end of the replica here.
+#: The answer of a leader: an index, None (ask again), silence, or NotHere (the local replica has ended).
 Answer = int | NotHere | None
 
 
@@ -68,7 +68,7 @@ class Reading:
 
 
 class InlinePool:
-    """Runs what is submitted at once."""
+    """An executor that runs each function at once."""
 
     def submit(self, do: Callable[..., object], *arguments: object) -> Future[object]:
         done: Future[object] = Future()
@@ -88,18 +88,19 @@ class Cluster:
     def __init__(self, replicas: int = 1, local: Collection[int] = (), gone: Collection[int] = (3,)) -> None:
         self.elapsed_ns = 0
         self.gone = set(gone)
-        #: Nodes that are gone, and are not known to be.
+        #: Nodes that are gone without the caller's knowledge.
         self.unnoticed: set[int] = set()
         #: Calls to other nodes: (node, name, group, timeout in seconds).
         self.calls: list[tuple[int, str, int, float]] = []
-        #: Called once, with each call or read.
+        #: Called once, during the next call or read.
         self.meanwhile: Callable[[], object] | None = None
-        #: By group: the next answers of its leader, of which the last one stays.
+        #: By group: the next answers of its leader; the last one is repeated.
         self.leaders: dict[int, list[Answer]] = {}
         self.leaderless: set[int] = set()
         #: By group: the answer of its members when they are asked for its schema.
         self.deltas: dict[int, SchemaDelta] = {}
-        #: By local group: the entry that the replica has applied; from a time on (in seconds).
+        #: By local group: the index of the entry that the replica has applied, and the time from which it has (in
+        #: seconds).
         self.applied: dict[int, tuple[int, float]] = {}
         self.hastened: list[int] = []
         self.availability = Availability(self)
@@ -179,7 +180,7 @@ class Cluster:
         return (self.elapsed_ns - began_ns) / 1e9
 
     def know(self, partitions: Mapping[str, Mapping[int, int]]) -> None:
-        """Let the meta group have these databases, with their slices that may have points."""
+        """Put databases into the meta group, each with the slices that may have points."""
         self.schema.agree(partitions, {}, self.schema.version + 1, partitions)
 
     def group_of(self, database: str, slice_: int = 0) -> GroupId:
@@ -239,7 +240,7 @@ def test_the_member_that_answered_last_is_asked_first_and_silent_ones_last(make:
 
 
 def test_a_member_that_hangs_is_given_up_for_the_next_one_in_time(make: Make) -> None:
-    """The first attempt is short unless the group is known to be lost: it is not counted as a waiting request."""
+    """The first attempt is short unless the group is known to be lost. It does not count as a waiting request."""
     cluster = make(replicas=2, gone=())
     first, second = cluster.barrier.holders(TWO)
     cluster.gone = cluster.unnoticed = {first}
@@ -261,7 +262,7 @@ def test_all_groups_are_asked_once_and_at_once(make: Make) -> None:
 
 
 def test_a_member_is_asked_again_if_its_news_came_too_late(make: Make) -> None:
-    """Another thread has learned something of the group since the member was asked."""
+    """Another thread has learned newer changes of the group since the member was asked."""
     cluster = make(gone=())
     cluster.meanwhile = lambda: cluster.schema.apply_delta(TWO, SchemaDelta(3, True, ()))
     assert {2: 7} == cluster.barrier.catch_up([TWO], STRONG_SECONDS)
@@ -408,7 +409,7 @@ def test_a_mid_read_waits_less_for_a_leader(make: Make, is_strong: bool, waited_
 
 
 def test_the_error_of_a_group_names_the_databases_that_depend_on_it(make: Make) -> None:
-    """It keeps their schema, or has points of them; of all nodes of the group, it names the silent ones."""
+    """The group keeps their schema or has points of them. The error also names the group's silent nodes."""
     cluster = make(replicas=2)
     lost = next(group for group in (TWO, THREE) if 3 in cluster.routes.now.members(group))
     other = next(group for group in (ONE, TWO, THREE) if group != lost)
@@ -455,7 +456,7 @@ def test_a_strong_partial_read_leaves_out_data_groups_without_a_leader(make: Mak
     ids=("strong", "strong partial", "mid partial"),
 )
 def test_a_read_fails_without_the_meta_group(make: Make, point: ReadPoint, decisive: str) -> None:
-    """A read that would leave out data groups names the meta group, and another one the data group that it lacks."""
+    """A read that may leave out data groups fails for lack of the meta group; any other, for lack of a data group."""
     cluster = make()
     cluster.leaders[META] = [SILENCE]
     with pytest.raises(NoLeader, match=decisive):
@@ -503,7 +504,7 @@ def test_series_that_no_group_announces_any_more_are_forgotten_once_all_were_ask
 def test_a_read_without_databases_asks_one_data_group_that_can_answer(
     make: Make, local: Collection[int], leaderless: Collection[int], asked: GroupId
 ) -> None:
-    """Each has the catalogue and the rules of TTL."""
+    """Each group has the catalogue and the TTL rules."""
     cluster = make(local=local, gone=())
     cluster.leaderless = set(leaderless)
     cluster.barrier.catch_up_with(strong(), cluster.barrier.resolve(ReadScope(("root.z",))), STRONG_SECONDS)
@@ -662,7 +663,7 @@ def test_a_member_that_is_behind_is_not_the_last_one_asked(make: Make) -> None:
 
 
 def test_a_session_is_shown_the_schema_up_to_its_last_change(make: Make) -> None:
-    """Of a remote group: entries that change nothing of the schema do not count, nor does old news."""
+    """In a remote group, entries that do not change the schema do not count, and neither do late replies."""
     cluster = make(local=(1,), gone=())
     cluster.know({})
     shown = []
@@ -770,7 +771,7 @@ def test_a_pattern_concerns_the_databases_that_it_may_reach(pattern: str, expect
 
 
 class Counted(list[tuple[str, TimeRange]]):
-    """Sources that count how often they are iterated."""
+    """A collection of sources that counts how often it is iterated."""
 
     times = 0
 

@@ -1,4 +1,4 @@
-"""The holder's side: leases, limits, batches, views that are shared, and what ends while it is in use."""
+"""The holder's side of remote reads: leases, limits, batches, shared views, and readers that end while in use."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_one_query_leaves_streams_for_others() -> None:
 
 
 def one_by_one(peers: FakePeers, query: QueryId, count: int) -> list[RemoteSeriesReader]:
-    """Return readers that were opened one by one, so that each gets a stream at once, if one is free."""
+    """Return readers that were opened one by one, so that each gets a stream immediately if one is free."""
     holder = RemoteTarget(NODE2, TARGET)
     return [open_readers(peers, query, holder, [request(PLAIN)], pinned=False)[1][0] for _ in range(count)]
 
@@ -374,7 +374,7 @@ def test_of_large_series_first_parts_come_as_far_as_there_is_room() -> None:
     assert [2] * len(came) == [len(batch.items) for batch in came]
     assert BATCH_BYTES // FIRST_BYTES == len(came)
     assert [None] * (100 - len(came)) == [batch for _, batch in found[len(came) :]]
-    # A stream goes on where the first batch has ended.
+    # A stream continues where the first batch has ended.
     stream = service.stream_handlers()[STREAM](NODE1, ReaderQuestion(QUERY, found[0][0]).encode())
     times = [item.times for answer in stream for item in decode_batch(answer).items if isinstance(item, Block)]
     assert np.array_equal(np.arange(2 * rows, 8 * rows), np.concatenate(times))
@@ -489,7 +489,7 @@ def test_queries_and_readers_are_limited(monkeypatch: pytest.MonkeyPatch) -> Non
     def open_some(query: str, count: int) -> None:
         open_readers(peers, QueryId(query), RemoteTarget(NODE2, TARGET), [request(PLAIN)] * count, pinned=False)
 
-    # The streams of these readers end at once, so they do not count any more.
+    # The streams of these readers end immediately, so they no longer count.
     open_some("a", 3)
     open_some("a", 3)
     with pytest.raises(RemoteError, match="3 series open") as caught:

@@ -81,7 +81,7 @@ def others_own_schemas() -> Iterator[None]:
 
 
 class Elsewhere:
-    """Data that has not arrived, for tests that do not read it. Implements `MemorySource`."""
+    """Data that has not arrived yet, for tests that do not read it. Implements `MemorySource`."""
 
     rank = Rank(0, 0)
 
@@ -106,7 +106,7 @@ class Member:
     """A `RegionMachine` with its folder and its log, which can be restarted."""
 
     def __init__(self, folder: Path, *, owned: bool = True) -> None:
-        """`owned`: the group begins with all slots; else with none."""
+        """If `owned`, the group begins with all slots; otherwise with none."""
         self.folder = folder
         self.disk: Disk = LocalDisk()
         self.owned = np.full(10_000, owned)
@@ -173,7 +173,7 @@ class Member:
         self.replay()
 
     def start_alone(self) -> None:
-        """Lose the state in memory, while no node that knows how much of the log is committed answers yet."""
+        """Lose the state in memory, and restart while no node that knows the commit index answers."""
         self.machine.close()
         self.machine = self.open()
 
@@ -229,7 +229,7 @@ def test_what_is_saved_before_the_log_is_replayed_is_not_ahead_of_the_replay(tmp
     member.machine.save()
     for number in range(1, 6):
         member.add(Request(7, number), write("root.a.d", number, 1, number))
-    member.machine.region.flush()  # files are ahead of the state that is saved
+    member.machine.region.flush()  # the files are newer than the saved state
     member.machine.close()
     member.machine = member.open()
     member.machine.save()
@@ -356,7 +356,7 @@ def test_a_dropped_database_takes_its_points_along_and_may_be_dropped_again(tmp_
 
 @pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.*.x")])
 def test_a_group_that_slots_have_left_carries_out_drops(tmp_path: Path, drop: Drop) -> None:
-    """The sender of a drop need not know where slots are: none moves during the drop."""
+    """The sender of a drop need not know the owners of slots, since none moves during the drop."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
     member.transfer(Fence(4, (member.slot("root.b", 0),)))
@@ -451,7 +451,7 @@ def arrive(member: Member, other: Member, database: str, number: int) -> None:
 
 
 def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(tmp_path: Path) -> None:
-    """The log still has the writes before they left, and the entry by which they left."""
+    """The log still has the writes from before the slots left, and the entry by which they left."""
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     for each in (member, other):
         each.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -504,7 +504,7 @@ def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> Non
 
 
 def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them_is_here_again(tmp_path: Path) -> None:
-    """The state file says that they left; their points that were in memory are still to be replayed from the log."""
+    """The state file says that the slots left, but some of their points must still be replayed from the log."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
@@ -537,7 +537,7 @@ def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them
 
 
 def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_group(tmp_path: Path) -> None:
-    """Otherwise a reader would get the same rows from the group that has the slots now, too."""
+    """Otherwise a reader would get the same rows twice, also from the group that has the slots now."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     before, since = TableVersion(3, 0, 0), TableVersion(4, 0, 4)
@@ -594,7 +594,7 @@ def test_who_dies_while_it_lets_go_of_slots_does_so_when_it_is_back(tmp_path: Pa
 def test_a_group_that_series_have_left_does_not_tell_of_their_end(
     tmp_path: Path, drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its replica may carry out the drop after the series were created again in the group that has them now."""
+    """The replica may apply the drop after the series were created again in the group that owns them now."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     monkeypatch.setattr(Ownership, "owns_schema", OWNS_SCHEMA)
@@ -604,7 +604,7 @@ def test_a_group_that_series_have_left_does_not_tell_of_their_end(
 
 
 def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Path) -> None:
-    """Its first attempt was prepared before the slots came: its part for them was sent elsewhere, and refused."""
+    """The first attempt was prepared before the slots came; its rows for them were refused by another group."""
     member, request = Member(tmp_path), Request(7, 1)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
     member.transfer(Fence(2, (member.slot("root.b", 0), member.slot("root.c", 0))))
@@ -625,7 +625,7 @@ def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Pa
 
 
 def test_rows_for_slots_that_their_sender_knew_to_be_elsewhere_are_refused(tmp_path: Path) -> None:
-    """The slots left and came back, together with others for which the sender has sent the rows elsewhere."""
+    """The slots left and came back together with others, whose rows the sender has sent to another group."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.transfer(Fence(2, (member.slot("root.a", 0),)))
@@ -728,7 +728,7 @@ def test_files_of_one_name_in_and_out_of_sequence_both_arrive_where_both_are_out
     other.add(NO_REQUEST, Mutation(creates("root.b.d")))
     other.add(NO_REQUEST, write("root.b.d", 50, 1, 1))
     other.machine.region.flush()
-    for time in (10, 60):  # one MemTable, of which the first is late
+    for time in (10, 60):  # one MemTable, in which the first row is late
         other.add(NO_REQUEST, write("root.b.d", time, 1, 2))
     slots = (member.slot("root.b", 0),)
     member.transfer(Fence(1, slots))
@@ -757,7 +757,7 @@ class Cramped(LocalDisk):
 
 
 def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp_path: Path) -> None:
-    """Until then they are read elsewhere. One slice has no room for its manifest; all are here after a restart, too."""
+    """Until then they are read from the other group. The disk has no room for one manifest; a restart changes nothing."""
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     count = 20
     keys = [("root.b", number) for number in range(count)]
@@ -840,7 +840,7 @@ def test_requests_that_came_with_slots_are_forgotten_too() -> None:
 
 
 def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
-    """It has an effect first on slots that were here, then on arrived ones; both records move along when they leave."""
+    """The request takes effect on slots that were here, then on arrived ones; both records leave with the slots."""
     requests, request = AppliedRequests(), Request(1, 1)
     requests.add_arrived(3, 10, [AppliedRange(frozenset({5}), RequestSet.of([(1, 9)]))])
     requests.remember(request, 20, 0)
@@ -958,7 +958,7 @@ class Slow(LocalDisk):
 def test_a_snapshot_takes_the_place_of_a_region_that_is_about_to_free_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its last flush writes the state, too; closing the region must not block that write."""
+    """The replica's last flush also writes the state, and closing the region must not block that write."""
     monkeypatch.setattr(region_apply, "_RELEASE_ENTRIES", 1)
     leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
     laggard.disk = Slow()

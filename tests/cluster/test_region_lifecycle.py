@@ -1,4 +1,4 @@
-"""A data group's replica over time: when it waits, when it frees its log, and what a snapshot replaces."""
+"""The life of a data group's replica: when it waits, when it releases log entries, and what a snapshot replaces."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_expired_files_stay_until_the_last_entry_of_before_the_start_is_applied(
 
 
 class FullDisk(LocalDisk):
-    """Has no room for files of the region until it is given some."""
+    """A disk without room for the region's files until `has_room` is set."""
 
     def __init__(self) -> None:
         self.has_room = False
@@ -83,7 +83,7 @@ class FullDisk(LocalDisk):
 def test_committed_entries_wait_for_memory_as_long_as_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refusing them would make the members differ."""
+    """If this member refused the entries, it would differ from the others."""
     monkeypatch.setattr(flusher, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(region_apply, "_FULL_DISK_SECONDS", 0.01)
     monkeypatch.setattr("cluster.test_region_apply.OPTIONS", replace(OPTIONS, memtables_total_bytes_max=8_000))
@@ -143,14 +143,14 @@ def test_writes_do_not_wait_for_a_flush_and_a_dropped_database_leaves_no_file_of
 
 
 def flush(member: Member) -> None:
-    """Flush, and wait until the flusher has told the log of it."""
+    """Flush, and wait until the flusher has released the log's entries."""
     member.machine.region.flush()
     with member.machine.region.flusher.folders:
         pass
 
 
 def test_the_log_is_freed_when_that_frees_enough_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state file is written each time."""
+    """Each time the log is released, the state file is written."""
     monkeypatch.setattr(region_apply, "_RELEASE_ENTRIES", 3)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -210,7 +210,7 @@ def held_files(folder: Path) -> list[Path]:
 
 
 def test_a_capture_has_all_entries_up_to_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those that are applied while it flushes for the first time."""
+    """It also has the entries that are applied during its first flush."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 1, 1))
@@ -280,7 +280,7 @@ def test_other_nodes_learn_the_schema_at_the_start_and_with_a_snapshot(tmp_path:
 
 
 def test_expired_files_go_once_a_snapshot_has_replaced_the_log(tmp_path: Path) -> None:
-    """The entries that the node has started with will not be applied."""
+    """The entries that the node had when it started will not be applied."""
     leader, laggard = leader_of(tmp_path / "leader"), Member(tmp_path / "laggard")
     laggard.log = [Entry(n, 1, EntryKind.NOOP) for n in range(1, 100)]
     laggard.start_alone()

@@ -55,7 +55,7 @@ Row = tuple[Scalar, ...]
 
 
 def calls_of(scan: ScanRequest) -> tuple[AggregateCall, ...]:
-    """Return all aggregates, of all columns, that can be computed from statistics."""
+    """Return all aggregates of all columns that can be computed from statistics."""
     return tuple(
         AggregateCall(name, (InputColumn(index, type_),), aggregate.check([type_]))
         for index, type_ in enumerate(scan.types)
@@ -121,7 +121,7 @@ VALUES: dict[str, st.SearchStrategy[Scalar]] = {
 
 @st.composite
 def tablets(draw: st.DrawFn) -> Tablet:
-    """Up to 120 rows, some of them next to each other: enough for windows of many."""
+    """Return up to 120 rows, with small steps between their times in some cases, so that windows have many rows."""
     start, step = draw(st.integers(FIRST, END - 1)), draw(st.sampled_from([1, 2, 9]))
     times = np.arange(start, min(start + draw(st.integers(1, 120)) * step, END), step)
     columns = {}
@@ -151,7 +151,7 @@ def scans(draw: st.DrawFn) -> ScanRequest:
     return request(device, *names, start=start, end=end, back=draw(st.booleans()))
 
 
-#: Tumbling, sliding, with gaps; with borders of slices and without.
+#: Windows that tumble, overlap, or leave gaps, with and without borders of slices in them.
 WINDOWS = st.none() | st.builds(
     lambda start, length, interval, step, label_end: TimeWindows(
         start, start + length, interval, 0, step, 0, label_end
@@ -194,7 +194,7 @@ def test_random_data_on_one_to_four_holders_come_to_the_same(
 
 
 def check_together(plant: Plant, scans: Sequence[ScanRequest], windows: TimeWindows | None) -> None:
-    """Check that scans that are made together return the same as each scan alone."""
+    """Check that scans return the same results together as alone."""
     expected: list[tuple[Scalar, ...]] = []
     times: list[tuple[Scalar, ...]] = []
     for scan in scans:
@@ -311,7 +311,7 @@ HOLDER = RemoteTarget(NodeId(2), ReadTarget(GroupId(2), None, 1))
 
 
 def at_a_holder(blocks: Sequence[Block]) -> tuple[RoutedView, list[int]]:
-    """A view whose one holder has these blocks, and the sizes of the answers to come."""
+    """Return a view whose only holder has these blocks, and a list that receives the sizes of its answers."""
     service = ReaderService(lambda _target: FakeView(lambda: blocks), ManualClock())
     sizes: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The byte encoding of remote readers: round trips are exact, and corrupted bytes do no harm."""
+"""The byte encoding of remote readers: round trips are exact, and corrupted bytes are detected or decoded safely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remote readers: several holders give what one store would give, and nothing is ever left at a holder."""
+"""Remote readers: several holders return the same results as one store, and no reader is ever left open at a holder."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def plant(tmp_path: Path) -> Iterator[Plant]:
 
 
 def fill(plant: Plant) -> None:
-    """Files, late files, MemTables and tombstones in every slice."""
+    """Write files, late files, MemTables and tombstones into every slice."""
     rng = np.random.default_rng(3)
     for device in (PLAIN, ALIGNED):
         plant.write(batch(device, np.arange(FIRST, END, 7), rng))
@@ -146,7 +146,7 @@ def is_within(row: object) -> bool:
 def test_the_plant_has_all_that_readers_know(plant: Plant) -> None:
     wanted = replace(request(PLAIN, "i"), grid=WindowGrid())
     assert {tuple, Summary} == {type(item) for item in read(plant.whole.view(), wanted)}
-    # Node 1 reads its own as it is; of the others come statistics, and rows where these are fewer bytes.
+    # Node 1 reads its own data directly. Other nodes send statistics, or rows where these take fewer bytes.
     assert {tuple, Summary, Summaries} == {type(item) for item in read(plant.view(), wanted)}
     assert {1, 2, 3} == {plant.group(number) for number in SLICES}
 
@@ -268,7 +268,7 @@ def test_what_is_expected_is_opened_together(plant: Plant) -> None:
     assert expected == [drain(view.open(scan)) for scan in wanted]
     view.close()
     calls = [node for name, node in plant.network.log if name == OPEN]
-    # 1, 2, 4, ... 64 of 120; a group that has no slice before some time is first asked later.
+    # Series are opened in batches of 1, 2, 4, ... 64 of 120. A group without early slices is first asked later.
     assert all(calls.count(node) <= 8 for node in (NODE2, NODE3))
     assert len([1 for name, _ in plant.network.log if name == STREAM]) <= 2
 
@@ -382,7 +382,7 @@ def test_a_group_has_one_holder_for_a_query(plant: Plant) -> None:
 
 
 def test_another_holder_is_asked_before_one_has_been_read(plant: Plant) -> None:
-    """Of the nodes to ask for group 2, the first does not answer and the second is not up to date enough."""
+    """Of the nodes to ask for group 2, the first does not answer and the second lags too far."""
 
     def lags(target: ReadTarget) -> ReadView:
         raise NotHere(target.group, "this replica is behind; ask another one")
@@ -757,6 +757,6 @@ def test_many_summaries_are_cut_where_other_readers_come_between(step: int) -> N
 
 
 def spans(times: Sequence[int]) -> Summaries:
-    """A summary of one point for each time."""
+    """Return a summary of one point for each time."""
     points = [Summary(t, t, (Statistics(1, t, t, 1, 1, 1, 1, 1.0),)) for t in times]
     return of_summaries((DataType.DOUBLE,), points)

@@ -1,4 +1,4 @@
-"""The replicas of a node, read and backed up as one, while slots go from one to another."""
+"""The replicas of a node, read and backed up as one while slots move between them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ NOW = TableVersion(1, 1, 1)
 
 
 def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
-    """The times of root.a.d, as a reader finds them in groups 1 and 2 of a node, by a table of that epoch.
+    """Return the times of root.a.d that a reader with a table of that epoch finds in groups 1 and 2 of a node.
 
-    `moved`: the last move from the first to the second that the table knows of.
+    `moved` is the last move from group 1 to group 2 in that table.
     """
     view = node_of(*members).view(
         {GroupId(1): TableVersion(epoch, 0, moved), GroupId(2): TableVersion(epoch, moved, 0)}
@@ -70,7 +70,7 @@ def moved_from(source: Member, target: Member) -> None:
 
 @pytest.mark.parametrize("has_arrived", [True, False])
 def test_slots_that_came_show_once_before_the_log_says_again_that_they_came(tmp_path: Path, has_arrived: bool) -> None:
-    """The node starts without the others: its table is older than the move, the new group's files are newer."""
+    """The node starts alone: its table is older than the move, and the new group's files are newer."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     if has_arrived:
@@ -88,7 +88,7 @@ def test_slots_that_came_show_once_before_the_log_says_again_that_they_came(tmp_
 
 
 def test_slots_that_left_do_not_seem_empty_before_the_log_says_again_that_they_left(tmp_path: Path) -> None:
-    """Likewise; the old group's files are gone."""
+    """The node starts alone with an old table, and the old group's files are gone."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     arrive(target, source, "root.a", 0)
@@ -110,7 +110,7 @@ class Here:
         self._shelf = CheckpointRegistry(str(folder), disk or LocalDisk(), SystemClock())
         self._members = members
         for member in members:
-            member.machine._shelf = self._shelf  # all groups of a node have one
+            member.machine._shelf = self._shelf  # shared by all groups of a node
         self._ids: tuple[bytes, ...] = ()
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:
@@ -140,7 +140,7 @@ def restored(folder: Path, *members: Member) -> list[tuple[int, object]]:
 
 @pytest.mark.parametrize("newer_first", [True, False])
 def test_a_backup_takes_slots_from_the_group_that_has_them_now(tmp_path: Path, newer_first: bool) -> None:
-    """The old group keeps them for a while."""
+    """The old group keeps their data for a while."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     source.machine.region.flush()

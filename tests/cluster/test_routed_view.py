@@ -1,4 +1,4 @@
-"""Groups that no holder can answer for: how long they are asked, the error, and reads that leave them out."""
+"""Groups without an available holder: how long they are asked, the error, and reads that leave them out."""
 
 from __future__ import annotations
 

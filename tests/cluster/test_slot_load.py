@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 class Regions:
-    """One group's region, whose partitions say what the test wants; and a clock."""
+    """The region of one group, with partition activity set by the test, and a clock."""
 
     def __init__(self) -> None:
         self.now_ns = 0

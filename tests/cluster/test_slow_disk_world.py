@@ -1,4 +1,4 @@
-"""Disks that turn slow in a simulated cluster: writes take the usual time again soon, through any node."""
+"""Disks that turn slow in a simulated cluster: writes through any node soon take the usual time again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cluster import disk_mutants
 from cluster.slow_disk_world import SlowDiskWorld
 from cluster.world_hunt import Mutant, hunt
 
-#: Three nodes, three, five, and five of which two are slow.
+#: The seeds have three nodes, three, five, and five of which two are slow.
 SEEDS = (4, 7, 0, 3)
 #: Planted mistakes that a few seeds find; `make campaign-mutants` looks for all.
 QUICK = (
@@ -20,7 +20,7 @@ QUICK = (
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_groups_are_led_by_nodes_with_fast_disks(seed: int) -> None:
-    """Ten seconds after disks turned slow, writes take the usual time, nothing is lost, and the nodes come back."""
+    """Ten seconds after disks turned slow, writes take the usual time; nothing is lost, recovered nodes lead again."""
     assert SlowDiskWorld(seed).run().figures.operations
 
 

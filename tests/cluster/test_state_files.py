@@ -1,4 +1,4 @@
-"""The files of state machines: a node finds the state it began with again, whatever killed the writing process."""
+"""The files of state machines: the state that a node started with survives, even if its writer was killed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def empty_disk() -> CrashDisk:
 
 
 def test_a_groups_state_that_a_node_began_with_is_there_after_a_power_cut() -> None:
-    """Its writer was killed before the name was durable; by then the log has been truncated as the state says."""
+    """The file's writer was killed before the name was durable, but the log has been truncated up to this state."""
     disk = empty_disk()
     save_state(disk, PATH, GroupState(index=2, released=2))
     write_synced(disk, PATH, encode_state(GroupState(index=7, released=7)))

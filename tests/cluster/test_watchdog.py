@@ -1,4 +1,4 @@
-"""The watchdog acts for those whose time is up, and for nobody else."""
+"""The watchdog calls an action when its time limit is over, and only then."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A register is a point: (device, time) of measurement x. A write sets some of a device's registers atomically, each to
 the same unique number; a deletion, a drop of a series or of a database empties them. A read returns all registers of a
-device in one view, and their count in the same view.
+device, and their count, from one view.
 
 A client's write has a request number. An unanswered request is repeated with that number at another node until the
 client gives up; then its outcome is unknown. A drop has no number, so each attempt is an operation of its own.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DATABASES = ("root.a", "root.b")
 DEVICES = ("root.a.d1", "root.a.d2", "root.b.d1")
-#: One time in each of four slices, and two in one.
+#: One timestamp in each of four slices, and two in the first.
 TIMES = (5, 7, 105, 205, 305, 405)
 #: A range that contains all of them.
 _WINDOW = TimeRange(0, 420)
@@ -57,7 +57,7 @@ PASSING = (StorageError, Unreachable, RemoteError, ReadLost, Busy, NotHere, NotL
 
 
 def read_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> dict[int, object]:
-    """Return the values of a device, by time."""
+    """Return the values of a device by time."""
     found: dict[int, object] = {}
     reader = view.open(ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, time))
     try:
@@ -72,7 +72,7 @@ def read_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> dict[i
 
 
 def count_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> int:
-    """Count points as aggregates do: from statistics, where they are exact."""
+    """Count points as aggregates do: from statistics where these are exact."""
     count = 0
     request = ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, time, grid=WindowGrid())
     reader = view.open(request)
@@ -112,7 +112,8 @@ class Registers:
     ) -> None:
         """Record an operation on some registers that has just ended.
 
-        A connection's consistency is fixed, so a client's strong reads belong to another session than its other reads.
+        A connection's consistency is fixed, so a client's strong reads and its other reads belong to different
+        sessions.
         """
         now = self._world.threads.now_ns
         session = f"{client.name}, {'strong' if consistency == 'strong' else 'not strong'}"
@@ -199,7 +200,7 @@ def asked(world: World, node: NodeId, name: str, work: Callable[[Life], object],
 
 
 def write(life: Life, device: str, times: Sequence[int], value: int, request: WriteRequest) -> int:
-    """Write points as the service does."""
+    """Write points as the node's service does."""
     assert life.writer is not None
     column = Column(DataType.INT64, np.full(len(times), value, np.int64))
     at = np.array(times, np.int64)
@@ -372,7 +373,7 @@ class Client:
                 version = database.schema.version
                 found = read_points(view, device, time)
                 counted = count_points(view, device, time)
-                # A database that is dropped meanwhile has no placement any more.
+                # A database that was dropped meanwhile no longer has a placement.
                 if version == database.schema.version:
                     assert counted == len(found), f"{len(found)} points were read, {counted} counted"
                 return found, point.stale
@@ -413,7 +414,7 @@ class Client:
         self.world.note(f"{self.name} #{self._sequence}: {what}: {outcome.value}")
 
     def _insist(self, name: str, work: Callable[[Life], object], *, only: bool) -> Outcome:
-        """Try one node after the other; with `only`, one group decides: a refusal or missing leader means no effect."""
+        """Try one node after the other. With `only`, one group decides: a refusal or missing leader means no effect."""
         threads = self.world.threads
         until = threads.now_ns + _PATIENCE_NS
         unknown = False

@@ -1,8 +1,8 @@
 """The disk of a simulated node: a power cut may lose unsynced writes, in part or completely; operations take time.
 
 The state is that of `disk_model`. A crash of the process loses nothing. After a power cut each file has its synced
-content and all, none, the first part, or zeros in place of its unsynced writes; of the journal, a prefix is durable, or
-all moves except one.
+content and all, none, the first part, or zeros in place of its unsynced writes; of the journal of moves, a prefix is
+durable, or all moves except one.
 
 Operations take effect at once and then take time; a sync takes time first. So a crash occurs in the middle of tasks.
 """
@@ -50,7 +50,7 @@ class WorldDisk(DiskModel):
         self._fatal = None
 
     def _put_survivors(self, disk: WorldDisk) -> WorldDisk:
-        """Copy the state that a power cut leaves of this disk to another one."""
+        """Copy the state that this disk has after a power cut to another one."""
         journal = self.journal
         kept = journal[: self._random.randrange(len(journal) + 1)]
         if len(journal) > 1 and self._random.random() < 0.1:

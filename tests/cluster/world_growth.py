@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from cluster.cluster_world import World
 
 NODES_MAX = 6
-#: The size from which the meta group survives the loss of a member, in any state of a change.
+#: The smallest size at which the meta group survives the loss of a member in any state of a change.
 _MEMBERS_TO_LOSE = 3
-#: In a beset world, the fraction of moments of a change at which a late command arrives.
+#: In a beset world, the probability that the operator sends a late command when it looks at a change.
 _LATE_OFTEN = 0.3
 
 

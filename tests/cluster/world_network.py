@@ -5,8 +5,8 @@
     stream     request -> a task at the other node, which continues when its last reply was taken
     exchange   the same as `call`, for a client's request to a node
 
-A cut is one-way. A request to a node that is down fails soon; to one that crashes meanwhile, soon after; to one that is
-unreachable, at the timeout. Calls and streams are not lost or duplicated at random: they model connections, which
+A cut is one-way. A request fails soon if the node is down, soon after the crash if the node crashes meanwhile, and at
+the timeout if it is unreachable. Calls and streams are not lost or duplicated at random: they model connections, which
 retransmit.
 """
 
@@ -286,7 +286,8 @@ class WorldStream:
         #: Items in transit to the caller.
         self._on_way: deque[bytes | BaseException | None] = deque()
         self._over = False
-        #: The other side's task, the replies that it may make, and whether it knows of the end.
+        #: The other side's task, the number of replies that it may make, and whether it knows that the stream has
+        #: ended.
         self._maker: Task | None = None
         self._wanted = 2
         self._closed_there = False

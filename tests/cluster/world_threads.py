@@ -30,7 +30,7 @@ from itertools import count
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
-#: Load kernels in the importing thread, in processes that begin with this module.
+#: In processes that import this module first, kernels are compiled in the importing thread.
 os.environ.setdefault("SAROS_JIT", "eager")
 
 _real_lock = threading.Lock
@@ -457,7 +457,7 @@ class RLock:
 
 
 class _AcquiredInOrder(futures_module._AcquireFutures):
-    """Acquires locks of futures in the order of their creation, where Python uses that of their addresses."""
+    """Acquires the locks of futures in the order of their creation; Python uses the order of their addresses."""
 
     def __init__(self, futures: Iterable[futures_module.Future[object]]) -> None:
         self.futures = sorted(futures, key=lambda future: future._condition._lock.number)

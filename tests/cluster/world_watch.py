@@ -228,8 +228,8 @@ class Watch:
     def _check_request(self, machine: RegionMachine, group: GroupId, at: int, command: Command) -> None:
         """Check that a request has an effect on a slot only once.
 
-        For slots that arrived since, a known request is new to the group, as it is for a group that reuses the number
-        of one that was given up.
+        A known request is new to the group for slots that arrived later, and for a group that reuses the number of an
+        abandoned group.
         """
         which, replica = at // TERMS_OF_A_GROUP, machine.replica
         tablets = [placed._replace(content=placed.tablet) for placed in command.mutation.tablets]
