@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 class Moving:
-    """A cluster whose slots never stop moving; replaces all collaborators of the coordinator. Time passes as it waits."""
+    """A cluster whose slots never stop moving, for all interfaces that a coordinator calls. Time passes as it waits."""
 
     def __init__(self) -> None:
         self.elapsed_ns = 0

@@ -335,7 +335,7 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
 
 
 def test_a_drop_that_the_meta_group_has_not_told_of_is_not_seen() -> None:
-    """The group that announces the drop may have lost the series in an earlier move, and then does not report the end."""
+    """The group that announces the drop may have lost the series in an earlier move, and then does not report it."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 3)
     schema.apply_delta(GroupId(1), told([changes.CreateDatabase("root.a")], drop=5))

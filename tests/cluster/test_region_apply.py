@@ -757,7 +757,7 @@ class Cramped(LocalDisk):
 
 
 def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp_path: Path) -> None:
-    """Until then they are read from the other group. The disk has no room for one manifest; a restart changes nothing."""
+    """Until then they are read from the other group. One slice has no room for its manifest. Includes a restart."""
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     count = 20
     keys = [("root.b", number) for number in range(count)]

@@ -15,7 +15,7 @@ SAMPLE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "sampl
 
 @dataclass
 class Setup:
-    """Statements that make a database, and the cases that ask it."""
+    """Statements that create a database, and the cases that query it."""
 
     statements: list[str] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
@@ -83,7 +83,7 @@ def _same(value: object, wanted: object, tolerance: float) -> bool:
     first, second = _number(value), _number(wanted)
     if first is not None and second is not None:
         if isinstance(value, str) and isinstance(wanted, float) and wanted == np.float32(wanted):
-            first = float(np.float32(first))  # a FLOAT, shown with the digits that tell it from others
+            first = float(np.float32(first))  # a FLOAT with its shortest unambiguous digits
         return math.isclose(first, second, rel_tol=tolerance, abs_tol=tolerance) or (
             first != first and second != second
         )
@@ -91,7 +91,7 @@ def _same(value: object, wanted: object, tolerance: float) -> bool:
 
 
 def _words(value: object) -> dict[str, str]:
-    """Tags and attributes, whose order says nothing."""
+    """Return tags or attributes as a dictionary, since their order is irrelevant."""
     text = str(value)
     return dict(json.loads(text)) if text.startswith("{") else {}
 

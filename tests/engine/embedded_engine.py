@@ -1,4 +1,4 @@
-"""A store with an engine on top, in a folder: for tests that ask in SQL."""
+"""A store in a folder with an engine on top, for tests in SQL."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Engine:
         self.session = SessionContext()
 
     def set_options(self, options: EngineOptions) -> None:
-        """From now on, another engine over the same store."""
+        """Replace the engine by one with these options over the same store."""
         self.options = options
         self.engine = QueryEngine(self.store, self.scheduler, self._clock, options)
 
     def ask(self, text: str) -> tuple[list[str], list[list[object]]]:
-        """Header and rows of a statement."""
+        """Return header and rows of a statement."""
         result = self.engine.execute(text, self.session)
         header = (["Time"] if result.timed else []) + [field.name for field in result.fields]
         rows: list[list[object]] = []
@@ -65,7 +65,7 @@ class Engine:
 
 
 def engine_with_long_columns(folder: Path, rows: int, options: EngineOptions | None = None) -> Engine:
-    """`root.a.d` has a column of numbers, `n`, and one with values at both ends alone, `edges`."""
+    """Return an engine whose `root.a.d` has numbers in `n`, and values only in the first and last row of `edges`."""
     made = Engine(folder, options)
     edges = np.zeros(rows, np.bool_)
     edges[[0, -1]] = True
@@ -76,7 +76,7 @@ def engine_with_long_columns(folder: Path, rows: int, options: EngineOptions | N
 
 
 def _shown(value: object, type_: DataType) -> object:
-    """Dates and times as the cases write them."""
+    """Format dates and times as the cases do."""
     if isinstance(value, float) and type_ is DataType.FLOAT:
         return str(np.float32(value))
     if value is None or not isinstance(value, int):
@@ -89,7 +89,7 @@ def _shown(value: object, type_: DataType) -> object:
 
 
 class Instant(int):
-    """A time: equal to its ticks, and written as a date."""
+    """A time that equals its ticks, and is printed as a date."""
 
     def __str__(self) -> str:
         moment = EPOCH + timedelta(milliseconds=int(self))

@@ -34,12 +34,12 @@ Row = tuple[Scalar, ...]
 
 
 def memory_of(bytes_max: int) -> QueryMemory:
-    """The account of a query that has its node for itself."""
+    """The account of a query that runs alone on its node."""
     return QueryMemory(bytes_max, MemoryPool(1 << 40, SystemClock()))
 
 
 def block(types: Sequence[DataType], rows: Sequence[Row], *, timed: bool = True) -> Block:
-    """Rows as a block; timed rows begin with their time."""
+    """Return rows as a block; timed rows begin with their time."""
     first = 1 if timed else 0
     columns = [Column.of(type_, [row[first + i] for row in rows]) for i, type_ in enumerate(types)]
     if not timed:
@@ -48,7 +48,7 @@ def block(types: Sequence[DataType], rows: Sequence[Row], *, timed: bool = True)
 
 
 def blocks(types: Sequence[DataType], rows: Sequence[Row], size: int, *, timed: bool = True) -> list[Block]:
-    """Rows as blocks of `size` rows."""
+    """Return rows as blocks of `size` rows."""
     return [block(types, rows[at : at + size], timed=timed) for at in range(0, len(rows), size)]
 
 
@@ -63,7 +63,7 @@ def rows_of(produced: Sequence[Block]) -> list[Row]:
 
 
 def pull(operator: Operator) -> list[Block]:
-    """Everything, as a driver would get it."""
+    """Return all blocks of an operator, as a driver gets them."""
     result = []
     for _ in range(1_000_000):
         if operator.finished:
@@ -82,7 +82,7 @@ def fields(*types: DataType) -> tuple[Field, ...]:
 
 
 class Source:
-    """An operator with scripted answers; None is an answer too ("nothing yet")."""
+    """An operator with scripted answers; None means "nothing yet"."""
 
     def __init__(self, pieces: Sequence[Block | None]) -> None:
         self.pieces = list(pieces)
@@ -125,7 +125,7 @@ class FakeReader:
 
 
 class FakeReaders:
-    """A reader factory: the same pieces for every request, whose order is the request's."""
+    """A reader factory that returns the same pieces for every request, in the order that the request asks for."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = list(pieces)
@@ -174,7 +174,7 @@ def backwards(piece: Piece) -> Piece:
 
 
 class Account:
-    """A memory account that remembers, with a limit."""
+    """A memory account with a limit that records reservations."""
 
     def __init__(self, limit: int = 2**60) -> None:
         self.limit = limit
@@ -214,7 +214,7 @@ def summary_of(one: Block) -> Summary:
 
 @contextmanager
 def unwanted() -> Iterator[None]:
-    """A thread that works for a query which has ended."""
+    """The thread of a query that has already ended."""
     task = idle_task()
     task.to_aborted()
     with RunningTask(task):

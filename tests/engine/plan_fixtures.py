@@ -55,7 +55,7 @@ def select_of(text: str) -> Select:
 
 
 def expression_of(text: str) -> Expression:
-    """An expression, as it stands in WHERE."""
+    """Return the bound form of an expression in WHERE."""
     where = select_of(f"select s1 from root.a.d1 where {text}").where
     assert where is not None
     return where
@@ -66,7 +66,7 @@ def plan(text: str, moment: TimeContext = MOMENT) -> LogicalPlan:
 
 
 def shown_plan(text: str) -> str:
-    """Header, then the tree; or the error."""
+    """Return the header and the tree, or the error."""
     try:
         found = plan(text)
     except (EngineError, UserMistake) as error:
@@ -76,7 +76,7 @@ def shown_plan(text: str) -> str:
 
 
 def tree(root: Node) -> list[str]:
-    """As EXPLAIN shows it, with the expressions that EXPLAIN leaves out."""
+    """Return the plan as shown by EXPLAIN, with the expressions that EXPLAIN omits."""
     lines = explain(QueryPlan((), True, root, ()))[1:]
     details = _details(root)
     return [line[2:] + next(details) for line in lines]
@@ -114,7 +114,7 @@ def _step(ticks: int, months: int) -> str:
 
 
 def written(bound: Bound) -> str:
-    """A bound expression: columns are #0, #1, ..."""
+    """Return the text of a bound expression; columns are #0, #1, ..."""
     match bound:
         case InputColumn(index):
             return f"#{index}"

@@ -1,12 +1,12 @@
-"""Files of SQL with the answers it must give, in the manner of sqllogictest.
+"""Files of SQL statements with their expected answers, in the style of sqllogictest.
 
     # a comment
     statement ok                    the statement below succeeds
     statement error 701 some words  it fails with this code, and its message holds the words
     query                           it answers the header and rows below the line ----, cells parted by " | "
 
-A record ends at an empty line, comments stand in front; a file starts in an empty database.
-`PYTHONPATH=tests python tests/engine/slt.py FILE` prints the file with the current answers, for review.
+A record ends at an empty line, and comments precede it. Each file starts with an empty database. `PYTHONPATH=tests
+python tests/engine/slt.py FILE` prints the file with the current answers, for review.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Permissions of a session: rules of all statements, filtered schemas, plans that users do not share, the trail."""
+"""Permissions of a session: rules for all statements, filtered schemas, plans per user, and the audit trail."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Secured]
 
 # ---------------------------------------------------------------------------------------------- every statement
 
-#: One statement of each class, and what ann lacks for it; None: she needs nothing.
+#: One statement of each class, and the privilege that ann lacks for it; None: she needs nothing.
 STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "select s from root.a.shut": (Privilege.READ_DATA, "root.a.shut.s"),
     "select last s from root.a.shut": (Privilege.READ_DATA, "root.a.shut.s"),
@@ -641,7 +641,7 @@ def test_the_trail_is_told_of_changes_and_denials_without_passwords(engine: Secu
 
 
 def test_a_user_with_few_rights_gets_a_part_of_what_the_administrator_gets(engine: Secured) -> None:
-    """1. random grants; 2. each query as both users; 3. ann's columns are root's, as far as a plain matcher allows."""
+    """1. random grants; 2. each query as both users; 3. ann gets root's columns that a simple matcher allows."""
     chance = random.Random(7)
     paths = ["root.a.open.s", "root.a.open.t", "root.a.open.named", "root.a.shut.s", "root.a.shut.t", "root.b.shut.s"]
     areas = [*paths, "root.a.**", "root.a.open.**", "root.a.shut.**", "root.b.**"]
@@ -671,7 +671,7 @@ def test_select_into_reads_and_writes_as_its_user(engine: Secured) -> None:
     engine.allow(Privilege.WRITE_DATA, "root.a.copy.**")
     assert "WRITE_SCHEMA" in engine.denied("select s into root.a.copy(s) from root.a.open")
     engine.allow(Privilege.WRITE_SCHEMA, "root.a.copy.**")
-    # Of what a wildcard means only what may be read is copied.
+    # Only those series of the wildcard that the user may read are copied.
     assert [["root.a.open.s", "root.a.copy.s", 2]] == engine.ask_as("ann", "select s into root.a.copy(s) from root.a.*")
 
 

@@ -1,4 +1,4 @@
-"""Autocorrelation of many points, by the spectrum: the sums that the definition says."""
+"""Autocorrelation of many points, computed from the spectrum, equals the sums of its definition."""
 
 from __future__ import annotations
 

@@ -85,13 +85,13 @@ def write_rows(engine: Engine, batches: Sequence[ColumnBatch]) -> list[int | Exc
     return engine.engine.insert_rows(rows, session=engine.session, request=UNNUMBERED)
 
 
-#: The tests that take it hold for batches and for rows of many devices.
+#: Runs a test with batches, and with rows of many devices.
 both_ways = pytest.mark.parametrize("write", [write, write_rows])
 Write = Callable[[Engine, Sequence[ColumnBatch]], list[int | Exception]]
 
 
 def written(engine: Engine) -> list[object]:
-    """The devices that have the row of time 2."""
+    """Return the devices that have a row at time 2."""
     return [row[1] for row in engine.ask("select x from root.a.** where time = 2 align by device")[1]]
 
 

@@ -1,4 +1,4 @@
-"""Functions are found by name in one table, and `declared` makes an entry whose signature is all that is checked."""
+"""Functions are found by name in one table. `declared` makes an entry; calls are checked against its signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes of several threads: a single one goes at once, those that come meanwhile are a group, none holds up others."""
+"""Writes of several threads: a single one starts at once, later ones form a group, and none delays the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Written:
 
 
 class FakeDatabase:
-    """Takes writes of one row, told apart by its time."""
+    """A target for writes of one row, which are identified by its time."""
 
     def __init__(self, answer: Callable[[int], PendingWrite | None]) -> None:
         self.calls: Calls = []
@@ -50,7 +50,7 @@ class FakeDatabase:
 
 
 class Gate:
-    """Holds up the write of time 0 until it is opened."""
+    """A gate that blocks the write of time 0 until it is opened."""
 
     def __init__(self) -> None:
         self.entered, self.open = threading.Event(), threading.Event()

@@ -203,7 +203,7 @@ def test_a_series_may_still_be_called_so(engine: Engine) -> None:
 
 @pytest.fixture
 def running(engine: Engine) -> Iterator[tuple[Result, Result]]:
-    """Two queries with more rows than their buffers take: of the second one nothing was read."""
+    """Two queries with more rows than their buffers hold; nothing was read of the second."""
     engine.engine.insert_columns("root.g.big", np.arange(1_000_000), {"s": Column(DataType.DOUBLE, np.ones(1_000_000))})
     session = replace(engine.session, host="10.0.0.7")
     first = engine.engine.execute("select s, s + 1, s + 2, s + 3 from root.g.big", session)

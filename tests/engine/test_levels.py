@@ -1,4 +1,4 @@
-"""GROUP BY LEVEL against plain Python: all points of the series of a group, put together."""
+"""GROUP BY LEVEL compared with plain Python: the points of all series of a group are combined."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def drawn(count: int) -> list[float]:
     return CHANCE.normal(3, 2, count).tolist()  # type: ignore[no-any-return]
 
 
-#: Each takes seconds to minutes of as many points as it takes.
+#: Functions that take seconds to minutes for the maximum number of points.
 LONG = [
     ("dtw", {}),
     ("cluster", {"l": "5", "k": "3"}),
@@ -74,7 +74,7 @@ def test_spectrum(count: int) -> None:
     assert np.allclose([s.real for s in sums], real)
     assert np.allclose([s.imag for s in sums], imaginary)
     assert np.allclose(values, values_of("ifft", real, imaginary))
-    # The lower half is enough, with the last number, which tells the length.
+    # The lower half is enough, together with the last coefficient, whose index gives the length.
     kept = sorted({*range(count // 2 + 1), count - 1})
     half = run("ifft", kept, [real[k] for k in kept], [imaginary[k] for k in kept])
     assert np.allclose(values, [value for _, value in half])
@@ -101,7 +101,7 @@ def test_wavelets_lose_nothing(method: str, layer: str) -> None:
     waves = values_of("dwt", values, method=method, layer=layer)
     assert np.allclose(values, values_of("idwt", waves, method=method, layer=layer))
     assert math.isclose(math.hypot(*values), math.hypot(*waves), rel_tol=1e-9)
-    # A straight signal has no waves but those of the last layer's few sums.
+    # A constant signal has no wavelet coefficients except the few sums of the last layer.
     still = values_of("dwt", [1.0] * 16, method=method, layer=layer)
     assert np.allclose(0, still[8:])
 
@@ -168,7 +168,7 @@ def test_curve_passes_through_its_points_smoothly() -> None:
     assert list(range(101)) == list(curve)
     assert np.allclose(heights, [curve[t] for t in times])
     finer = dict(run("spline", [t * 1_000 for t in times], heights, points="100001"))
-    for at in (10_000, 25_000, 60_000, 80_000):  # the slopes on both sides are one
+    for at in (10_000, 25_000, 60_000, 80_000):  # the slopes on both sides are equal
         assert math.isclose(finer[at] - finer[at - 1], finer[at + 1] - finer[at], rel_tol=1e-2, abs_tol=1e-6)
 
 
@@ -183,7 +183,7 @@ def test_parts_fit_their_lines() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_times_are_repaired_at_the_least_cost(seed: int) -> None:
-    """All ways to match points and times in order, one by one."""
+    """Yield all ways to match points and times in order, one to one."""
     chance = np.random.default_rng(seed)
     times = np.unique(np.arange(0, 70, 10) + chance.integers(-4, 5, 7) * chance.integers(0, 2, 7)) * 10_000
     times = np.delete(times, chance.integers(1, len(times) - 1)).tolist()
@@ -244,7 +244,7 @@ def test_speeds_are_brought_to_change_little(seed: int) -> None:
 
 
 def test_outliers_have_few_others_near() -> None:
-    values = np.round(np.array(drawn(60)), 1).tolist()  # with many that are as far as the distance
+    values = np.round(np.array(drawn(60)), 1).tolist()  # many values are exactly `distance` apart
     alone = set()
     for start in range(0, 51, 7):
         part = values[start : start + 10]
@@ -371,7 +371,7 @@ def test_screen_keeps_speeds_within_bounds() -> None:
     values = [float(t) for t in range(20)]
     given = [math.nan if t in (4, 5, 11) else v for t, v in enumerate(values)]
     assert values == values_of("valuefill", given, method="screen")
-    # No later value constrains the last one: it stays as near to the one before as the speed bounds allow.
+    # No later value constrains the last one, so it moves only as far as the speed bounds require.
     assert values_of("valuefill", [*values, math.nan], method="screen")[-1] == 20.0
 
 

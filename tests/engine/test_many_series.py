@@ -13,7 +13,7 @@ from engine import many_series
 
 pytestmark = pytest.mark.slow
 
-#: The memory that such a statement may take above that of the idle process.
+#: The memory that such a statement may take in addition to that of the idle process.
 BYTES_MAX = 400 << 20
 COUNT, ALIGN = "select count(*) from root.**", "select * from root.**"
 Figures = dict[str, float]

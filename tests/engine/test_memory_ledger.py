@@ -1,4 +1,4 @@
-"""The rules of the memory that queries share: it is bounded, every wait ends, and the largest holder gives way."""
+"""The rules for the memory that queries share: it is bounded, every wait ends, and the largest holder is ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ A, B, C, D = (HolderId(number) for number in range(4))
 
 
 def ledger_of(**held: int) -> MemoryLedger:
-    """Of 800 bytes, 700 of them below the border; `a`, `b`, ... hold some."""
+    """Return a ledger of 800 bytes, with its threshold at 700; `a`, `b`, ... are the bytes that each holder has."""
     ledger = MemoryLedger(800, WAIT_NS)
     for name, count in held.items():
         assert GIVEN is ledger.ask(HolderId("abcd".index(name)), count, 0)
@@ -69,7 +69,7 @@ def test_who_holds_most_ends_whoever_asked_first() -> None:
 
 
 def test_while_somebody_who_does_not_wait_may_give_back_a_wait_lasts_its_time() -> None:
-    """The one that ends is the one that holds most, not the small one that waits."""
+    """The largest holder is ended, not the small one that waits."""
     ledger = ledger_of(a=690, b=5)
     assert OWED is ledger.ask(B, 10, 100)
     assert ledger.to_end(100 + WAIT_NS - 1) is None
@@ -121,7 +121,7 @@ def test_rows_on_their_way_are_owed_too_but_nobody_is_taken_to_wait_for_them() -
 
 
 class Crowd:
-    """Holders that take, give back and end at random, and what the ledger should know of them."""
+    """Holders that take, return and end at random, with the expected state of the ledger."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
@@ -129,7 +129,7 @@ class Crowd:
         self.now = 0
         self.held: dict[HolderId, int] = {}
         self.waits: set[HolderId] = set()
-        #: The holders that were told to end and still hold something.
+        #: The holders that were told to end and still hold memory.
         self.ended: set[HolderId] = set()
 
     def step(self) -> None:

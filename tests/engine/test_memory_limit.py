@@ -1,6 +1,6 @@
-"""Queries that keep much data go on in files, or end with an error that says what to do; none ends the process.
+"""Queries that keep much data spill to files, or fail with an error that says what to do; none crashes the process.
 
-Whatever the end, nothing is left, not even files.
+No query leaves anything, not even files.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def spilling(engine: Engine, tmp_path: Path) -> Iterator[Engine]:
 
 
 def open_files(folder: Path) -> list[str]:
-    """The files of a folder that this process has open, nameless ones too."""
+    """Return the files of a folder that this process has open, including deleted ones."""
     links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
     return [os.readlink(link) for link in links if os.path.lexists(link) and str(folder) in os.readlink(link)]
 

@@ -1,4 +1,4 @@
-"""Accounts and the pool that they draw from, with threads: nothing is lost, nobody waits for ever."""
+"""Accounts and their pool, with threads: no memory is lost, and no wait is endless."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEVER_NS = 3_600_000_000_000
 
 
 class CountingPool(MemoryPool):
-    """Counts how often it is asked."""
+    """A pool that counts requests."""
 
     def __init__(self, bytes_max: int, wait_ns: int = NEVER_NS) -> None:
         super().__init__(bytes_max, SystemClock(), wait_ns)
@@ -43,7 +43,7 @@ class CountingPool(MemoryPool):
 
 
 def account(pool: MemoryPool, bytes_max: int = 1 << 40) -> tuple[QueryMemory, list[MemoryPoolExhausted]]:
-    """An account, and what its query is told."""
+    """Return an account, and the list of errors that its query is ended with."""
     made, told = QueryMemory(bytes_max, pool), list[MemoryPoolExhausted]()
     made.end_with(told.append)
     return made, told
@@ -68,7 +68,7 @@ def test_a_large_query_meets_it_once_for_a_mebibyte() -> None:
         made.reserve(4_096)
     assert 99 == pool.asked
     assert 99 * MIB == pool.used
-    for _ in range(1_000):  # to and fro at a border of steps
+    for _ in range(1_000):  # back and forth at the border between two steps
         made.reserve(8_192)
         made.release(8_192)
     assert 100 == pool.asked
@@ -99,7 +99,7 @@ def test_the_querys_own_limit_is_another_one() -> None:
     with pytest.raises(MemoryPoolExhausted, match="raise queries_memory_bytes") as common:
         other.reserve(66 * MIB)
     assert (709, 2033) == (own.value.code, common.value.code)
-    made.enqueue(11 * MIB)  # rows on their way are no operator's
+    made.enqueue(11 * MIB)  # rows in transit belong to no operator
     assert (0, 0) == (made.reserved, other.held)
     made.dequeue(11 * MIB)
     made.close()
@@ -123,7 +123,7 @@ def test_who_waits_goes_on_when_others_give_back() -> None:
 
 
 def test_two_that_hold_half_each_and_want_more_do_not_wait_for_each_other() -> None:
-    """No time has to pass: no other account could give memory back. The second pair fares as well as the first."""
+    """No time has to pass: no other account could give memory back. The same holds for a second pair."""
     pool = CountingPool(64 * MIB)
     for pair in (1, 2):
         (first, told_first), (second, told_second) = account(pool), account(pool)
@@ -196,7 +196,7 @@ def test_what_a_collected_account_held_comes_back() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_threads_that_take_wait_and_end_leave_nothing(seed: int) -> None:
-    """Eight at a time, each of which may want half of all: those that are told to end do so, the others get all."""
+    """Eight queries at a time may each want half of the pool: those told to end do so, and the others succeed."""
     pool = MemoryPool(32 * MIB, SystemClock(), wait_ns=20_000_000)
     outcomes: list[str] = []
 
@@ -215,7 +215,7 @@ def test_threads_that_take_wait_and_end_leave_nothing(seed: int) -> None:
                 else:
                     made.enqueue(count)
                     queued += count
-                if told:  # raised itself, it would keep this frame, and the account, where the pool knows it
+                if told:  # a new error, since the pool's own would keep this frame and the account alive
                     raise MemoryPoolExhausted(told[0].message)
                 if chance.random() < 0.3:
                     freed = chance.randrange(reserved + 1)
@@ -226,7 +226,7 @@ def test_threads_that_take_wait_and_end_leave_nothing(seed: int) -> None:
             outcomes.append("ended")
         made.release(reserved)
         made.close()
-        if chance.random() < 0.5:  # else nobody comes for its rows
+        if chance.random() < 0.5:  # otherwise no client fetches its rows
             made.dequeue(queued)
 
     with ThreadPoolExecutor(8) as threads:

@@ -44,7 +44,7 @@ def test_the_databases_that_are_named_or_all(engine: Engine, tmp_path: Path) -> 
 
 
 class StandingStill:
-    """In the place of `Store.merge`: goes on until it is told to stop."""
+    """Replaces `Store.merge`: runs until it is told to stop."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()

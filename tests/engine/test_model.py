@@ -1,6 +1,6 @@
 """The engine compared with a model of the dialect's core in plain Python: see `model/checking.py`.
 
-Seeds that once found a mistake come first; `make campaign-sql` goes on with new ones.
+Seeds that once found a mistake come first; `make campaign-sql` runs new ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of many devices in one call end as if each device were written by itself."""
+"""Rows of many devices in one call have the same outcome as separate writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from saros_storage.base.tablet import MultiTablet
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 
-#: Paths below the database; a statement of each prepares some of them.
+#: Paths below the database; each database has a statement that prepares some of them.
 DEVICES = [
     *("`d1`", "d1", "d2", "d3", "wide", "aligned", "texts", "rounded", "renamed", "n1", "n2", "n3", "`4`", "n1.a"),
     *("t.e1", "t.e2", "t.used", "v.d1", "v.d2", "old.d1", "old.d2", "old.d3", "_saros.d", "x y", ""),
@@ -111,7 +111,7 @@ def shown(outcomes: Sequence[object], database: str) -> list[object]:
 
 
 def content(engine: Engine, database: str) -> list[object]:
-    """The series and points of a database, without its name."""
+    """Return the series and points of a database, without its name."""
     found: list[object] = []
     for statement in (f"show devices {database}.**", f"show timeseries {database}.**", f"select ** from {database}"):
         header, rows = engine.ask(statement)
@@ -145,7 +145,7 @@ def numbers(devices: list[str], **columns: Column) -> MultiBatch:
 
 @pytest.fixture
 def written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
-    """The writes that reach the store; a list of devices stands for the tablet of many."""
+    """Return the writes that reach the store; a tablet of many devices appears as the list of devices."""
     writes: list[list[object]] = []
     write = engine.store.write
 
@@ -212,7 +212,7 @@ def test_a_device_that_differs_is_written_in_the_same_entry(engine: Engine, writ
 def test_a_device_at_the_path_of_a_column_is_created_in_the_order_of_the_request(engine: Engine, below: str) -> None:
     database = next(DATABASES)[0]
     devices = [f"{database}.{device}" for device in ("d1", f"n.{below}", "d2", "n", "d3")]
-    others = np.repeat([True, True, True, False, True], 2)  # `n` is not of their kind
+    others = np.repeat([True, True, True, False, True], 2)  # `n` has a different shape
     rows = numbers(devices, a=Column(DataType.INT64, np.arange(10)), b=Column(DataType.INT64, np.arange(10), others))
     assert [4, 4, 4, 506, 4] == [getattr(one, "code", one) for one in together(engine, rows)]
 

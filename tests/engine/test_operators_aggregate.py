@@ -1,4 +1,4 @@
-"""AggregateScan and Aggregate against plain Python: windows of all kinds, summaries, stages, directions."""
+"""AggregateScan and Aggregate compared with plain Python: windows of all kinds, summaries, stages, directions."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def points_in(rows: list[Row], start: int, end: int) -> list[tuple[int, float]]:
 
 
 VALUES = st.one_of(st.none(), st.integers(-50, 50).map(float))
-#: Rows in time order; the values may be null.
+#: Draw rows in time order; the values may be null.
 TIMED = st.dictionaries(st.integers(0, 120), VALUES, max_size=60).map(lambda rows: sorted(rows.items()))
 
 
@@ -272,7 +272,7 @@ def test_partial_states_merge_to_the_whole(
 
 
 def _no_node() -> AggregateScan:
-    """A child for nodes whose operator is given its child by hand."""
+    """A child for nodes whose operators get their children by hand."""
     return AggregateScan(ScanRequest("root.d", (), (), aligned=False), (), None, Stage.SINGLE, ())
 
 
@@ -316,7 +316,7 @@ def test_session_windows_break_where_the_gap_is_exceeded(size: int) -> None:
     assert expected == aggregate(rows, [DOUBLE], SessionWindows(4), call("count"), end_time=True, size=size)
     expected = [(1, 15, 4)]
     assert expected == aggregate(rows, [DOUBLE], SessionWindows(5), call("count"), end_time=True, size=size)
-    far = 9 * 10**18  # twice as far is more than an INT64 holds
+    far = 9 * 10**18  # their distance exceeds an INT64
     rows = [(-far, 1.0), (far, 1.0), (far + 5, 1.0)]
     assert [(-far, 1), (far, 2)] == aggregate(rows, [DOUBLE], SessionWindows(5), call("count"), size=size)
 
@@ -346,7 +346,7 @@ def test_variation_without_delta_breaks_at_every_change(size: int, type_: DataTy
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_condition_windows_are_runs_of_truth(size: int) -> None:
-    # The charging car of the manual: status by time, null where it sent nothing.
+    # The charging car in IoTDB's manual: status by time, null if it sent none.
     status = [1, 1, 0, 0, 1, 1, 1, None, 1, 1]
     rows: list[Row] = [(t + 1, value) for t, value in enumerate(status)]
     charging = Operation(BinaryOperator.EQUAL, InputColumn(0, INT), Constant(1, INT), BOOL)

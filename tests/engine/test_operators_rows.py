@@ -253,7 +253,7 @@ def test_previous_looks_back_along_the_rows(
 
 
 class Overdrawn(UnlimitedMemory):
-    """An account of which nobody has a share left: all that can goes into files."""
+    """An account whose query has no share left, so that every operator that can spills to files."""
 
     @property
     def bytes_max(self) -> int:
@@ -422,7 +422,7 @@ def test_devices_come_one_after_the_other_or_by_time() -> None:
 
 @pytest.mark.parametrize("block_rows", [1, 2, 3])
 def test_rows_of_one_time_stay_with_their_device(block_rows: int) -> None:
-    """Windows that end where the range does have one time, and may come in different blocks."""
+    """Windows that end with the range have the same time, and may be in different blocks."""
     first: list[Row] = [(9, 1), (9, 2), (9, 3), (7, 4)]
     second: list[Row] = [(9, 5), (9, 6), (8, 7), (7, 8), (7, 9)]
     node = DeviceMerge((), ("root.a", "root.b"), (), by_time=True, descending=True)

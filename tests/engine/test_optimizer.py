@@ -1,4 +1,4 @@
-"""The optimiser's rules: a fixture file per rule, and properties that hold whatever the data."""
+"""The optimiser's rules: a fixture file per rule, and properties that hold for any data."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ TYPES = [DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE]
 
 @st.composite
 def comparisons(draw: st.DrawFn) -> tuple[DataType, list[int | float], Operation]:
-    """A column's type and values, and a comparison of it with a constant, either way round."""
+    """Draw a column's type and values, and its comparison with a constant on either side."""
     type_ = draw(st.sampled_from(TYPES))
     number = st.sampled_from(BORDERS) | st.integers(-10, 10)
     if type_ in RANGES:

@@ -52,7 +52,7 @@ def value(type_: DataType, chance: Random) -> Scalar:
 
 
 def fill(engine: Engine, chance: Random, flush_each: int, merge: bool, touched: bool) -> None:
-    """The history; `chance` is drawn from alike whatever the layout."""
+    """Write the history; the calls of `chance` do not depend on the layout."""
     for number in range(1, WRITES + 1):
         device = chance.choice(list(DEVICES))
         start = chance.randrange(END)
@@ -71,7 +71,7 @@ def fill(engine: Engine, chance: Random, flush_each: int, merge: bool, touched: 
     if merge:
         engine.store.merge(full=True)
     if touched:
-        for time in range(1, 2 * END, 6):  # points lie at even times: nothing goes
+        for time in range(1, 2 * END, 6):  # points have even times, so none is deleted
             engine.store.delete(["root.**"], TimeRange(time, time + 1))
 
 
@@ -127,7 +127,7 @@ def answer(engine: Engine, text: str, parallelism: int) -> tuple[list[str], list
 
 
 def same(a: object, b: object) -> bool:
-    """Sums of floats depend on their order, in the last digits."""
+    """The last digits of sums of floats depend on the order."""
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
     return a == b
@@ -159,5 +159,5 @@ def test_the_layouts_are_read_in_different_ways(engines: dict[str, Engine]) -> N
     assert used["memory"] == 0
     assert used["merged"] > 0
     assert used["flushed at the end"] > 0
-    # Of few points in a page, a tombstone may miss all.
+    # With few points in a page, a tombstone may miss the page.
     assert used["without statistics"] < used["flushed often"] / 2

@@ -70,7 +70,7 @@ def plan(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: Plan
 
 
 def met(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: PlanRequest | None = None) -> None:
-    """Once, so that what comes next is kept."""
+    """Plan once, so that the next plan is cached."""
     plan(cache, parsed, given, asked or asking())
 
 
@@ -105,7 +105,7 @@ def test_a_plan_that_is_used_again_is_the_one_that_would_be_made(seed: int) -> N
 
 
 def _with_other_literals(text: str, parsed: Parsed, chance: random.Random) -> str:
-    """The statement with some of its numbers and texts changed."""
+    """Return the statement with some of its numbers and texts changed."""
     parts, at = [], 0
     for literal in parsed.literals:
         where = text.index(literal.text.lstrip("+-"), at)
@@ -263,7 +263,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def ask(engine: Engine, text: str, *values: object) -> list[list[object]]:
-    """Twice, so that the plan is kept."""
+    """Run a statement twice, so that the plan is cached."""
     first, second = asked_once(engine, text, *values), asked_once(engine, text, *values)
     assert first == second
     return first

@@ -1,4 +1,4 @@
-"""Plans of SELECTs, as text in testdata/planner.txt, and what cannot be planned, in testdata/mistakes.txt."""
+"""Plans of SELECTs, as text in testdata/planner.txt, and statements without a plan, in testdata/mistakes.txt."""
 
 from __future__ import annotations
 

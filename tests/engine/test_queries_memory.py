@@ -1,4 +1,4 @@
-"""Queries that have too little memory together: they spill, wait, or end by rule, and leave nothing."""
+"""Queries that together have too little memory: they spill, wait, or are ended by rule, and leave nothing."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from saros_storage.base.clock import SystemClock
 
 MIB = 1 << 20
 ROWS = 400_000
-#: Keeps some 30 MiB: a state per value. It cannot go into files.
+#: A query that keeps some 30 MiB: a state per value. It cannot go into files.
 HEAVY = "select mode(n) from root.a.d"
 #: Keep 6 MiB, or files.
 SORT = "select n from root.a.d order by n desc"
 LINEAR = "select n, edges from root.a.d fill(linear)"
-#: Some 13 MiB of rows, of which a buffer takes 8.
+#: A query with some 13 MiB of rows, of which a buffer takes 8.
 LARGE = "select n, n + 1, n + 2, n + 3 from root.a.d"
 POOL_BYTES = 64 * MIB
 
@@ -57,14 +57,14 @@ def used(engine: Engine) -> int:
 
 
 def taken(engine: Engine, count: int) -> QueryMemory:
-    """Take memory as other queries do, and return it."""
+    """Take memory like other queries, and return it at the end."""
     others = QueryMemory(1 << 40, engine.engine._queries.memory)
     others.enqueue(count)
     return others
 
 
 def patience(engine: Engine, wait_ns: int) -> None:
-    """How long a wait lasts from now on."""
+    """Set the duration of later waits."""
     engine.engine._queries.memory = MemoryPool(POOL_BYTES, SystemClock(), wait_ns)
 
 
@@ -150,7 +150,7 @@ def test_a_query_alone_that_needs_more_than_all_may_have_is_told_so(engine: Engi
 
 @pytest.mark.slow
 def test_heavy_queries_at_once_end_with_their_rows_or_by_the_rule(engine: Engine) -> None:
-    """Eight that want 30 MiB each of the 64 that all may have; the machine decides how many work at a time."""
+    """Eight queries want 30 MiB each of the 64 that they share; the machine decides how many run at a time."""
     expected = read(execution_of(engine, HEAVY)).columns[0].to_list()
     most, over = [0], threading.Event()
 
@@ -177,7 +177,7 @@ def test_heavy_queries_at_once_end_with_their_rows_or_by_the_rule(engine: Engine
 
 
 def test_rows_that_wait_for_slow_clients_are_counted_and_given_up_for_others(engine: Engine) -> None:
-    """Of a query that runs as well as of one that has ended, whichever holds most."""
+    """The largest holder gives up its rows, whether its query still runs or has ended."""
     patience(engine, 50_000_000)
     ended = execution_of(engine, "select n from root.a.d")
     wait_equal(0, lambda: engine.engine.open_queries)
@@ -214,7 +214,7 @@ def test_a_writer_puts_one_block_at_a_time_while_memory_is_short(engine: Engine)
 
 @pytest.mark.slow
 def test_rows_that_nobody_will_read_are_gone_with_their_result(engine: Engine) -> None:
-    """No thread that ran the query keeps them."""
+    """No thread that ran the query keeps its rows alive."""
     execution = execution_of(engine, "select n from root.a.d")
     wait_equal(0, lambda: engine.engine.open_queries)
     assert used(engine) > 4 * MIB
@@ -254,5 +254,5 @@ def test_random_queries_kills_and_failures_leave_nothing(engine: Engine, seed: i
         for done in [clients.submit(client, number) for number in range(6)]:
             done.result(PATIENCE_S)
     wait_equal(0, lambda: engine.engine.open_queries)
-    wait_until(lambda: gc.collect() >= 0 and used(engine) == 0)  # of those that nobody reads, rows go with the object
+    wait_until(lambda: gc.collect() >= 0 and used(engine) == 0)  # rows that no client reads are freed with the object
     assert_nothing_is_left(engine)

@@ -122,8 +122,10 @@ def test_only_what_is_made_of_each_row_by_itself_is_cut(body: Node, cut: bool) -
 
 
 def test_slices_of_a_device_are_told_by_their_times() -> None:
-    """1. The first slice has no rows, so that the second buffer's is the first to show. 2. The third comes from the
-    first buffer, after the second slice has ended."""
+    """1. The first slice has no rows, so the second buffer's is returned first.
+
+    2. The third comes from the first buffer, after the second slice has ended.
+    """
 
     def rows(device: str, *times: int) -> Block:
         text = Column.of(DataType.TEXT, [device] * len(times))
@@ -151,7 +153,7 @@ def test_slices_of_a_device_are_told_by_their_times() -> None:
 
 
 def view(*sizes: int) -> LocalReadView:
-    """Of partitions of ten ticks; a file of such a size in each, half of which is the device's; 0: none."""
+    """Return a view of partitions of ten ticks, each with a file of this size, half for each device; 0: no file."""
     held = {"root.g.d": DeviceSpan(0, 0), "root.g.e": DeviceSpan(0, 0)}
     parts = []
     for number, size in enumerate(sizes):

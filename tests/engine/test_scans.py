@@ -27,7 +27,7 @@ Points = dict[int, tuple[int | None, float | None]]
 
 
 def write(engine: Engine, points: Points, a: Sequence[int], b: Sequence[int], add: int = 0) -> None:
-    """Write a at some times and b at others, of which those that both have come in one batch."""
+    """Write a at some times and b at others; rows with both are in one batch."""
     both = sorted(set(a) & set(b))
     for times, columns in (
         (both, ("a", "b")),
@@ -55,7 +55,7 @@ def engine(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 @pytest.fixture
 def points(engine: Engine) -> Points:
-    """The history of the module's drawing, and what there is after it."""
+    """Write the history drawn in the module, and return its points."""
     found: Points = {}
     write(engine, found, range(300), range(300))
     write(engine, found, range(300, 500), range(300, 500, 3))
@@ -107,7 +107,7 @@ def test_deleted_points_do_not_come_back(engine: Engine, points: Points) -> None
 
 
 def test_explain_analyze_shows_one_scan_of_series_that_keep_step(engine: Engine, points: Points) -> None:
-    """Of 300 rows in pages of seven, 43 pages of each series are read, of which no row is read twice."""
+    """Of 300 rows in pages of seven, 43 pages of each series are read, and no row twice."""
     (_, lines) = engine.ask("explain analyze select a, b from root.g.d where time < 280")
     text = "\n".join(str(line[-1]) for line in lines)
     assert "Scan [root.g.d.(a, b)]  rows 280" in text

@@ -1,4 +1,4 @@
-"""SHOW CLUSTER and SHOW REGIONS: of a database that is no cluster's, and of rows that a cluster would give."""
+"""SHOW CLUSTER and SHOW REGIONS: in a database without a cluster, and with rows as a cluster returns them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A computed -0.0 is less than 0.0, wherever the comparison stands, however the data lies and the query is run.
+"""A computed -0.0 is less than 0.0, wherever the comparison is, and however the data is stored and the query is run.
 
-The series has all that is rounded to a zero; where one is expected was worked out by hand.
+The series has all kinds of values that are rounded to a zero; the expected zeros were found by hand.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_many_series(asked: Engine, condition: str) -> None:
         ("round(last_value(x)) = 0", AT),
         ("round(last_value(x)) in (0)", AT),
         ("case round(last_value(x)) when 0 then true else false end", AT),
-        # Of a zero the least and the largest are 0.0, in statistics or not.
+        # The minimum and maximum of zeros are 0.0, with statistics or without.
         ("max_value(x) = 0", [3, 4]),
         ("-max_value(x) = -0.0", [3, 4]),
         ("-min_value(x) >= 0", [1, 6]),

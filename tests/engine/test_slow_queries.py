@@ -1,4 +1,4 @@
-"""Slow queries: which statements are recorded, with which time and text, and the users that see them."""
+"""Slow queries: the recorded statements, their times and texts, and the users that see them."""
 
 from __future__ import annotations
 

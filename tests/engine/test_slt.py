@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "testdata" / "slt"
 
 
 def check(name: str, content: str, folder: Path) -> None:
-    """Fail if a record of the file gets another answer."""
+    """Fail if a record of the file gets a different answer."""
     engine = Engine(folder)
     try:
         wrong = []

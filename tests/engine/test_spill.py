@@ -1,4 +1,4 @@
-"""Rows that do not fit into memory: rows put into a file come back, and a sort in files equals a sort in memory."""
+"""Rows that do not fit into memory: a file returns the rows put into it, and an external sort equals one in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = 4_000
 
 
 def drawn(chance: Random) -> list[Row]:
-    """Few different keys, so that most rows have equals; the time tells them apart."""
+    """A few different keys, so that most rows have equal ones and differ only in time."""
 
     def row(time: int) -> Row:
         number = chance.choice((None, float("nan"), 0.0, -1.5, 2.0, 3.25))

@@ -1,4 +1,4 @@
-"""Triggers written by users: the batches they see, those they refuse, and protection from their failures."""
+"""Triggers written by users: the batches that they see and refuse, and protection from their failures."""
 
 from __future__ import annotations
 

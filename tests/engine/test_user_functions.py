@@ -1,4 +1,4 @@
-"""Functions that users wrote: registered by name, called with whole columns, and kept from doing harm."""
+"""Functions written by users: registered by name, called with whole columns, and prevented from doing harm."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_an_aggregate_works_over_all_windows_groups_and_blocks(engine: Engine) -
     sliding = engine.ask("select gmean(n) from root.a.d group by ([1, 4), 3ms, 1ms)")[1]
     assert [[1, pytest.approx(4.0)], [2, pytest.approx(8.0)], [3, pytest.approx(8.0)]] == sliding
     engine.ask("insert into root.a.e(time, n) values (1, 32)")
-    # 2, 8 and 32: the third root of 512.
+    # 8 is the geometric mean of 2, 8 and 32: the cube root of 512.
     assert [[pytest.approx(8.0)]] == engine.ask("select gmean(n) from root.a.* group by level = 1")[1]
     assert [["root.a.e", 32.0]] == [
         [row[0], round(row[1], 9)]

@@ -23,7 +23,7 @@ def _literal(value: int) -> Literal:
 
 
 def covered(interval: Duration, step: Duration, times: list[int], moment: TimeContext) -> tuple[int, int]:
-    """The range of windows over these times."""
+    """Return the range of windows over these times."""
     group_by = with_range(Select((), (), group_by=GroupByTime(None, None, interval, step)), times, moment).group_by
     assert isinstance(group_by, GroupByTime)
     return constant_time(group_by.start, moment), constant_time(group_by.end, moment)

@@ -1,8 +1,8 @@
-"""The other implementation, in a process of its own (it can crash): `python apache_tsfile.py dump|write FILE X ...`.
+"""Apache's implementation in a separate process, since it can crash: `python apache_tsfile.py dump|write FILE X ...`.
 
-Several pairs of arguments follow one another. `dump FILE OUT` writes every series of a tree-model file as JSON:
+Several pairs of arguments are processed in turn. `dump FILE OUT` writes every series of a tree-model file as JSON:
 {device: {measurement: [[time, value], ...]}}; nulls are left out, bytes become lists of numbers. `write FILE SPEC`
-writes a file from the JSON that SPEC holds.
+writes a file from the JSON in SPEC.
 """
 
 import datetime as dt

@@ -34,7 +34,7 @@ KEEPING = replace(OPTIONS, log_archive_bytes=1 << 20)
 
 
 class History:
-    """A store without faults, with its state after each entry of its log."""
+    """A store on a disk without faults, with its state after each entry of its log."""
 
     def __init__(self) -> None:
         self.store = open_store(CrashDisk(), KEEPING)
@@ -104,7 +104,7 @@ class BackUp:
 
 
 Story = Sequence[Operation | BackUp]
-#: Both kinds of backups, with files and a log to copy.
+#: A story with full and incremental backups, which copy files and a log.
 STORY: Story = [
     write_rows("root.a.d1", range(30), 1),
     flush(),
@@ -132,7 +132,8 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
         except (StorageError, OSError) as error:
             if not disk.failed:
                 raise Wrong(f"a backup on a sound disk: {error!r}") from error
-            # Its catalog may exist, and then counts if later ones rely on it: see `judge_backups`.
+            # The failed backup's catalog may exist, and must then be valid if later catalogs rely on it: see
+            # `judge_backups`.
         else:
             acknowledged += 1
         disk.note = lambda count=acknowledged: count
@@ -176,7 +177,7 @@ def judge_restore(
 
 
 def _different(disk: CrashDisk, figures: Figures, one_of: int, start: int) -> Iterator[tuple[Picture, str, CrashDisk]]:
-    """Yield disks after crashes: of one in `one_of` pictures, from the `start`th on, one in `one_of` crashes."""
+    """Yield disks after crashes: one in `one_of` crashes of every `one_of`th picture, from the `start`th on."""
     seen = set()
     for picture in [*disk.pictures[start::one_of], disk.picture()]:
         figures.kinds.add(picture.operation.split(" ")[0])
@@ -229,7 +230,7 @@ def _points(history: History, disk: CrashDisk) -> list[int]:
 
 
 def fail_backups(story: Story, number: int, *, failing: int = 1, step: int = 1, start: int = 0) -> Figures:
-    """Let the nth operation on the folder, and `failing - 1` after it, fail with an errno, for every `step`th n."""
+    """For every `step`th n, let `failing` operations on the folder, from the nth on, fail with an errno."""
     figures = Figures(operations=len(story))
     for place in count(start, step):
         history, disk = History(), CrashDisk()
@@ -250,7 +251,7 @@ def fail_backups(story: Story, number: int, *, failing: int = 1, step: int = 1, 
 
 
 def fail_restores(story: Story, number: int, *, failing: int = 1, step: int = 1, start: int = 0) -> Figures:
-    """Let operations of a restore to the last point fail likewise."""
+    """For every `step`th n, let `failing` operations of a restore to the last point fail with an errno."""
     history, source, figures = History(), CrashDisk(), Figures(operations=len(story))
     tell(history, source, story)
     index = _points(history, source)[-1]

@@ -35,7 +35,7 @@ from saros_storage.scan.tsfile_access import DeviceIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 SECONDS_MAX = 1.0
-#: Limit in addition to the size of the file: pages announce up to 16 M rows of 8 bytes.
+#: The memory limit, in addition to the size of the file: a page's header may announce up to 16 M rows of 8 bytes.
 MEMORY_BYTES_MAX = 512 << 20
 _NEWER = 2015
 
@@ -144,12 +144,12 @@ def kinds() -> list[Kind]:
 
 
 def _is_anything(found: object, whole: object) -> bool:
-    """Accept any result: the file has no checksum of its own; the manifest's detects changes."""
+    """Accept any result: the file itself has no checksum; the manifest's checksum detects changes."""
     return True
 
 
 def _read_tsfile(data: bytes) -> object:
-    """Read each chunk, also after a bad one. Raises the error of the last bad one."""
+    """Read all chunks, even if some are bad. Raises the error of the last bad chunk."""
     reader = TsFileReader("mutated.tsfile", memoryview(data))
     problem: CorruptFile | UnsupportedFile | None = None
     for device in list(reader.devices()):
@@ -205,7 +205,7 @@ def _is_first_part(found: object, whole: object) -> bool:
 
 @dataclass
 class Survivals:
-    """The results of attacks by kind; they can be added."""
+    """The results of attacks, by kind of file; they can be added."""
 
     files: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
@@ -265,7 +265,7 @@ def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Surv
 
 
 def see_damage() -> int:
-    """Damage each byte of individually fsynced records; all except the last must be missed. Raises NotSurvived."""
+    """Damage each byte of singly fsynced records; only damage to the last may be silent. Raises NotSurvived."""
     disk = CrashDisk()
     log, _ = SegmentedLog.open("log", disk, LogOptions())
     for size in (0, 3, 40, 200, 8):

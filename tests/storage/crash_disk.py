@@ -11,8 +11,8 @@ restart may find:
     blocks    some of the unsynced blocks had reached the disk: all sets of few blocks; of many blocks each single one,
               all but each one, and some random sets
 
-Each except the first is combined with every prefix of the changes of names since their folder was fsynced, and with all
-changes except one.
+Each state except the first is combined with every prefix of the renames and removals since their folder was fsynced,
+and with all of these changes except one.
 
 The `fails_at`th operation fails like a bad or full disk: a write stores half of its bytes, and the data of a failed
 sync never becomes durable.
@@ -35,9 +35,9 @@ from disk_model import DiskModel, Folder, Inode, Node
 #: The longest tail of zeros; a longer one would behave the same, since segments of the tests are shorter.
 _ZEROS_MAX = 600
 _TEARS = (0.0, 0.15, 0.35, 0.55, 0.8, 1.0)
-#: Smaller than any disk's, so that the small files of tests have many blocks.
+#: Smaller than the blocks of any real disk, so that the small files of tests have many blocks.
 BLOCK_BYTES = 64
-#: All sets of up to this many blocks are tried, and this many sets of more blocks.
+#: Up to `_BLOCKS_MAX` blocks, all of their sets are tried; of more blocks, `_SETS` random sets.
 _BLOCKS_MAX = 4
 _SETS = 8
 
@@ -160,8 +160,8 @@ class CrashDisk(DiskModel):
         self.note: Callable[[], object] = lambda: None
         self.syncs = 0
         self.operations = 0
-        #: The number of the failing operation and its errno; the number of failures after it; whether all writes fail
-        #: because the disk is full.
+        #: The number of the first failing operation, and its errno; the number of operations that fail; whether all
+        #: writes fail because the disk is full.
         self.fails_at: tuple[int, int] | None = None
         self.fails_for = 1
         self.is_full = False
@@ -173,7 +173,7 @@ class CrashDisk(DiskModel):
         return CrashDisk().put(files, folders)
 
     def place(self, path: str, data: bytes) -> None:
-        """Add a durable file, as if another process had made it."""
+        """Add a durable file, as if another process had created it."""
         with self._lock:
             self.put({path: data})
 
@@ -191,7 +191,7 @@ class CrashDisk(DiskModel):
 
     @contextmanager
     def operation(self, kind: str, text: str) -> Iterator[int]:
-        """Run an operation, or half of it if it has to fail with an errno."""
+        """Run an operation, or half of it if it is to fail. Yields the errno of the failure, or 0."""
         with self._lock:
             failure = self._failure_of(kind)
             yield failure

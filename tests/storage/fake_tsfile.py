@@ -1,11 +1,11 @@
-"""Files and MemTables made of Python values, for tests of whatever reads them.
+"""Files and MemTables made of Python values, for tests of readers.
 
     FakeTsFile   chunks -> pages -> rows, cut exactly as the test says; statistics counted in plain Python
     FakeMemory   rows
     write_real   the same rows as a TsFile, cut by the writer
 
-A non-aligned device has chunks per measurement, an aligned one chunks of rows that hold all of its columns. `reads`
-and `openings` say what was asked for.
+A non-aligned device has chunks per measurement; an aligned device has chunks of rows with all columns. `reads` and
+`openings` record the calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, PageSpan, S
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
-#: The key of an aligned device's chunks.
+#: The key for the chunks of an aligned device.
 ROWS = ""
 
 
@@ -151,7 +151,7 @@ class FakeTsFile:
         return self._chunks[measurement][chunk]
 
     def source(self, version: int) -> FileSource:
-        """As a file of a partition."""
+        """Return the file as a source in a partition."""
         return source_of(self, self._chunks, self._device, version)
 
 
@@ -167,7 +167,7 @@ def _index(name: str, chunks: Sequence[Rows]) -> SeriesIndex:
 
 
 def write_real(path: str, device: str, chunks: Mapping[str, Chunks], page_rows: int) -> TsFileReader:
-    """The chunks as a TsFile, whose pages have `page_rows` rows whatever the chunks' pages are."""
+    """Write the chunks as a TsFile whose pages have `page_rows` rows, regardless of the pages of the chunks."""
     file = LocalFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     writer = TsFileWriter(file, page_rows=page_rows)
     for name, parts in sorted(chunks.items()):

@@ -1,7 +1,7 @@
-"""The disk of a running store while another process reads it: operations happen between readings.
+"""The disk of a running store while another process reads it: the store's operations happen between reads.
 
-The number of operations between two readings is random. Reading a part of a file is not atomic: its end may be newer
-than its beginning.
+The number of operations between two reads is random. A read of a part of a file is not atomic: the end of the part may
+be newer than its beginning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LiveDisk(CrashDisk):
         super().__init__()
         self._told = pictures
         self._chance = chance
-        #: The average number of operations between two readings.
+        #: The average number of operations between two reads.
         self._pace = chance.choice((0.05, 0.3, 1, 4))
         self._first = self._at = start
         self.become_copy(pictures[start][0].disk)
@@ -34,7 +34,7 @@ class LiveDisk(CrashDisk):
 
     @property
     def allowed(self) -> list[State]:
-        """Return the states that the store may have had since the first reading."""
+        """Return the states that the store may have had since the first read."""
         notes = [note for _, note in self._told[self._first : self._at + 1]]
         return [state for note in notes for state in note.states[note.acknowledged :]]
 

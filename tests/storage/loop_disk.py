@@ -10,8 +10,8 @@ Cuts differ in the fate of the journal in memory:
     WRITE_LOG     it is written first, the files' data is not: names and sizes are newer than contents
     WRITE_ALL     everything is written first: the last moment before which nothing was lost
 
-It needs root, loop devices, and the tools of the file system; `why_unavailable` names what is missing. It belongs to
-one thread; when that calls `restore`, no process may have a file open below the mount point.
+It needs root, loop devices, and the tools of the file system; `why_unavailable` names what is missing. Only one thread
+may use it. When that thread calls `restore`, no process may have a file open below the mount point.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Cut(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """The tools of a file system; `make` and `mount` list options from which a new image gets some."""
+    """The tools of a file system; a new image uses one of the options in `make`, and one of those in `mount`."""
 
     name: str
     mkfs: tuple[str, ...]
@@ -60,7 +60,7 @@ FILE_SYSTEMS = {
         ("e2fsck", "-f", "-n"),
         ((), ("-b", "1024"), ("-b", "4096")),
         # noauto_da_alloc: a rename does not write the data of the file that replaces another.
-        # data=writeback: new blocks of a file may hold what removed files had there, such as records of an old log.
+        # data=writeback: new blocks of a file may hold data of removed files, such as records of an old log.
         (
             "data=ordered",
             "data=ordered,noauto_da_alloc",
@@ -125,7 +125,7 @@ class LoopDisk:
         wait_until(lambda: not self._is_mounted() or not _fails("umount", str(self.root)))
 
     def _is_mounted(self) -> bool:
-        """Return what the kernel knows: after a cut, the mount point itself may not be readable."""
+        """Return whether the kernel lists the mount: after a cut, the mount point itself may not be readable."""
         mounts = Path("/proc/mounts").read_text().splitlines()
         return str(self.root) in [line.split(" ")[1] for line in mounts]
 
@@ -135,7 +135,7 @@ class LoopDisk:
 
 @contextmanager
 def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20) -> Iterator[LoopDisk]:
-    """A new file system of a kind; at the end it is unmounted and removed."""
+    """A new file system of a kind within the context, which finally unmounts and removes it."""
     shared_memory = "/dev/shm"
     folder = Path(tempfile.mkdtemp(prefix="saros-power-", dir=shared_memory if os.path.isdir(shared_memory) else None))
     disk = LoopDisk(folder, FILE_SYSTEMS[kind], mount)
@@ -167,14 +167,14 @@ def why_unavailable(kind: str) -> str | None:
 
 
 def write_back_some(folder: Path, chance: float, position: float) -> None:
-    """Let the kernel begin to write one part of one file, as it does at moments of its own choice.
+    """Let the kernel begin to write a part of a file, as it does at times that it chooses.
 
     `chance` and `position`, from 0 to 1, choose the file and the part.
     """
     files = sorted(os.path.join(above, name) for above, _, names in os.walk(folder) for name in names)
     if not files:
         return
-    with suppress(OSError):  # it is gone, or the power is
+    with suppress(OSError):  # the file was removed, or the power is off
         file = os.open(files[int(chance * len(files))], os.O_RDONLY)
         try:
             start = int(position * os.fstat(file).st_size) & ~4095

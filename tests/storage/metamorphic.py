@@ -50,9 +50,9 @@ class Tally:
     restarts: int = 0
     plans: int = 0
     summaries: int = 0
-    #: Runs of rows that were returned as aggregates of windows.
+    #: Groups of rows that were returned as aggregates of windows.
     cells: int = 0
-    #: Series whose latest point was read, and those found in the cache.
+    #: Series whose latest point was read, and how many of these points were in the cache.
     latest: int = 0
     latest_hits: int = 0
 
@@ -202,7 +202,7 @@ class Plan:
         return Plan(device, request, chance.choice((1, 2, 5, 65_536)), chance.choice((1, 2, 16)))
 
     def problem(self, store: Store, tally: Tally) -> str | None:
-        """Return the difference from the expected result, or None."""
+        """Return the difference from the expected result, or None if there is none."""
         view = store.view()
         try:
             request = view._unexpired(self.request)
@@ -242,7 +242,7 @@ class Plan:
         return {t: v for t, v in self.device.series[name].items() if time.start <= t < time.end}
 
     def _judge_rows(self, found: dict[str, dict[int, Scalar]], expected: dict[str, dict[int, Scalar]]) -> str | None:
-        """Check rows: those whose values are out of bounds may be missing, others not; none may be wrong."""
+        """Check rows: only those with values out of bounds may be missing, and none may be wrong."""
         needed = set().union(*(points.keys() for points in expected.values()))
         for bound in self.request.bounds:
             points = expected[self.request.measurements[bound.column]]
@@ -277,7 +277,7 @@ def _times_of(piece: Block | Summary, *, descending: bool) -> list[int]:
     return [piece.end, piece.start] if descending else [piece.start, piece.end]
 
 
-#: A window's count, first and last (time, value), least, greatest, total.
+#: A window's count, first and last (time, value), minimum, maximum, and sum.
 Window = tuple[int, tuple[int, Scalar], tuple[int, Scalar], Scalar, Scalar, Scalar]
 
 

@@ -1,4 +1,4 @@
-"""Mistakes of ranks, tombstones and reading; of TTL and rewriting. See `planting`."""
+"""Mistakes in ranks, tombstones, reading, TTL and rewriting. See `planting`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from saros_storage.schema.ttl import Expiry
 
 @mutant(answers)
 def drops_the_rank_of_a_tombstone(plant):
-    """It hides what is written later, too."""
+    """A tombstone also hides points that are written later."""
 
     def add(self, tombstone, index, add=Partition._add_tombstone):
         add(self, replace(tombstone, rank=Rank(tombstone.rank.generation, tombstone.rank.version + 1)), index)
@@ -110,7 +110,7 @@ def tombstones_spare_their_own_rank(plant):
 @mutant(bad)
 def believes_a_manifest_whatever_its_checksum(plant):
     class Anything(int):
-        """Equal to whatever checksum was read."""
+        """A number that equals every checksum."""
 
         __hash__ = int.__hash__
 
@@ -175,7 +175,7 @@ def drops_tombstones_that_other_files_need(plant):
 
 @mutant(answers)
 def a_merge_copies_chunks_of_which_something_is_deleted(plant):
-    """And drops the tombstone, as if that had been left out."""
+    """The merge also drops the tombstone, as if the deleted points had been left out."""
 
     def lone_chunk(cluster, rows_min):
         chunk = cluster[0]

@@ -88,7 +88,7 @@ def writes_in_place(plant):
 
 
 class Unsynced:
-    """A disk that does not make durable what it is to, where `spares` says so."""
+    """A disk that skips the syncs for which `spares` is true."""
 
     def __init__(self, disk, spares):
         self._disk = disk
@@ -138,5 +138,5 @@ def frees_the_log_without_saving_the_schema(plant):
 
 @mutant(crashes_unsynced)
 def writes_the_manifest_before_the_log_is_fsynced(plant):
-    """And removes a database's files before."""
+    """A dropped database's files are removed before the log is fsynced, too."""
     plant(Store, "sync_due", lambda self: None)

@@ -1,4 +1,4 @@
-"""Files of ours as Apache's own implementation (PyPI `tsfile`) reads them, in a process of its own.
+"""Our files as read by Apache's own implementation (PyPI `tsfile`), which runs in a separate process.
 
 dump           the rows that it finds in files
 rows_of        those that our reader finds
@@ -31,7 +31,7 @@ Rows = list[list[Any]]
 #: By device and measurement.
 Content = dict[str, dict[str, Rows]]
 
-#: Pairs that PyPI's reader gets wrong or refuses; it also fails on series whose chunks have different encodings.
+#: Types and encodings that PyPI's reader misreads or refuses. It also fails on series whose chunks differ in encoding.
 UNREADABLE = {
     (DataType.BOOLEAN, Encoding.RLE),
     (DataType.INT64, Encoding.RLE),
@@ -51,7 +51,7 @@ def apache(verb: str, *paths: str) -> None:
 
 
 def dump(paths: Sequence[str], folder: Path) -> list[Content]:
-    """Return what the other reader finds in files; `folder` is for its output."""
+    """Return the rows that the other reader finds in files; `folder` is for its output."""
     outs = [folder / f"dump{number}.json" for number in range(len(paths))]
     apache("dump", *(text for path, out in zip(paths, outs, strict=True) for text in (path, str(out))))
     return [json.loads(out.read_text()) for out in outs]
@@ -94,14 +94,14 @@ def story_files(seed: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class OtherReader:
-    """Another implementation: how it dumps files, and which series it can read."""
+    """Another implementation: its function that dumps files, and a predicate for the series that it can read."""
 
     dump: Callable[[Sequence[str], Path], list[Content]]
     reads: Callable[[SeriesOutline], bool]
 
 
 def dump_by_java(paths: Sequence[str], folder: Path) -> list[Content]:
-    """Return what the Java library finds in files. Raises artefacts.Unavailable."""
+    """Return the rows that the Java library finds in files. Raises artefacts.Unavailable."""
     classes = artefacts.java_classes(_JAVA_VERSION, [_JAVA_SCRIPT])
     done = subprocess.run(
         ["java", "-cp", classes, _JAVA_SCRIPT.stem, *paths], capture_output=True, text=True, timeout=120, check=False
@@ -124,7 +124,7 @@ JAVA = OtherReader(dump_by_java, lambda _: True)
 
 
 def differences(files: Sequence[bytes], folder: Path, reader: OtherReader) -> list[str]:
-    """Return the series of files in which another reader finds other rows than ours."""
+    """Return the series for which another reader finds different rows than ours."""
     paths = [folder / f"{number}.tsfile" for number in range(len(files))]
     for path, data in zip(paths, files, strict=True):
         path.write_bytes(data)

@@ -1,13 +1,13 @@
 """The clients of the power-cut campaign: numbered operations, and a model of their effect.
 
-A lane is a client with databases of its own that carries out operations one after the other. The effect of an operation
-follows from its number alone, so a lane's ledger is the number of the last operation that was acknowledged.
+A lane is a client with its own databases, which executes operations one after the other. The effect of an operation
+depends only on its number, so a lane's ledger is the number of the last acknowledged operation.
 
     root.l<lane>      d0 to d2, written in slots of 100 times; x<n>: series that were created and have no points
     root.l<lane>s     d3; the whole database is dropped now and then
 
-Writes are batches and single rows, in order, a little late, and of partitions long flushed. Each operation is one
-statement: after a crash it has happened as a whole or not at all.
+Writes are batches and single rows: in order, a little late, or in partitions that were flushed long ago. Each operation
+is one statement: after a crash it has taken effect as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import saros
 ROWS, DEVICES = 100, 4
 #: Time partitions of this width hold 200 slots.
 PARTITION_MS = 20_000
-#: So far back lies the partition that a very late write goes to.
+#: A very late write goes this many slots back.
 _LONG_AGO = 301
 
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -41,7 +41,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation; slot k is the times from k * ROWS of device k % DEVICES."""
+    """One operation. Slot k has ROWS times from k * ROWS on, of device k % DEVICES."""
 
     kind: Kind
     number: int
@@ -103,7 +103,7 @@ class Content:
     created: frozenset[str]
 
     def difference(self, expected: Content) -> str | None:
-        """Return how this differs from what is expected; None if it does not."""
+        """Return how this content differs from the expected one; None if it does not."""
         for device, (wanted_times, wanted) in expected.points.items():
             times, values = self.points[device]
             if not np.array_equal(times, wanted_times):
@@ -123,12 +123,12 @@ class Model:
         self.lane = lane
         #: The next operation.
         self.next = 0
-        #: By slot: the operation that wrote it last, if it is still there.
+        #: By slot: the operation that wrote it last, if the slot was not deleted since.
         self._written: dict[int, int] = {}
         self._created: set[str] = set()
 
     def copy(self) -> Model:
-        """Return a model that goes on by itself."""
+        """Return an independent copy of the model."""
         made = Model(self.lane)
         made.next, made._written, made._created = self.next, dict(self._written), set(self._created)
         return made
@@ -148,7 +148,7 @@ class Model:
                 del self._written[slot]
 
     def _write(self, does: Operation) -> None:
-        """A single row over a slot that is there would leave the others: the numbers never do that."""
+        """A single row never overwrites a written slot, since the slot's other rows would stay."""
         assert does.kind is Kind.WRITE or does.slot not in self._written
         self._written[does.slot] = does.number
 

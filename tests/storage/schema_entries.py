@@ -1,4 +1,4 @@
-"""Shared by the tests of schema entries that carry numbers: they survive encoding, and any order ends in the same."""
+"""Shared by tests of numbered schema entries: these survive encoding, and any order gives the same tree."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _ORDERS = 50
 
 
 def reloaded(changes: Sequence[SchemaChange]) -> tuple[SchemaTree, SchemaTree]:
-    """Encode, decode and apply changes; the tree, and the tree loaded from its dump."""
+    """Check that changes survive encoding, and apply them; return the tree, and the tree loaded from its dump."""
     assert changes == [decode_change(encode_change(change)) for change in changes]
     tree = _applied(changes)
     return tree, SchemaTree.load(tree.dump())
 
 
 def merged_in_any_order(changes: Sequence[SchemaChange]) -> SchemaTree:
-    """The one tree that changes end in, whatever order they are applied in."""
+    """Return the tree that results from changes in any order."""
     (end,) = {_applied(random.Random(seed).sample(changes, len(changes))).dump() for seed in range(_ORDERS)}
     return SchemaTree.load(end)
 

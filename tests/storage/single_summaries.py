@@ -1,4 +1,4 @@
-"""Many summaries as single ones, for models that know only these."""
+"""Converts `Summaries` to single ones, for models that know only `Summary`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def statistics_at(summaries: Summaries, row: int) -> list[Statistics | None]:
 
 
 def singly(item: Block | Summary | Summaries) -> list[Block | Summary]:
-    """A reader's piece; many summaries one by one."""
+    """Return a reader's item as a list, with its summaries one by one."""
     if not isinstance(item, Summaries):
         return [item]
     spans = zip(item.starts.tolist(), item.ends.tolist(), strict=True)

@@ -151,7 +151,7 @@ def judge(disk: CrashDisk, how: str, note: Note, options: StoreOptions, context:
 
 
 def _verify(disk: CrashDisk, how: str, context: object) -> None:
-    """A crash leaves nothing that `saros verify` takes for damage."""
+    """Check that `saros verify` reports no damage after a crash."""
     if disk.exists(f"{FOLDER}/{NODE_FILE}"):
         problems = check_folder(FOLDER, disk, lambda _: None).problems
         if problems:
@@ -202,7 +202,7 @@ class Crashes:
         self._found: dict[object, State] = {}
 
     def look(self, pictures: Iterator[tuple[Picture, Note]]) -> Iterator[tuple[Picture, Note]]:
-        """Judge all disks of the pictures after a crash; yield new ones as pictures."""
+        """Check all disks that a crash may leave of the pictures; yield each new one as a picture."""
         for picture, note in pictures:
             self._figures.kinds.add(picture.operation.split(" ")[0])
             for how, disk in picture.crashes(BLOCK_BYTES, TEARS):
@@ -257,10 +257,10 @@ def enumerate_kills(
     one_of: int = 1,
     start: int = 0,
 ) -> Figures:
-    """Kill the process when a file was renamed; the next one continues with `after`, then the power fails.
+    """Kill the process after each rename of a file. The next process continues with `after`; then the power fails.
 
-    The disk is checked whenever more has become durable, including deletions. One in `one_of` kills, from the `start`th
-    on. `second` counts distinct power cuts.
+    The disk is checked whenever more has become durable, including deletions. One in `one_of` kills is tried, from the
+    `start`th on. `second` counts distinct power cuts.
     """
     figures = Figures(operations=len(operations))
     told = tell_all(CrashDisk(), options, operations, Note((State(),)))
@@ -292,7 +292,7 @@ def enumerate_failures(
     step: int = 1,
     start: int = 0,
 ) -> Figures:
-    """Let the nth disk operation, and `failing - 1` after it, fail with an errno, for every `step`th n."""
+    """For every `step`th n, let `failing` disk operations, from the nth on, fail with an errno."""
     figures = Figures(operations=len(operations))
     place = start
     while _fail_at(operations, place, number, options, failing, figures):

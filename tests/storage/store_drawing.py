@@ -1,6 +1,6 @@
-"""Random operations of `store_model`, each for a state of the dictionaries in which it is possible.
+"""Random operations of `store_model`, each of which is possible in a given state of the dictionaries.
 
-DRAWN      functions that draw an operation or None; a new kind of operation is one more
+DRAWN functions that draw an operation, or return None; each kind of operation has one
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _draw_delete_database(draw: Drawing) -> Operation | None:
     return delete_database(draw.chance.choice(sorted(draw.state.databases)))
 
 
-#: The types to which a series of a type is changed in these stories.
+#: The types to which these stories change a series of a type.
 _MADE = {
     DataType.INT32: (DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE, DataType.TEXT),
     DataType.INT64: (DataType.TIMESTAMP, DataType.DOUBLE, DataType.STRING),

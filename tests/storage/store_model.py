@@ -77,7 +77,7 @@ class State:
 
     databases: frozenset[str] = frozenset()
     devices: Mapping[str, Device] = field(default_factory=dict)
-    #: The first kept time, by pattern of a TTL.
+    #: The first time that is kept, by the pattern of a TTL rule.
     limits: Mapping[str, int] = field(default_factory=dict)
     #: For series whose type was changed: their earlier types, and the current one.
     types: Mapping[tuple[str, str], tuple[DataType, ...]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Operation:
     changes: Sequence[Change] = ()
     #: Whether all operations acknowledged before it survive a later power cut, regardless of durability.
     makes_durable: bool = False
-    #: Whether it may be refused because the disk fails, without any effect.
+    #: Whether the operation may be refused because of a disk failure, without any effect.
     may_be_refused: bool = False
 
 
@@ -164,7 +164,7 @@ def write_rows(
 ) -> Operation:
     """Write rows of one device; the same entry creates missing series.
 
-    `stale`: with the original types of the series, as by a client that does not know of changes.
+    With `stale`, the rows have the original types of the series, as from a client that does not know of changes.
     """
 
     def tablet(type_of: TypeOf) -> Tablet:
@@ -310,7 +310,7 @@ def alter_type(device: str, name: str, type_: DataType) -> Operation:
 
 
 def as_type(value: Scalar, source: DataType, target: DataType) -> Scalar:
-    """Convert a value to another type of its series."""
+    """Convert a value to another type of the series."""
     if source is target:
         return value
     if target is DataType.BLOB:

@@ -1,4 +1,4 @@
-"""A store on a crash disk: options with which few operations exercise everything, and a clock that stands still."""
+"""A store on a crash disk: options that let a few operations exercise everything, and a clock that stands still."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns become Arrow arrays and columns again without a loss, and Arrow's types have one data type each."""
+"""Columns become Arrow arrays and columns again without loss, and each Arrow type has one data type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups: a restore gives the contents of that moment, or is refused; and nothing is copied twice."""
+"""Backups: a restore gives the contents at the moment of the backup, or is refused, and nothing is copied twice."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Plant:
         return run.run(), run
 
     def restore(self, name: str, at: AtIndex | AtTime | None = None) -> dict[str, dict[int, int]]:
-        """Points of the store in a folder that was restored."""
+        """Restore a folder, and return the points of its store."""
         Restore(self.repository, str(self.folder / name), LocalDisk()).run(at)
         result = check_folder(str(self.folder / name), LocalDisk(), lambda _: None)
         assert [] == result.problems
@@ -137,7 +137,7 @@ def test_a_restored_folder_goes_on(plant: Plant) -> None:
 
 
 def test_points_that_come_while_it_is_backed_up_are_there_up_to_one_write(plant: Plant) -> None:
-    """A writer overwrites one point in each of two databases in one go: both have the same value in each backup."""
+    """A writer overwrites one point in each of two databases atomically: in each backup, both have the same value."""
     plant.store.close()
     plant.store = plant.open("data", replace(OPTIONS, segment_bytes=1 << 20))
     stopped, catalogs = threading.Event(), list[Catalog]()
@@ -145,7 +145,7 @@ def test_points_that_come_while_it_is_backed_up_are_there_up_to_one_write(plant:
 
     def write_on() -> None:
         nonlocal written
-        while not stopped.wait(0.002):  # a thread that never waits would keep the others from their turn
+        while not stopped.wait(0.002):  # a thread that never waits would starve the others
             at = np.array([1], np.int64)
             columns = (Column(DataType.INT64, at * (written + 1)),)
             plant.store.write([Tablet(device, ("x",), at, columns, False) for device in DEVICES])
@@ -254,7 +254,7 @@ def test_a_point_of_which_the_log_is_gone_is_refused(plant: Plant) -> None:
 
 
 def test_the_log_of_another_history_is_none(plant: Plant) -> None:
-    """A folder that was restored and went on has other entries of the same numbers."""
+    """After a restore and new writes, a folder has different entries with the same numbers."""
     plant.write("root.a.d", 1, value=1)
     plant.back_up()
     first = plant.write("root.a.d", 2, value=2)
@@ -283,7 +283,7 @@ def test_a_flipped_byte_is_found_and_not_restored(plant: Plant) -> None:
         ((problem, numbers),) = verify(plant.repository).problems
         assert path.name in str(problem)
         assert [1] == numbers
-        if path.name not in log:  # of which this restore needs nothing
+        if path.name not in log:  # this restore needs no record of the log
             with pytest.raises(CorruptFile):
                 Restore(plant.repository, str(plant.folder / "restored"), LocalDisk()).run()
             assert not list(plant.folder.glob("restored*"))
@@ -311,7 +311,7 @@ def test_a_damaged_file_of_the_store_is_not_backed_up(plant: Plant) -> None:
 
 
 class Cut(LocalSource):
-    """Ends in the midst of a backup."""
+    """A source that ends in the middle of a backup."""
 
     def __init__(self, store: Store, after: int) -> None:
         super().__init__(store)
@@ -413,7 +413,7 @@ def test_a_folder_and_a_backup_of_the_time_before_segments_had_salts_go_on(
 
 
 def _to_version_1(catalog: Path) -> None:
-    """Rewrite a catalog as a version wrote it whose segments had no salts."""
+    """Rewrite a catalog in the format of a version whose segments had no salts."""
     words = json.loads(catalog.read_bytes().partition(b"\n")[2])
     captures = [json.loads(text) for text in words["captures"]]
     for capture in captures:

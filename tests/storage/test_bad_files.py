@@ -1,6 +1,6 @@
 """Mutated files of all kinds, and folders with one of them; see `bad_files`.
 
-`make campaign-storage` goes on with new seeds.
+`make campaign-storage` runs new seeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FILES, WATCHED, FOLDERS = 10_000, 100, 120
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Torn ends are told of; here there are thousands."""
+    """Suppress the warnings about torn ends, of which there are thousands here."""
     caplog.set_level(logging.ERROR)
 
 

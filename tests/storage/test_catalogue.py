@@ -1,4 +1,4 @@
-"""The schema's catalogue: its bytes, and that it converges."""
+"""The schema's catalogue: its encoding, and its convergence."""
 
 from __future__ import annotations
 

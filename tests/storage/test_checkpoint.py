@@ -98,7 +98,7 @@ def test_entries_that_come_during_the_flush_do_not_belong_to_the_index(store: St
     region = store._region
     region.flush_chosen(everything)
     write(store, "root.b.d", 1)
-    last = region.partitions.applied  # before it there may be a mark of the time, which belongs to nobody
+    last = region.partitions.applied  # before this entry the log may have a clock mark, which belongs to no database
     with region.flusher.folders, region.lock:
         capture = region.capture(everything)
     assert (last - 1, last) == (capture.index, capture.reached)

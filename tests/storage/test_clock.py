@@ -12,7 +12,7 @@ HOUR = 3_600 * SECOND
 
 @dataclass
 class TwoClocks:
-    """A wall clock that can be set, and a monotonic one."""
+    """A wall clock that can be set, and a monotonic clock."""
 
     wall_ns: int = 1_000 * HOUR
     monotonic: int = 5 * HOUR

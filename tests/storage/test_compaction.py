@@ -1,4 +1,4 @@
-"""Compaction changes no answer: random histories against a dictionary, jobs that are interrupted, disks that fail."""
+"""Compaction changes no query result: random histories against a dictionary, interrupted jobs, failing disks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def open_store(folder: str | Path, options: StoreOptions = ASKED_ONLY, disk: Qui
 
 
 def answers(store: Store) -> Answers:
-    """All points, series by series, and rows of the aligned device."""
+    """Return all points, series by series, and the rows of the aligned device."""
     found: Answers = {(d, n): points(store, d, n) for d in (PLAIN_DEVICE, ALIGNED_DEVICE) for n in TYPES}
     request = ScanRequest(ALIGNED_DEVICE, tuple(TYPES), tuple(TYPES.values()), True)
     return found | {(ALIGNED_DEVICE,): list(read(store, request))}
@@ -106,7 +106,7 @@ def validate(store: Store) -> None:
 def test_a_deletion_that_comes_while_merged_files_are_named_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files that it reaches are there until then, and nobody looks at it again when they are gone."""
+    """The tombstone is kept while files with points that it deletes exist, and is not examined again afterwards."""
     store = open_store(str(tmp_path), ASKED_ONLY)
     store.change_schema(creates())
     store.write([tablet(PLAIN_DEVICE, range(9), i=range(9))])
@@ -140,7 +140,7 @@ STEP = st.one_of(*CHANGES, st.tuples(st.just("merge"), st.booleans()), st.just((
 
 
 def act(store: Store, model: Model, step: tuple) -> None:
-    """A step that needs no other store."""
+    """Take a step that needs no other store."""
     if step[0] == "write":
         store.write([step[1]])
         model.write(step[1])
@@ -230,13 +230,13 @@ class GateDisk(QuickDisk):
         self.where = where
 
 
-#: When a job has read nothing, when it begins to write, and when its files take their places.
+#: The moments before a job reads, when it begins to write, and when its files are put in place.
 BEGUN, CREATED, WRITTEN = ".tsfile", ".tsfile.tmp", ".resource.tmp"
 
 
 @contextmanager
 def merging(store: Store, disk: GateDisk, where: str) -> Iterator[list[BaseException]]:
-    """A MERGE that stands still at `where` for as long as the block lasts; then it goes on to its end."""
+    """Run a MERGE that pauses at `where` within the context, and completes afterwards."""
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -352,7 +352,7 @@ def test_a_view_that_is_open_keeps_its_files(tmp_path: Path) -> None:
 
 
 def _rows(reader: SeriesReader, begun: object = None) -> list[tuple[int, Scalar]]:
-    """Return the rows that a reader has read (`begun`) and those that it has still to read."""
+    """Return the rows that a reader has read (`begun`) and those that it still has to read."""
     rows: list[tuple[int, Scalar]] = []
     block = reader.next() if begun is None else begun
     while isinstance(block, Block):
@@ -376,7 +376,7 @@ def test_large_chunks_are_copied_without_being_decoded(tmp_path: Path, monkeypat
         times = range(start, start + 20)
         rows = {"i": list(times), "t": [None if t % 2 else "x" * t for t in times]}
         store.write([tablet(PLAIN_DEVICE, times, **rows), tablet(ALIGNED_DEVICE, times, **rows)])
-        if start == 200:  # a column that the first groups lack
+        if start == 200:  # a column that is missing in the first groups
             store.write([tablet(ALIGNED_DEVICE, times, d=[0.5] * 20)])
         store.flush()
     before = answers(store)
@@ -438,7 +438,7 @@ def test_a_tombstone_stays_as_long_as_another_file_may_have_what_it_hides(tmp_pa
     disk = GateDisk()
     store = filled(tmp_path, disk=disk)
     store.write([tablet(PLAIN_DEVICE, [3], i=[33])])
-    store.delete([f"{PLAIN_DEVICE}.*"], TimeRange(0, 4))  # files only: the MemTable's own row goes at once
+    store.delete([f"{PLAIN_DEVICE}.*"], TimeRange(0, 4))  # in files only: the row in the MemTable is removed at once
     before = answers(store)
     with merging(store, disk, CREATED):
         store.write([tablet(PLAIN_DEVICE, [2], i=[22])])
@@ -453,7 +453,7 @@ def test_a_tombstone_stays_as_long_as_another_file_may_have_what_it_hides(tmp_pa
 
 
 def test_a_tombstone_that_stays_does_not_reach_newer_rows_that_were_merged_with_older_ones(tmp_path: Path) -> None:
-    """The tombstone is kept for the first file, which is too large to go along, and lies between the other two."""
+    """The tombstone is kept for the first file, which is too large to be merged, and ranks between the other two."""
     options = StoreOptions(durability="os", page_rows=3, compaction=False, compaction_file_bytes=6_000)
     store = open_store(tmp_path, options)
     store.change_schema(creates())
@@ -544,7 +544,7 @@ def test_a_device_that_came_again_aligned(tmp_path: Path) -> None:
 
 
 def test_files_that_do_not_go_together_stay_apart(tmp_path: Path) -> None:
-    """It cannot come about, but by files from elsewhere: here the tombstone is taken away by hand."""
+    """Only foreign files can cause this conflict of types; here the tombstone is removed by hand."""
     store = filled(tmp_path)
     store.delete_series(f"{PLAIN_DEVICE}.i")
     other = SeriesSchema("i", DataType.BOOLEAN, Encoding.PLAIN, Compressor.LZ4)
@@ -572,7 +572,7 @@ def test_a_database_that_is_dropped_ends_its_job(tmp_path: Path) -> None:
         dropping = threading.Thread(target=store.delete_database, args=("root.db",))
         with merging(store, disk, where) as errors:
             dropping.start()
-            if where == CREATED:  # else the job has come to its end first
+            if where == CREATED:  # otherwise the job has ended first
                 dropping.join()
                 store.write([tablet(PLAIN_DEVICE, [7], i=[70])], creates())
                 store.flush()
@@ -588,7 +588,7 @@ def test_a_database_that_is_dropped_ends_its_job(tmp_path: Path) -> None:
 
 
 def test_files_that_expire_as_a_whole_end_their_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They go when it has opened them, and before it makes a file."""
+    """They expire after the job has opened them, before it creates a file."""
     store = filled(tmp_path)
     verify = Merge.verify
 
@@ -675,7 +675,7 @@ def test_a_damaged_source_is_set_aside_and_the_others_are_merged(tmp_path: Path)
 
 
 class FailingDisk(QuickDisk):
-    """Fails the nth call that changes something, made by the compactor's thread; from then on all, if it is dead."""
+    """A disk that fails the nth modifying call of the compactor's thread and, if it is dead, all later calls."""
 
     def __init__(self) -> None:
         self.left = -1
@@ -737,7 +737,7 @@ class FailingFile:
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_failure_at_any_step_leaves_the_old_files_or_the_new_ones(tmp_path: Path, number: int, dead: bool) -> None:
-    """A dead disk stands for a crash: the next start finds its contents of that moment."""
+    """A dead disk represents a crash: the next start finds the contents at that moment."""
     template = tmp_path / "template"
     store = filled(template)
     store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(3, 8))

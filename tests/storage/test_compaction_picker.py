@@ -44,7 +44,7 @@ class Table:
         self.dead: dict[str, float] = {}
 
     def run(self, line: str) -> list[str]:
-        """The answer to a line, if it has one."""
+        """Run a line of a story, and return its answer, which may be empty."""
         verb, *words = line.split()
         if verb == "limits":
             self.limits = Limits(int(words[0]), int(words[1]))
@@ -81,7 +81,7 @@ class Table:
 
 
 def stories(text: str) -> Iterator[tuple[list[str], list[str], list[str]]]:
-    """(lines as they stand, commands, expected answers) of each story."""
+    """Return (lines as written, commands, expected answers) of each story."""
     for part in text.strip("\n").split("\n\n"):
         lines = part.splitlines()
         if "----" not in lines:
@@ -139,7 +139,7 @@ def test_members_are_not_closed_without_a_sequence_file_that_shares_one_time_wit
 
 @st.composite
 def partitions(draw: st.DrawFn) -> list[FileSource]:
-    """Draw files as flushes leave them: late rows in an unsequence file, the others after all rows of the device."""
+    """Draw files as written by flushes: late rows in an unsequence file, others after the device's earlier rows."""
     last = {"a": 0, "b": 0}
     files = []
     for version in range(1, draw(st.integers(1, 14)) + 1):
@@ -162,7 +162,7 @@ def partitions(draw: st.DrawFn) -> list[FileSource]:
 def test_no_rank_is_passed_and_sequence_files_stay_apart(
     files: list[FileSource], everything: bool, least: int, size: int
 ) -> None:
-    """Picking terminates as well: merged files are replaced by their result until nothing is picked."""
+    """Picking terminates: merged files are replaced by their result until nothing is picked."""
     rounds = 0
     while (found := pick(files, Limits(least, size), everything=everything)) is not None:
         rounds += 1

@@ -1,4 +1,4 @@
-"""How long a job rests, and when."""
+"""When and for how long a compaction job pauses."""
 
 from __future__ import annotations
 

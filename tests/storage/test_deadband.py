@@ -25,7 +25,7 @@ DEVICE = "root.db.d"
 
 
 def kept(times: npt.NDArray[np.int64], values: npt.NDArray[np.float64], deadband: Deadband) -> list[int]:
-    """Places that are kept, on which the kernel, its source and its twin agree."""
+    """Return the indexes of the points kept; the kernel, its source and its twin must agree."""
     found = []
     for run in (apply_deadband, apply_deadband.source, apply_deadband.twin):
         mask = np.empty(len(times), np.bool_)
@@ -71,7 +71,7 @@ def test_shortest_and_longest_times_bound_what_is_dropped() -> None:
     times = np.arange(0, 100, 10, dtype=np.int64)
     assert [0, 3, 6, 9] == kept(times, times * 0.0, Deadband(1.0, 0, 30))
     jumps = np.array([0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0])
-    # 30 hangs the doors and 40 breaks them, which hangs them again at 30; 50 is dropped unseen, 60 breaks them...
+    # A swinging door opens at 30 and closes at 40, so it opens again at 30; 50 is too early to count; 60 closes it...
     assert [0, 3, 4, 6, 7, 9] == kept(times, jumps, Deadband(1.0, 20, 1_000))
 
 

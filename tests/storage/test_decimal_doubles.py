@@ -11,7 +11,7 @@ from saros_storage.kernels import line_protocol as lines_
 from saros_storage.kernels.decimal_doubles import EXPONENT_MAX, EXPONENT_MIN, power_of_five
 from saros_storage.kernels.line_protocol import FIELD_WORDS, LINE_WORDS, STATE_WORDS, tokenise
 
-#: A line with more digits is not read by the kernel.
+#: The kernel does not read a number with more digits.
 MANTISSA_MAX = 10**19 - 1
 _MANTISSAS = st.integers(0, MANTISSA_MAX)
 _EXPONENTS = st.integers(EXPONENT_MIN - 5, EXPONENT_MAX + 5)
@@ -32,13 +32,13 @@ def read(texts: list[str]) -> list[float]:
 
 
 def both(numbers: list[tuple[int, int]]) -> tuple[list[float], list[float]]:
-    """The doubles by Python's `float`, and by the kernel; infinite ones are not those of the kernel."""
+    """Return the doubles as read by Python's `float`, and by the kernel, which does not read infinite ones."""
     texts = [f"{mantissa}e{exponent}" for mantissa, exponent in numbers]
     return [float(text) for text in texts], read(texts)
 
 
 def around_halves() -> list[tuple[int, int]]:
-    """Integers next to the middle between two doubles, and decimal numbers that are such a middle."""
+    """Integers next to the midpoint of two doubles, and decimal numbers that are such a midpoint."""
     found = []
     for size in range(54, 65):
         for odd in (1, 3, 5, 2**52 + 1, 2**53 - 1):

@@ -67,7 +67,7 @@ def test_folders_above_that_are_not_ours_need_not_be_synced(tmp_path: Path) -> N
 
 
 class FullOnce(Watched):
-    """No room for the first sync of `where`."""
+    """A disk that is full at the first sync of `where`."""
 
     def __init__(self, where: Path) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class FullOnce(Watched):
 
 
 def test_a_folder_whose_making_was_not_made_durable_is_so_when_it_is_made_again(tmp_path: Path) -> None:
-    """Files put into the folder are taken to be durable, and the log is released."""
+    """Otherwise files in the folder would be considered durable, and their part of the log released."""
     disk = FullOnce(tmp_path)
     with pytest.raises(OSError, match="full"):
         disk.make_folder(str(tmp_path / "new"))
@@ -103,7 +103,7 @@ def test_many_files_are_synced_with_their_file_system_and_few_one_by_one(
     disk.synced.clear()
     disk.sync_all(list(map(str, many)))
     assert (disk.synced, systems) == ([], [str(many[0])])
-    monkeypatch.setattr(platform, "sync_file_system", None)  # as where it would not tell of a lost write
+    monkeypatch.setattr(platform, "sync_file_system", None)  # as where its sync does not report lost writes
     disk.sync_all(list(map(str, many)))
     assert disk.synced == list(map(str, many))
 
@@ -118,7 +118,7 @@ def test_a_file_that_is_missing_is_not_durable(tmp_path: Path, count: int) -> No
 
 
 def cached_bytes(path: Path) -> int:
-    """How much of a file's start can be read without waiting for the disk."""
+    """Return how many bytes from the file's start can be read without waiting for the disk."""
     with path.open("rb") as file:
         buffer = bytearray(path.stat().st_size)
         try:

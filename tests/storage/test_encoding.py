@@ -1,4 +1,4 @@
-"""Encodings: bytes against the format's description, round trips, kernels against their twins, damaged input."""
+"""Encodings: bytes compared with the format's description, round trips, kernels and their twins, damaged input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ quick = settings(max_examples=40)
 
 
 def some_values(type_: DataType, seed: int, count: int) -> Values:
-    """Runs, steps, extremes and noise of a type."""
+    """Return runs, steps, extremes and noise of a type."""
     rng = np.random.default_rng(seed)
     if type_.is_text:
         words = [b"", b"OK", "温度".encode(), b"x" * 300]

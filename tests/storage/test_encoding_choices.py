@@ -9,7 +9,7 @@ from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.encoding import decode, encode_plain_rows
 from saros_storage.tsfile.encoding_selection import EncodingChoices
 
-#: Whole numbers divided by ten, which TS_2DIFF stores in few bits each.
+#: Integers divided by ten, each of which TS_2DIFF stores in a few bits.
 DECIMALS = np.arange(200) / 10
 
 

@@ -1,4 +1,4 @@
-"""A MemTable becomes files: series come back alike whether or not they are encoded together, in good encodings."""
+"""Flushes of a MemTable to files: series encoded together or alone give the same points, in suitable encodings."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ManyDevices:
             yield device, [SeriesData(name, times, column) for name, (times, column) in series.items()]
 
     def written_one_by_one(self, folder: Path) -> bytes:
-        """The file with the same chunks in the same order, each encoded by itself."""
+        """Return the file with the same chunks in the same order, each encoded separately."""
         file = LocalDisk().create(str(folder / "single"))
         writer = TsFileWriter(file, choose=EncodingChoices().choose)
         for device, series in self.devices.items():
@@ -91,32 +91,32 @@ class ManyDevices:
 
 
 def some_column(rng: np.random.Generator, rows: int) -> Column:
-    """Values of a numeric type, usually DOUBLE."""
+    """Return random values of a numeric type, usually DOUBLE."""
     type_ = DataType.DOUBLE if rng.random() < 0.7 else NUMBERS[int(rng.integers(len(NUMBERS)))]
     values = rng.normal(20, 5, rows) if type_ in FLOATING_TYPES else rng.integers(-1000, 1000, rows)
     return Column(type_, values.astype(NUMPY_DTYPE[type_]))
 
 
 class Flushes:
-    """Flushes of one region, one file (or two) after the other."""
+    """Consecutive flushes of one region, each to one file or two."""
 
     def __init__(self, folder: Path, flushed: int | None = None) -> None:
         self.folder = folder
         self.choices = EncodingChoices()
         self.flushed = {} if flushed is None else {DEVICE: flushed}
         self.number = 0
-        #: The number of the flush, once for each of its steps.
+        #: For each step of each flush, the number of the flush.
         self.steps: list[int] = []
 
     def write(self, columns: dict[str, Column]) -> list[TsFileReader]:
-        """The readers of the files: in-order rows, then late ones."""
+        """Write columns, and return the readers of the files: in-order rows, then late ones."""
         return self.write_content(Content(columns))
 
     def write_content(self, content: Content | ManyDevices) -> list[TsFileReader]:
         return [TsFileReader(name, memoryview(data)) for name, data in self.files_of(content)]
 
     def files_of(self, content: Content | ManyDevices) -> list[tuple[str, bytes]]:
-        """Name and bytes of each file."""
+        """Return the name and bytes of each file."""
         self.number += 1
         flush = FileFlush(
             LocalDisk(),
@@ -134,13 +134,13 @@ class Flushes:
         return [(os.path.basename(w.path), Path(w.path + TEMPORARY).read_bytes()) for w in written]
 
     def encodings(self, values: NumericArray) -> set[Encoding]:
-        """Those of the chunks of a DOUBLE series in the next file."""
+        """Return the encodings of a DOUBLE series' chunks in the next file."""
         (reader,) = self.write({"x": Column(DataType.DOUBLE, values), "y": Column(DataType.DOUBLE, DECIMALS)})
         return {c.encoding for d in outline(reader) for s in d.series if s.measurement == "x" for c in s.chunks}
 
 
 def bits_of(reader: TsFileReader, name: str) -> bytes:
-    """Times and values of a series of the only device, as bits."""
+    """Return the times and values of a series of the only device, as bytes."""
     index = reader.device(DEVICE)
     assert index is not None
     found = b""
@@ -157,7 +157,7 @@ def flushes(tmp_path: Path) -> Flushes:
 
 
 def some_numbers(type_: DataType) -> st.SearchStrategy[NumericArray]:
-    """Seven values: decimals, or what the type has besides."""
+    """Return a strategy for seven values: decimals, or any values of the type."""
     dtype = NUMPY_DTYPE[type_]
     if type_ is DataType.FLOAT or type_ is DataType.DOUBLE:
         width = 32 if type_ is DataType.FLOAT else 64

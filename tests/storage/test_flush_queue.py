@@ -63,7 +63,7 @@ def data_files(folder: Path) -> list[Path]:
 
 
 class CountingDisk(LocalDisk):
-    """Counts the TsFiles that are made durable together."""
+    """A disk that counts the TsFiles that are made durable together."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
@@ -78,7 +78,7 @@ class CountingDisk(LocalDisk):
 def test_memtables_are_saved_together_up_to_a_number_of_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gently: bool, together: list[int]
 ) -> None:
-    """Fewer syncs are cheaper; gentle flushes make those of the log slower."""
+    """Syncing many files together is cheaper, but slows the log's syncs down, so gentle flushes avoid it."""
     disk = CountingDisk()
     store = opened(tmp_path, disk)
     fill(store, 5)
@@ -131,7 +131,7 @@ def test_the_bytes_written_are_those_of_the_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_flushed_points_survive_a_power_cut(count: int) -> None:
-    """The folders of many partitions are made durable in another way than those of a few."""
+    """Many folders are made durable in a different way than a few."""
     disk = CrashDisk()
     store = open_store(disk)
     fill(store, count)

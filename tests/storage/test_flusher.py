@@ -1,4 +1,4 @@
-"""Gentle flushes: they rest while nobody needs the flusher, and no longer.
+"""Gentle flushes: they pause only as long as nothing waits for the flusher.
 
 The clock stands still, so a rest lasts until something makes the flush urgent.
 """
@@ -27,7 +27,7 @@ from saros_storage.store import Store
 
 
 class Gentle:
-    """A store, and a gentle flush of it."""
+    """A store with a gentle flush."""
 
     def __init__(self, folder: Path) -> None:
         options = StoreOptions(durability="os", compaction=False, memtables_total_bytes_max=1 << 20)
@@ -47,7 +47,7 @@ class Gentle:
         self.store.write([Tablet(device, ("x", "y"), at, columns, False)])
 
     def begin(self) -> None:
-        """Begin to flush, and return once the flusher rests."""
+        """Begin to flush, and return once the flusher pauses."""
         ticks, resting = itertools.count(step=SLICE_NS), threading.Event()
 
         class Watched(Pacer):

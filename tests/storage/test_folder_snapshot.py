@@ -1,4 +1,4 @@
-"""Snapshots of a folder, while its owner goes on and after it has crashed."""
+"""Snapshots of a folder while its owner continues to write, and after its owner has crashed."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_folder_without_a_database_is_refused() -> None:
 
 
 class _NeverStill(CrashDisk):
-    """Its schema changes whenever it is read."""
+    """A disk on which the schema changes whenever it is read."""
 
     reads = 0
 

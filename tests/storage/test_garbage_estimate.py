@@ -1,4 +1,4 @@
-"""Files of which most is expired or deleted are rewritten in the background, once, and give their space back."""
+"""Files whose points are mostly expired or deleted are rewritten once in the background, which frees their space."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SetTtl
 from saros_storage.store import Store
 
-#: Nothing is merged, and a few dead bytes are worth a job.
+#: Options with which nothing is merged, and a few dead bytes are enough for a rewrite.
 OPTIONS = StoreOptions(
     durability="os",
     time_partition_interval=100_000,
@@ -60,7 +60,7 @@ def size(folder: Path) -> int:
 
 
 def settle(store: Store) -> int:
-    """Wait until the compactor has nothing to do; how many jobs it has done."""
+    """Wait until the compactor is idle; return the number of jobs that it has done."""
     wait_until(lambda: store._compactor._running is None and not store._compactor._due)
     return store.compaction.jobs
 
@@ -128,7 +128,7 @@ def test_a_series_that_is_gone_counts_by_its_points(tmp_path: Path) -> None:
 
 
 def test_a_file_is_not_rewritten_for_a_hole_again_and_again(tmp_path: Path) -> None:
-    """A tombstone that another file still needs: the hole that it left does not count a second time."""
+    """The tombstone is kept for another file, but the points that it removed from this file do not count again."""
     with open_store(tmp_path) as store:
         filled(store)
         for device in (PLAIN_DEVICE, ALIGNED_DEVICE):

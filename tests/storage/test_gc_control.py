@@ -1,4 +1,4 @@
-"""Python's collector while wide plans are made and run: seldom, and afterwards as the process had it."""
+"""Python's garbage collector runs rarely while wide plans are made and run; then the host's settings are restored."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 import saros
 from saros_storage.base.gc_control import WIDE_MIN, YOUNG_MAX, reduced_gc
 
-#: 0 in versions of Python that have only two thresholds.
+#: The third threshold; 0 in versions of Python that have only two.
 LAST = gc.get_threshold()[2] and 12
 HOST = (701, 11, LAST)
 
 
 @pytest.fixture(autouse=True)
 def host() -> Iterator[None]:
-    """A process with thresholds of its own."""
+    """Set thresholds as the host process may have done."""
     before = gc.get_threshold()
     gc.set_threshold(*HOST)
     yield
@@ -93,7 +93,7 @@ def test_a_flush_of_many_series_is_hardly_looked_at(tmp_path: Path) -> None:
             db.execute("flush")
         finally:
             gc.callbacks.remove(look)
-    # At 701 objects, it would be called some 50 times.
+    # With the host's threshold of 701 objects, the collector would run some 50 times.
     assert len(looks) < 10
     assert gc.get_threshold() == HOST
 
@@ -119,5 +119,5 @@ def test_a_wide_query_is_hardly_looked_at_and_leaves_the_collector_as_it_was(tmp
                     assert gc.get_threshold() == HOST
         finally:
             gc.callbacks.remove(look)
-    # At 701 objects, planning, opening and reading 2,000 series would call it some 450 times.
+    # With the host's threshold of 701 objects, it would run some 450 times to plan, open and read 2,000 series.
     assert len(looks) < 150

@@ -11,7 +11,7 @@ from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, SeriesIndex
 
 
 class Counting(FakeTsFile):
-    """A file of all devices but `root.none`, which counts how often it is asked."""
+    """A file with every device except `root.none`, which counts lookups."""
 
     def __init__(self, serial: int, text: str = "") -> None:
         self.asked = 0

@@ -1,4 +1,4 @@
-"""Kernels come in the background: the twin serves meanwhile, one process compiles, and nothing waits for either."""
+"""Kernels are loaded in the background: the twin serves meanwhile, one process compiles, and nothing waits for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FakeKernel:
 
 
 class Compilers:
-    """Processes that compile nothing, and end with a code."""
+    """A fake of the compiling processes, which end with a code without compiling anything."""
 
     def __init__(self, code: int = 0) -> None:
         self.code = code
@@ -125,7 +125,7 @@ def test_it_stops_before_the_next_kernel(cache: KernelCache) -> None:
 
 
 def run(code: str, folder: Path) -> str:
-    """Run a program whose cache is empty, and compiled by another process for as long as it runs."""
+    """Run a program with an empty cache that another process seems to fill for as long as the program runs."""
     cache = KernelCache(str(folder / "kernels"))
     lock = cache.lock(wait=False)
     assert lock is not None

@@ -60,7 +60,7 @@ def write(store: Store, times: Sequence[int], name: str = "x", device: str = "ro
 
 
 def ask(store: Store, name: str = "x", time: TimeRange | None = None, device: str = "root.a.d") -> Scalar:
-    """The value of the latest point, which tells its time."""
+    """Return the value of the latest point; the value encodes the time."""
     return asked(store, name, time, device)[0]
 
 

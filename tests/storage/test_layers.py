@@ -27,7 +27,7 @@ KEPT, FREE = "root.a.kept", "root.a.free"
 
 
 class Keeps:
-    """A guard that refuses whatever concerns one device, and every file."""
+    """A guard that refuses every file, and all changes to one device."""
 
     change_lock: AbstractContextManager[object] = nullcontext()
 
@@ -47,7 +47,7 @@ class Keeps:
 
 
 class Named:
-    """A layer that tells when its views are opened."""
+    """A layer that records when its views are opened."""
 
     def __init__(self, name: str, opened: list[str]) -> None:
         self._name = name

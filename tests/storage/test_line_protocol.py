@@ -77,7 +77,7 @@ NUMBERS = st.one_of(
 
 
 class Tokens:
-    """The result of `tokenise`, of a run of it."""
+    """The result of one run of `tokenise`."""
 
     def __init__(
         self, run: object, body: bytes, at: int = 0, lines: int = 40, fields: int = 80, distinct: int = 128
@@ -96,7 +96,7 @@ class Tokens:
         self.has_long_doubles = state[lines_.LONG_DOUBLES] != 0
 
     def listed(self) -> list[object]:
-        """All that is to be the same; of a faulty line, only its place and its fault."""
+        """Return everything that kernel and twin must agree on; for a faulty line, only its place and its fault."""
         faulty = self.lines[:, lines_.FAULT] != 0
         lines = self.lines.copy()
         lines[faulty] = lines[faulty] * np.isin(np.arange(LINE_WORDS), [lines_.START, lines_.END, lines_.FAULT])

@@ -1,4 +1,4 @@
-"""LOAD: foreign files become part of a store as if their points were written now, all of a file or nothing."""
+"""LOAD: a foreign file becomes part of a store, atomically, as if its points were written now."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def open_store(folder: Path, disk: LocalDisk | None = None) -> Iterator[Store]:
 
 
 def write_file(path: Path, devices: dict[str, dict[str, Rows]], *, page_rows: int = 4) -> Path:
-    """A file of devices and series, whose names say their types; `w` devices are aligned."""
+    """Write a file of devices and series, whose names encode their types; `w` devices are aligned."""
     file = LocalDisk().create(str(path))
     writer = TsFileWriter(file, page_rows=page_rows)
     for device, series in devices.items():
@@ -86,17 +86,17 @@ def load(store: Store, path: Path, *, level: int = 1, verify: bool = True) -> in
 
 
 def files_of(store: Store) -> list[tuple[int, bool]]:
-    """(slice, sequence) of every file in a manifest."""
+    """Return (slice, sequence) of every file in a manifest."""
     return sorted((p.key[1], f.sequence) for p in store._region.partitions for f in p.files)
 
 
 def staged(folder: Path) -> list[str]:
-    """Files; a folder that goes meanwhile has none."""
+    """Return the staged files; a folder that is removed meanwhile has none."""
     return [name for at, _, names in os.walk(folder) if ".staged" in Path(at).parts for name in names]
 
 
 def wait_for_nothing_staged(folder: Path) -> None:
-    """The flusher removes what it has taken in, a moment after a FLUSH that waited for it."""
+    """Wait until no file is staged: the flusher removes loaded files shortly after a FLUSH has returned."""
     wait_until(lambda: not staged(folder))
 
 
@@ -299,7 +299,7 @@ def test_dropping_a_database_takes_loaded_files_along(tmp_path: Path) -> None:
 
 
 class StuckDisk(QuickDisk):
-    """Files stay staged: none can be linked into its partition's folder, or none at all."""
+    """A disk on which files stay staged: no link into a partition's folder succeeds, or no link at all."""
 
     def __init__(self, *, everywhere: bool = False) -> None:
         self._everywhere = everywhere

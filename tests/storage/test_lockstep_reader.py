@@ -1,7 +1,7 @@
-"""Several series by one reader: where they keep step and where they do not, against the model of the series reader.
+"""One reader of several series, in step or not, compared with the model of the series reader.
 
-Files are drawn so that their series mostly have the same times in the same pages, and then not quite. Anything that
-a reader leaves to its caller is read series by series here; together the rows must be the model's, in order, each once.
+Files are drawn so that most of their series have the same times in the same pages, and a few differ slightly. Parts
+that the reader leaves to its caller are read series by series here; together the rows must equal the model's, in order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from saros_storage.read.series_reader import LocalSeriesReader
 from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer, Unaligned, WindowGrid
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 
-#: By time, a value for each series.
+#: A value for each series, by time.
 Points = dict[int, list[Scalar]]
 INT, DOUBLE = DataType.INT32, DataType.DOUBLE
 
@@ -98,7 +98,7 @@ def rows_of(
 
 @st.composite
 def nearly_even(draw: st.DrawFn, start: int) -> Mapping[str, Chunks]:
-    """Chunks by series: of the same times and pages, but for one thing perhaps."""
+    """Draw chunks by series with the same times and pages, except perhaps for one difference."""
     even = draw(page_lists(TYPES, start, nulls=False))
     chunks: dict[str, Chunks] = {
         name: [[Rows(page.times, {name: page.columns[name]}) for page in chunk] for chunk in even] for name in TYPES
@@ -124,7 +124,7 @@ def _as_int(page: Rows) -> Rows:
 
 @st.composite
 def _moved(draw: st.DrawFn, page: Rows, name: str, *, inside: bool) -> Rows:
-    """The page with as many other times, of the same span if they are to lie inside."""
+    """Draw the same number of other times for the page; with `inside`, they have the same span."""
     first, last, count = page.times[0], page.times[-1], len(page.times)
     if inside and count > 2:
         others = draw(st.sets(st.integers(first + 1, last - 1), min_size=count - 2, max_size=count - 2))
@@ -191,7 +191,7 @@ def even_partitions(draw: st.DrawFn, number: int) -> Partition:
 
 
 def pieces_by_series(reader: LocalSeriesReader, count: int) -> list[list[object]]:
-    """By series, blocks as times and values, summaries as they are."""
+    """Return, by series, blocks as times and values, and summaries unchanged."""
     found: list[list[object]] = [[] for _ in range(count)]
     while (piece := reader.next()) is not None:
         for item in singly(piece):
@@ -240,7 +240,7 @@ def page(name: str, times: Sequence[int]) -> Rows:
 
 
 def file(version: int, **chunks: Sequence[Sequence[Sequence[int]]]) -> FakeTsFile:
-    """Times of pages of chunks by series."""
+    """Return the times of the pages of each chunk, by series."""
     made = {name: [[page(name, times) for times in chunk] for chunk in listed] for name, listed in chunks.items()}
     return FakeTsFile(f"{version}.tsfile", DEVICE, made)
 
@@ -324,7 +324,7 @@ def _even_at(time: int) -> FileSource:
 
 
 def test_files_that_overlap_and_a_memtable_are_read_in_step_too() -> None:
-    """1. Two files overlap, a MemTable goes on. 2. All have all series. 3. One reader gives what merging gives."""
+    """1. Two files overlap, and a MemTable follows. 2. All have all series. 3. One reader returns what a merge does."""
     even = {name: [[page(name, [5, 6, 7])]] for name in ("a", "b")}
     parts = partition(file(1, a=EVEN, b=EVEN), file(2, a=[[[3, 5]]], b=[[[3, 5]]]))
     memory = snapshots([Partition(0, [Source(3, True, even)], [])])[0].memtables
@@ -359,8 +359,10 @@ def test_times_that_differ_inside_pages_end_the_reading_in_step() -> None:
 
 
 def test_a_cache_keeps_series_each_by_itself() -> None:
-    """1. Two series are read together. 2. One alone, and the other with a third series, is found in the cache.
-    3. Each cached block has memory of its own, so that its eviction frees the bytes that it counted."""
+    """1. Two series are read together. 2. A read of one, and of the other with a third, hits the cache.
+
+    3. Each cached block has its own memory, so that its eviction frees the bytes that it counted.
+    """
     with tempfile.TemporaryDirectory() as folder:
         chunk = [[Rows((1, 2, 3), {n: (DOUBLE, (float(i), 0.5, 1.5))})] for i, n in enumerate("xyz")]
         source = Source(1, False, dict(zip("xyz", [[c] for c in chunk], strict=True)))
@@ -385,7 +387,7 @@ def test_a_cache_keeps_series_each_by_itself() -> None:
 def test_times_that_differ_inside_pages_of_files_are_noticed_whatever_is_cached(
     types: tuple[DataType, DataType], cached: tuple[str, ...]
 ) -> None:
-    """The series' pages have the same spans and counts, and times of as many bytes."""
+    """The series' pages have different times, but the same spans and counts, and the same encoded sizes."""
     chunks: dict[str, Chunks] = {}
     for name, type_, times in zip("xy", types, ((1, 2, 4), (1, 3, 4)), strict=True):
         values: tuple[Scalar, ...] = tuple("abc") if type_.is_text else (0, 1, 2)

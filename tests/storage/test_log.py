@@ -29,7 +29,7 @@ SALT = 0x9F3A6C01
 
 
 class FaultyFile:
-    """A file whose next write or sync fails as told; a full disk lets half of the bytes through."""
+    """A file whose next write or sync fails as its disk says; a full disk accepts half of the bytes."""
 
     def __init__(self, file: File, disk: FaultyDisk) -> None:
         self._file = file
@@ -129,7 +129,7 @@ def test_segments_roll_and_are_cut_below_an_index(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_cut_does_not_come_back_before_what_is_cut_next() -> None:
-    """A power cut that forgets the first removal, and not the second, would leave a gap."""
+    """If a power cut undid the first removal but not the second, the log would have a gap."""
     disk = CrashDisk()
     options = LogOptions(segment_bytes=100)
     log, _ = SegmentedLog.open("log", disk, options)

@@ -1,7 +1,7 @@
-"""Holes in a log: those of a power cut in unacknowledged data are cut off, damage to acknowledged data is an error.
+"""Holes in a log: those that a power cut leaves in unacknowledged data are truncated; damage to other data is an error.
 
-`test_raft_log_crashes` and `test_store_crashes` have the holes that a power cut may leave; here is the rest: damage,
-saturated and old records, payloads that look like records, bytes made to keep the search busy.
+`test_raft_log_crashes` and `test_store_crashes` cover the holes that a power cut may leave. The other cases are here:
+damage, saturated and old records, payloads that look like records, and bytes that make the search expensive.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def written(*batches: list[bytes]) -> bytes:
 
 
 def old_record(index: int, payload: bytes) -> bytes:
-    """As Saros wrote them before records said what was fsynced."""
+    """Return a record in the format from before records stated which records were fsynced."""
     crc = zlib.crc32(payload, zlib.crc32(struct.pack("<QII", index, 3, 7)))
     return struct.pack("<IIQII", len(payload), crc, index, 3, 7) + payload + bytes(-len(payload) & 7)
 
@@ -55,7 +55,7 @@ def payloads_of(data: bytes, salt: int = SALT) -> list[bytes]:
 
 
 def padding(data: bytes) -> set[int]:
-    """Return the places that mean nothing."""
+    """Return the positions of bytes without meaning."""
     found = set()
     position = 0
     for record in scan(memoryview(data), 1, SALT).records:
@@ -164,7 +164,7 @@ def test_the_search_crosses_the_borders_of_its_pieces() -> None:
 
 
 class Interrupting(CrashDisk):
-    """Ctrl-C while a record is written."""
+    """Press Ctrl-C while a record is being written."""
 
     is_pressed = False
 

@@ -1,6 +1,6 @@
 """Records of other segments at the end of a segment: blocks of removed files, which a power cut may leave there.
 
-ext4 with `data=writeback` does that to a file that was growing, see `record`.
+ext4 with `data=writeback` may leave such blocks in a growing file; see `record`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES = [b"%d" % number for number in range(1, 10)]
 
 
 def records(first: int, last: int, salt: int, *, together: bool = False) -> bytes:
-    """Records of one size, each fsynced alone, or all together."""
+    """Return records of one size, each fsynced alone, or all of them together."""
     return b"".join(
         b"".join(PendingRecord.of(3, 7, [NAMES[n - 1]]).encode(n, first - 1 if together else n - 1, salt))
         for n in range(first, last + 1)
@@ -70,7 +70,7 @@ def test_its_own_later_records_are_evidence_also_among_those_of_others() -> None
 
 
 def test_any_number_of_others_records_ends_the_search_without_a_verdict_of_damage() -> None:
-    """Another data folder was here, whose log was longer."""
+    """An earlier data folder in the same place had a longer log."""
     draft = PendingRecord.of(3, 7, [b"8 bytes."])
     leftover = b"".join(b"".join(draft.encode(n, n - 1, OTHER)) for n in range(100, 20_100))
     found = scan(memoryview(records(1, 3, SALT) + leftover), 1, SALT)

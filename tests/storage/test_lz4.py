@@ -16,7 +16,7 @@ from saros_storage.kernels.codecs.lz4 import lz4_decode
 quick = settings(max_examples=200, deadline=None)
 #: The byte before, between and after blocks, which must not be touched.
 GUARD = 0xA5
-#: Texts of repeats near and far, short and long, and of noise between.
+#: Texts with near and far, short and long repeats, and noise in between.
 texts = st.lists(
     st.tuples(st.binary(min_size=1, max_size=40), st.integers(1, 60) | st.integers(1, 3)), max_size=12
 ).map(lambda parts: b"".join(text * times for text, times in parts))
@@ -27,7 +27,7 @@ def packed(text: bytes) -> bytes:
 
 
 def decoded(blocks: list[bytes], sizes: list[int], decode=lz4_decode) -> tuple[int, list[bytes]]:
-    """How many blocks came out whole, and all that was written; nothing else was."""
+    """Return the number of complete blocks, and the written bytes; check that no others were written."""
     data = np.frombuffer(b"".join(b"\xff" + block for block in blocks) + b"\xff", np.uint8)
     lengths = np.array([len(block) for block in blocks], np.int64)
     offsets = np.cumsum(lengths + 1) - lengths
@@ -50,7 +50,7 @@ def test_blocks_come_out_as_they_went_in(blocks: list[bytes]) -> None:
 @pytest.mark.parametrize("distance", [*range(1, 40), 255, 256, 300, 65_535])
 @pytest.mark.parametrize("count", [4, 18, 19, 31, 32, 33, 63, 64, 100, 5_000])
 def test_matches_of_each_length_and_distance(distance: int, count: int) -> None:
-    """Blocks made by hand, since the library's encoder does not make each: literals, one match, five literals more."""
+    """Blocks built by hand, since the library's encoder does not make all: literals, a match, five more literals."""
     head = bytes(n * 7 % 251 for n in range(distance))
     block = sequence(head, distance, count) + sequence(b"12345", 0, 0)
     text = bytearray(head)
@@ -61,7 +61,7 @@ def test_matches_of_each_length_and_distance(distance: int, count: int) -> None:
 
 
 def sequence(literals: bytes, distance: int, count: int) -> bytes:
-    """A sequence; without a match (count 0) the last one."""
+    """Return a sequence; without a match (count 0), it is the last one."""
     match = max(count - 4, 0)
     token = bytes((min(len(literals), 15) << 4 | min(match, 15),))
     found = token + more(len(literals)) + literals

@@ -1,4 +1,4 @@
-"""A flush takes from a MemTable at once the same points that readers take of it one by one."""
+"""A flush takes all points of a MemTable at once: the same ones that readers find series by series."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def column(type_: DataType, rows: int, chance: random.Random) -> Column:
 
 
 def filled(chance: random.Random) -> tuple[MemTable, dict[str, DataType], bool]:
-    """Batches of one shape, sometimes of several; in order, late, with times that repeat. Types; whether aligned."""
+    """Return a MemTable of batches, mostly of one shape, some late or repeated; its types; whether it is aligned."""
     aligned = chance.random() < 0.4
     own = chance.choice(NUMBERS)
     types = {name: own if chance.random() < 0.9 else DataType.TEXT for name in ("a", "b", "c")}
@@ -57,7 +57,7 @@ def test_a_flush_takes_what_readers_see(seed: int) -> None:
         block = memtable.snapshot().read(ScanRequest("root.a.d", (name,), (type_,), aligned))
         if block is not None:
             seen[name] = points(block.times, block.columns[0])
-    # Another one, since a MemTable keeps what was made of it.
+    # A second MemTable, since the first one caches its results.
     memtable, _, _ = filled(random.Random(seed))
     taken: dict[str, dict[int, object]] = {}
     for _, content in memtable.snapshot().contents():
@@ -83,7 +83,7 @@ def looking_seconds(count: int) -> float:
 
 @pytest.mark.slow
 def test_what_a_flush_looks_at_grows_with_the_series_and_not_with_their_square() -> None:
-    """Eight times the series take eight times the work, whereas all pairs of them would take sixty-four times."""
+    """Eight times as many series take eight times the work; comparing all pairs would take sixty-four times."""
     many, few = (min(looking_seconds(count) for _ in range(3)) for count in (4_000, 500))
     assert many < 24 * few
 

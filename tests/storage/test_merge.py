@@ -1,4 +1,4 @@
-"""Uniting sorted time arrays, and merging blocks by rank: against sets and dictionaries, kernels and their twins."""
+"""Unions of sorted time arrays, merges of blocks by rank: compared with sets and dictionaries; kernels and twins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random operations under random settings; see `metamorphic`. `make campaign-storage` goes on with new seeds."""
+"""Random operations under random settings; see `metamorphic`. `make campaign-storage` runs new seeds."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_the_log_has_the_same_entries_as_for_the_tablets(tmp_path: Path, monkeyp
 
 
 def test_a_shape_that_fits_a_device_is_still_checked_for_other_devices(tmp_path: Path) -> None:
-    """Devices created alike share their series, and tablets of one shape their measurements."""
+    """Devices created alike share their series objects, and tablets of one shape share their measurements."""
     store = Store.open(str(tmp_path / "data"), StoreOptions(durability="os"), LocalDisk(), SystemClock())
     devices = [f"root.a.d{number}" for number in range(8)]
     made = [CreateSeries(device, device == devices[7], SERIES) for device in devices]

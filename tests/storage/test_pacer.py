@@ -1,4 +1,4 @@
-"""The rests of flushes that can wait."""
+"""The pauses of flushes that are not urgent."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ NOTHING = np.empty(0, np.int64)
 
 
 def sections(pages: list[bytes]) -> list[list[tuple[int, int]]]:
-    """Where times and values begin, as each of the three says it, up to a damaged page."""
+    """Return where times and values begin, up to a damaged page, according to kernel, source and twin."""
     data, (starts, ends) = np.frombuffer(b"".join(pages), np.uint8), bounds([len(page) for page in pages])
     found = []
     for run in (point_sections, point_sections.source, point_sections.twin):
@@ -90,8 +90,8 @@ def points_at_once(
 ) -> Points:
     """Return the results of a kernel on pages: its return value, the times, their lengths, the values.
 
-    `read` gets the arguments that both kernels get. `room`: bytes more or less for times than the
-    pages have; `cut`: the number of bytes missing from the last page.
+    `read` gets the arguments that both kernels get. `room` is added to the number of bytes needed for times, and `cut`
+    bytes are missing from the last page.
     """
     blocks = [bytes(cramjam.lz4.compress_block(page, store_size=False)) for page in pages]
     blocks[-1] = blocks[-1][: len(blocks[-1]) - cut]
@@ -164,7 +164,7 @@ Shapes = list[tuple[int, int]]
 
 
 def differences(type_: DataType, shapes: Shapes, seed: int) -> tuple[list[np.ndarray], list[bytes]]:
-    """Whole numbers of one page each, of more bits or fewer, and as TS_2DIFF; a page's shape is (bytes, values)."""
+    """Return random integers of various bit widths for each page, and as TS_2DIFF; a shape is (bytes, values)."""
     rng, dtype = np.random.default_rng(seed), NUMPY_DTYPE[type_]
     bits = rng.integers(1, dtype.itemsize * 8 - 1, len(shapes)).tolist()
     parts = [rng.integers(-(1 << b), 1 << b, n, dtype) for b, (_, n) in zip(bits, shapes, strict=True)]

@@ -1,4 +1,4 @@
-"""Kernels over values of IoTDB's clients compared with their twins, on any bytes."""
+"""Kernels over the values that IoTDB's clients send, compared with their twins, on any bytes."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ CREATIONS = st.builds(CreateSeries, NODES, st.booleans(), st.sampled_from(SETS),
 
 
 def outcome(tree: SchemaTree, changes: Sequence[SchemaChange]) -> object:
-    """The error of the changes, or the devices that are there afterwards."""
+    """Apply changes; return their error, or the resulting devices."""
     try:
         change(tree, *changes)
     except UserMistake as error:

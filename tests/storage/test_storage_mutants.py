@@ -7,7 +7,7 @@ import logging
 import pytest
 from storage.storage_mutants import MUTANTS
 
-#: Found within a second or two.
+#: Mistakes that are found within a second or two.
 QUICK = (
     "acknowledges_before_the_fsync",
     "takes_all_damage_for_a_torn_tail",

@@ -1,4 +1,4 @@
-"""The store against a model: a dictionary of points per series. Readers see through `view()` what users see."""
+"""The store against a model: a dictionary of points per series. Readers use `view()`, as queries do."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tablet(device: str, times: Sequence[int], **columns: Sequence[Scalar]) -> Ta
 
 
 def points(store: Store, device: str, name: str, time: TimeRange = ALL, *, back: bool = False) -> list[object]:
-    """(time, value) of one series, as a reader gives them."""
+    """Return (time, value) of one series as returned by a reader."""
     rows = read(store, ScanRequest(device, (name,), (TYPES[name],), device == ALIGNED_DEVICE, time, back))
     return [(t, v) for t, (v,) in rows]
 
@@ -195,7 +195,7 @@ def check(store: Store, model: Model, time: TimeRange, *, back: bool) -> None:
 
 
 def check_summaries(store: Store, device: str, name: str, expected: list[tuple[int, Scalar]], time: TimeRange) -> None:
-    """Summaries and rows together count, begin and end each window as the points do."""
+    """Check that summaries and rows together give the count, first and last point of each window."""
     grid = WindowGrid(5, 60)
     found: dict[int, list[object]] = {}
     request = ScanRequest(device, (name,), (TYPES[name],), device == ALIGNED_DEVICE, time, grid=grid)
@@ -224,7 +224,7 @@ def add(windows: dict[int, list[object]], window: int, count: int, first: Scalar
 
 
 def check_bounds(store: Store, device: str, known: dict[int, Scalar], time: TimeRange) -> None:
-    """Skipping by value never loses a row that is wanted, and never shows an old value in place of a new one."""
+    """Check that skipping by value never loses a matching row, and never shows an old value in place of a new one."""
     request = ScanRequest(
         device, ("i",), (DataType.INT32,), device == ALIGNED_DEVICE, time, bounds=(ValueBound(0, 3, None),)
     )
@@ -330,7 +330,7 @@ def test_a_folder_of_the_format_without_salts_opens_and_is_then_refused_by_older
 
 
 def test_a_folder_that_lost_its_node_file_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
-    """Its times would be read in another unit; a folder that was never used is created again."""
+    """Otherwise its times would be read in another unit. A folder that was never used is created again."""
     options = StoreOptions(time_unit=TimeUnit.MICROSECOND)
     store = open_store(tmp_path, options)
     store.write([tablet(PLAIN_DEVICE, [1], i=[10])], creates())

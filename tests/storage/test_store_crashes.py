@@ -1,7 +1,7 @@
-"""A store crashes at an operation on the disk, and again during recovery; or that operation fails.
+"""A store crashes at any disk operation, and again during recovery; or a disk operation fails.
 
-These tests look at a fixed sample of the crashes. `make campaign-storage` enumerates all of them, and goes on with
-random stories.
+These tests check a fixed sample of the crashes. `make campaign-storage` enumerates all of them, and runs random
+stories.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Torn ends and failed disks are told of; here there are thousands."""
+    """Suppress the messages about torn ends and failed disks, of which there are thousands here."""
     caplog.set_level(logging.CRITICAL)
 
 
 def test_a_folder_is_what_it_was_made_as_wherever_its_making_was_cut_off() -> None:
-    """And once it is there, no restart makes it another."""
+    """Once the folder exists, no restart changes its settings."""
     other = replace(OPTIONS, time_partition_interval=7)
     disk = CrashDisk()
     disk.keeps_pictures = True
@@ -60,7 +60,7 @@ def test_a_folder_is_what_it_was_made_as_wherever_its_making_was_cut_off() -> No
 
 
 def test_a_power_cut_does_not_take_entries_from_the_log_that_the_saved_schema_knows() -> None:
-    """They came when the flusher had fsynced the log, and before it saved the schema."""
+    """The entries came after the flusher had fsynced the log, and before it saved the schema."""
     disk = CrashDisk()
     store = open_store(disk, replace(OPTIONS, durability="os", segment_bytes=100))
     for number in range(8):
@@ -94,7 +94,7 @@ def test_no_crash_and_no_full_disk_takes_what_many_partitions_flush_together() -
 def test_a_clock_that_was_set_back_gives_no_load_the_name_of_one_that_the_log_still_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A replay removes the files of the one before, which its partition has."""
+    """A replay removes the files of the previous replay, which are in its partition."""
     monkeypatch.setattr(CountingClock, "now_ns", lambda self: NOW_MS * 1_000_000)
     told = [load(("root.a.d1", range(5), 1)), flush()]
     *_, (left, note) = tell_all(CrashDisk(), OPTIONS, told, Note((State(),)))
@@ -142,7 +142,7 @@ def test_no_crash_loses_what_is_loaded_or_shows_what_is_expired(
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=lambda n: errno.errorcode[n])
 def test_whichever_operation_fails_what_was_acknowledged_stays(number: int) -> None:
-    """A compactor in the background makes the operations come in another order each time."""
+    """With a compactor in the background, the order of operations differs in every run."""
     for told, step in ((story, 43), (loading_story, 53), (expiring_story, 53)):
         figures = enumerate_failures(told(), number, replace(OPTIONS, compaction=told is not story), step=step)
         print(figures)

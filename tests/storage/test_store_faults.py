@@ -35,7 +35,7 @@ CREATES: list[SchemaChange] = [CreateDatabase("root.a"), CreateSeries(DEVICE, Fa
 
 
 class FailingFile:
-    """Fails as its disk says, for paths that hold `where`; a full disk lets half of a write through."""
+    """A file that fails as its disk says, for paths that contain `where`; a full disk accepts half of a write."""
 
     def __init__(self, file: File, path: str, disk: FailingDisk) -> None:
         self._file = file
@@ -128,7 +128,7 @@ def test_a_full_disk_refuses_writes_and_leaves_nothing_of_them(tmp_path: Path, d
     assert [1, 2, 9] == seen(open_store(tmp_path, LocalDisk()))
 
 
-#: A store meets the process's limit of the size of files, and goes on above it.
+#: A store hits the process's limit of file sizes, and continues when the limit is raised.
 LIMITED = """
 import resource, sys
 from pathlib import Path
@@ -278,7 +278,7 @@ def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(
 
 
 def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(tmp_path: Path) -> None:
-    """1. Two writes are queued and refused. 2. Only one of the writers has heard of it. 3. A third one writes."""
+    """1. Two writes are queued and refused. 2. Only one of the writers has been notified. 3. A third client writes."""
     disk = FailingDisk()
     store = open_store(tmp_path, disk)
     store.write([rows(1)], CREATES)
@@ -303,7 +303,7 @@ def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(t
 
 
 class StubbornDisk(LocalDisk):
-    """Some of its operations on paths that end in `where` fail, `times` times."""
+    """A disk on which one operation fails `times` times for paths that end with `where`."""
 
     def __init__(self, operation: str, where: str, number: int, times: int = 1) -> None:
         self.operation, self.where, self.number, self.times = operation, where, number, times

@@ -1,4 +1,4 @@
-"""Writers wait for memory, and it comes: nobody waits for a flush that nobody begins."""
+"""Writers that wait for memory get it: each such wait starts the flush that it needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(store: Store, slice_: int, rows: int) -> None:
 def test_memory_that_fills_up_while_something_is_flushed_is_freed_afterwards(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path), OPTIONS, LocalDisk(), SystemClock())
     store.change_schema([CreateDatabase("root.a"), CreateSeries("root.a.d", False, (SERIES,))])
-    with store._region.flusher.folders:  # the flusher cannot end what it begins
+    with store._region.flusher.folders:  # the flusher cannot complete a flush meanwhile
         for slice_ in range(5):
             write(store, slice_, 900)
         write(store, 5, 50_000)

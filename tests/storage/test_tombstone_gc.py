@@ -1,4 +1,4 @@
-"""Which tombstones may go: none that still hides a point of a file, or of a MemTable that becomes one."""
+"""The tombstones that may be dropped: none that still hides a point in a file, or in a MemTable being flushed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing and reading TsFiles: round trips, and the refusal of files that lie."""
+"""Writing and reading TsFiles: round trips, and the refusal of inconsistent files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN, LZ4 = Encoding.PLAIN, Compressor.LZ4
 
 
 class MemoryFile:
-    """A `File` that keeps its bytes."""
+    """A `File` that keeps its bytes in memory."""
 
     def __init__(self) -> None:
         self.content = bytearray()
@@ -78,7 +78,7 @@ class Sheet:
 
 
 def rows_of(reader: TsFileReader, device: str, measurement: str) -> list[tuple[int, Scalar]]:
-    """All points of a series, nulls left out."""
+    """Return all points of a series, without nulls."""
     index = reader.device(device)
     assert index is not None
     found: list[tuple[int, Scalar]] = []
@@ -140,14 +140,14 @@ def test_aligned_columns_with_nulls_come_back(type_: DataType) -> None:
 
 
 def chunks_of(reader: TsFileReader, measurement: str) -> list[tuple[Encoding, int]]:
-    """Encoding and bytes of each chunk of a series of the only device."""
+    """Return the encoding and size of each chunk of a series of the only device."""
     (device,) = outline(reader)
     (series,) = (series for series in device.series if series.measurement == measurement)
     return [(chunk.encoding, chunk.stored) for chunk in series.chunks]
 
 
 RNG = np.random.default_rng(7)
-#: Values of sensors, the encoding expected, and the share of GORILLA's bytes that it may take at most.
+#: Values of sensors, the expected encoding, and its maximum size as a fraction of GORILLA's.
 SENSORS = {
     "three decimals": (np.round(20 + np.cumsum(RNG.normal(0, 0.05, 10_000)), 3), Encoding.TS_2DIFF, 0.25),
     "some that come again": (RNG.choice(RNG.normal(20, 5, 50), 10_000), Encoding.PLAIN, 0.7),
@@ -172,7 +172,7 @@ def test_numbers_get_the_encoding_that_is_smallest(sensor: str, aligned: bool) -
     reader = sheet.reader()
     ((encoding, size),) = chunks_of(reader, "s")
     assert expected is encoding
-    assert size <= gorilla * share + 1_600  # with the times, or the bitmap
+    assert size <= gorilla * share + 1_600  # for the times, or the bitmap
     assert list(zip(times.tolist(), values.tolist(), strict=True)) == rows_of(reader, "root.d", "s")
 
 
@@ -193,7 +193,7 @@ def test_a_declared_encoding_other_than_gorilla_is_kept() -> None:
     assert Encoding.CHIMP is chunks_of(sheet.reader(), "s")[0][0]
 
 
-#: Each type that has whole numbers in its pages, once as they are, twice with decimals.
+#: Each type whose pages have integers: once as integers, twice as scaled decimals.
 TOGETHER: dict[str, tuple[DataType, Encoding, list[Scalar]]] = {
     "i32": (DataType.INT32, Encoding.TS_2DIFF, [(-(2**31), 2**31 - 1, i)[i % 3] for i in range(500)]),
     "day": (DataType.DATE, Encoding.TS_2DIFF, [20240101 + i % 28 for i in range(500)]),
@@ -531,7 +531,7 @@ def test_encryption_is_unsupported() -> None:
 
 
 def chunk_header(raw: bytes, device: str, name: str) -> tuple[TsFileReader, int]:
-    """A reader, and where the ids (type, compressor, encoding) of the series' first chunk lie."""
+    """Return a reader, and the position of the ids (type, compressor, encoding) of the series' first chunk."""
     reader = TsFileReader("f", memoryview(raw))
     index = reader.device(device)
     assert index is not None

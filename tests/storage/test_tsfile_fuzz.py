@@ -1,4 +1,4 @@
-"""Damaged files: any flip or cut gives values or a typed error, in bounded time and memory.
+"""Damaged files: after any bit flip or truncation, a read returns values or a typed error in bounded time and memory.
 
 TsFile has no checksums, so a flip may change values unnoticed; the tests assert that nothing else happens.
 """
@@ -23,7 +23,7 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
 ROWS = 40
-#: Far below what a lying header could ask for (16 M rows of 8 bytes a page, 256 MiB of text).
+#: Far below the memory that a damaged header could ask for (16 M rows of 8 bytes a page, 256 MiB of text).
 MEMORY_BYTES_MAX = 2 << 30
 SECONDS_MAX = 20.0
 
@@ -83,7 +83,7 @@ VALID = valid_file()
 
 
 def read_all(raw: bytes) -> int:
-    """Read everything; how many series could be read."""
+    """Read everything; return the number of series that could be read."""
     reader = TsFileReader("fuzzed.tsfile", memoryview(raw))
     good = 0
     for device in reader.devices():

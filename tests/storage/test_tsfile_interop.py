@@ -1,7 +1,7 @@
 """Saros and Apache's own implementation (PyPI `tsfile`) read each other's files.
 
-The other one runs in a process of its own, since it can crash. Data beyond its own limits is left out here:
-BOOLEAN RLE, INT64 RLE, empty BLOBs and those with a zero byte.
+Apache's runs in a separate process, since it can crash. Data that it does not support is left out here: BOOLEAN RLE,
+INT64 RLE, empty BLOBs and those with a zero byte.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def test_it_reads_our_aligned_devices_with_nulls_and_late_columns(tmp_path: Any,
             times = np.arange(rows, dtype=np.int64) + chunk * 100
             columns = []
             for number, (type_, encoding) in enumerate(PAIRS):
-                # Some columns start late, others stop early, some pages and chunks have nulls only.
+                # Some columns start late, others stop early, and some pages and chunks have only nulls.
                 if (number + chunk) % 4 == 0:
                     continue
                 values = [
@@ -171,7 +171,7 @@ def test_it_finds_devices_through_our_index_of_several_levels(tmp_path: Any) -> 
     assert dumped(tmp_path, path) == expected
 
 
-#: Encodings that the other writer offers and we read alike, by its own compatibility with Apache's Java reader.
+#: Encodings that the other writer offers and that we read in the same way as Apache's Java reader.
 WRITTEN = [
     (DataType.BOOLEAN, [Encoding.PLAIN]),
     (
@@ -197,7 +197,7 @@ def test_we_read_every_type_and_encoding_that_it_writes(tmp_path: Any) -> None:
     compressors = [Compressor.UNCOMPRESSED, Compressor.SNAPPY, Compressor.GZIP, Compressor.LZ4]
     for type_, encodings in WRITTEN:
         for encoding in encodings:
-            # Its SPRINTZ and RLBE are held to ordinary values: at the extremes its own reader fails.
+            # SPRINTZ and RLBE get only ordinary values: at the extremes the other library cannot read its own files.
             values = sample(type_, 400)
             if encoding in (Encoding.SPRINTZ, Encoding.RLBE, Encoding.ZIGZAG) and type_ is not DataType.FLOAT:
                 values = [i * i % 1009 - 300 for i in range(400)]

@@ -31,7 +31,7 @@ from saros_storage.tsfile.verifier import check_tsfile
 
 
 class HandClock:
-    """Stands still until it is moved; both clocks are one."""
+    """A clock that stands still until it is moved; wall clock and monotonic clock are the same."""
 
     def __init__(self, ms: int = 0) -> None:
         self.ms = ms
@@ -44,7 +44,7 @@ class HandClock:
 
 
 class JumpingClock(HandClock):
-    """Its wall clock may be set ahead."""
+    """A clock whose wall clock may be set ahead."""
 
     ahead_ms = 0
 

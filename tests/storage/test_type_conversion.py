@@ -1,4 +1,4 @@
-"""Series whose type is changed: which may become what, and what is read of them wherever their points are."""
+"""Series whose type is changed: the allowed conversions, and the values read wherever the points are stored."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def latest(store: Store, type_: DataType) -> tuple[int, Scalar] | None:
 def test_points_show_with_the_new_type_wherever_they_are(
     tmp_path: Path, source: DataType, target: DataType, *, aligned: bool
 ) -> None:
-    """In a file, in memory, written afterwards; flushed, merged, and read after a restart."""
+    """Points are in a file, in memory, or written later; then they are flushed, merged, and read after a restart."""
     old, new = VALUES[source], VALUES[target]
     wanted = list(enumerate([*expected(source, target), *expected(source, target), *new]))
     with series_of(tmp_path, source, aligned=aligned) as store:
@@ -353,7 +353,7 @@ def test_a_file_with_a_type_that_the_series_had_is_loaded_and_one_with_another_i
 
 
 def stored_as(store: Store) -> list[tuple[DataType, Encoding, Compressor]]:
-    """Of the first chunk of each file, in order."""
+    """Return type, encoding and compressor of the first chunk of each file, in order."""
     found = []
     for partition in store._region.partitions:
         for file in partition.files:

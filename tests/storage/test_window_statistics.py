@@ -1,4 +1,4 @@
-"""Summaries made of rows say what a file would store of them, window by window."""
+"""Summaries computed from rows equal the statistics that a file would store for each window."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GRIDS = st.builds(WindowGrid, st.integers(-9, 9), st.sampled_from([None, 50, 200
 
 @st.composite
 def blocks(draw: st.DrawFn) -> Block:
-    """Rows of about one in two ticks: enough that windows have many."""
+    """Rows at about every second tick, so that windows have many rows."""
     start = draw(st.integers(-300, 300))
     times = np.array([t for t in range(start, start + draw(st.integers(1, 400))) if t % 7 < 4], np.int64)
     if len(times) == 0:

@@ -25,7 +25,7 @@ Slices = tuple[Int64Array, Int64Array]
 
 @st.composite
 def rows(draw: st.DrawFn) -> tuple[Float64Array, BoolArray, Slices]:
-    """Values, which of them are there (all, if there is no mask), and slices of them."""
+    """Values, a mask of the valid ones (empty: all), and slices of them."""
     values = draw(hnp.arrays(np.float64, st.integers(0, 40), elements=FLOATS))
     mask = draw(hnp.arrays(np.bool_, len(values) if draw(st.booleans()) else 0))
     bounds = st.tuples(st.integers(0, len(values)), st.integers(0, len(values)))
@@ -93,6 +93,6 @@ def test_runs_of_like_values_are_those_of_the_twins(whole: Int64Array, data: st.
         for run in (kernel, kernel.twin):
             begins = np.zeros(len(whole), np.bool_)
             base = run(*arguments, begins)
-            # The base counts only where the last row is there.
+            # The base is compared only if the last row is valid.
             found.append((begins.tolist(), repr(base) if len(mask) == 0 or mask[-1] else ""))
         assert found[0] == found[1]

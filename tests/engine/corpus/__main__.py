@@ -1,9 +1,9 @@
-"""Record the hashes of the corpus, and print how it differs from that of a commit.
+"""Record the hashes of the corpus, and print the difference from the corpus of a commit.
 
     PYTHONPATH=tests python -m engine.corpus [COMMIT]
 
-runs the generator as it is in COMMIT (HEAD by default) and as it is in the working tree, writes `hashes.txt`, which
-`test_slt.py` compares, and prints the difference of the files. Read the difference before you commit the hashes.
+runs the generator of COMMIT (by default HEAD) and that of the working tree, writes `hashes.txt`, which `test_slt.py`
+compares, and prints the difference of the files. Read the difference before you commit the hashes.
 """
 
 from __future__ import annotations

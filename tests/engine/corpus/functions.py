@@ -1,4 +1,4 @@
-"""Functions of one row, nested ones, and those that look at the rows before."""
+"""Functions of one row, nested functions, and functions that look at earlier rows."""
 
 # ruff: noqa: PLW0108 (the parameters of a function name its series)
 
@@ -53,7 +53,7 @@ def _sign(value: float) -> float:
     return float((value > 0) - (value < 0))
 
 
-#: Exact, or told to nine digits.
+#: Functions whose results are exact, or compared to nine digits.
 _EXACT: dict[str, Callable[[float], float]] = {
     "sqrt": _root,
     "ceil": lambda v: float(math.ceil(v)) or math.copysign(0.0, v),
@@ -80,12 +80,12 @@ _DIGITS = 6
 
 
 def _places(value: float) -> float:
-    """`round(value, 6)`: the nearest, of two the even one."""
+    """`round(value, 6)`: half to even."""
     return value if math.isnan(value) or math.isinf(value) else round(value * 10**_DIGITS) / 10**_DIGITS
 
 
 def mathematics() -> Corpus:
-    """Each function of each kind of number, ROUND, nesting."""
+    """Each function of each numeric type, ROUND, nesting."""
     corpus = _prepared(
         "Functions of one number. What a processor's sine gives in its last digit is left to it: six places are told."
     )
@@ -143,7 +143,7 @@ def _part(text: str, first: int, length: int | None = None) -> str:
 
 
 def _compared(x: str, y: str) -> int:
-    """How far the first characters that differ are apart; where none do, the lengths."""
+    """Return the difference of the first characters that differ, or of the lengths if none do."""
     return next((ord(a) - ord(b) for a, b in zip(x, y, strict=False) if a != b), len(x) - len(y))
 
 
@@ -200,7 +200,7 @@ _TEXTS: tuple[Expectation, ...] = (
 
 
 def texts() -> Corpus:
-    """Functions of text, alone, nested, as conditions."""
+    """Text functions alone, nested, and as conditions."""
     corpus = _prepared(
         "Functions of text; lengths and places are those of characters. What is split loses empty parts at its end."
     )
@@ -236,7 +236,7 @@ Points = list[tuple[int, Any]]
 
 
 def _steps(points: Points) -> Iterator[tuple[int, Any, int, Any]]:
-    """(time before, value before, time, value) of each point but the first."""
+    """Return (previous time, previous value, time, value) of each point except the first."""
     for (before, low), (time, high) in itertools.pairwise(points):
         yield before, low, time, high
 
@@ -253,7 +253,7 @@ _BEFORE: dict[str, Callable[[Points], list[list[Any]]]] = {
 
 
 def rows_before() -> Corpus:
-    """Each function over each series, with a range of time, with a condition of another series, backwards."""
+    """Each function over each series: with a time range, with a condition on another series, backwards."""
     corpus = _prepared(
         "Functions that look at the row before, in the order of time: the first row has none.\n"
         "Differences keep the type, DIFF is DOUBLE."

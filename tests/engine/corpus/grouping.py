@@ -1,4 +1,4 @@
-"""Aggregates over everything, over windows of time (calendar months, too), over windows that rows make."""
+"""Aggregates over everything, over time windows (including calendar months), and over windows defined by rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _spread(points: Points, less: int) -> float | None:
 
 
 def _mode(points: Points) -> Any:
-    counts = Counter(v for _, v in points)  # in the order of first times
+    counts = Counter(v for _, v in points)  # in the order of their first occurrence
     return max(counts, key=lambda value: counts[value])
 
 
@@ -58,7 +58,7 @@ _OF_NUMBERS: dict[str, Callable[[Points], Any]] = {
     "extreme": lambda p: max((v for _, v in p), key=lambda v: (abs(v), v)),
 }
 _ALL = {**_OF_ANY, **_OF_NUMBERS}
-#: Whose digits depend on the order of sums: rounded.
+#: Aggregates that are rounded, since their last digits depend on the order of sums.
 _ROUNDED: dict[str, Callable[[Points], Any]] = {
     "var_pop": lambda p: _spread(p, 0),
     "var_samp": lambda p: _spread(p, 1),
@@ -74,7 +74,7 @@ def points_of(rows: Iterable[Row], name: str) -> Points:
 
 
 def aggregate(name: str, points: Points) -> Any:
-    """Of nothing: 0 for a count, else null."""
+    """Return the aggregate of no points: 0 for a count, otherwise null."""
     if not points:
         return 0 if name == "count" else None
     return _ALL[name](points)
@@ -111,7 +111,7 @@ def aggregates() -> Corpus:
 
 
 def _pairs(corpus: Corpus) -> None:
-    """MAX_BY and MIN_BY: the x of the row with the largest or smallest y; of equals the first."""
+    """MAX_BY and MIN_BY: the x of the first row with the largest or smallest y."""
     for x, y in ("il", "li", "di", "ti", "tl", "bd"):
         rows = [row for row in joined(WORLD, [x, y]) if row[y] is not None]
         for name, choose in (("max_by", max), ("min_by", min)):
@@ -167,7 +167,7 @@ _TIMED = (
 
 
 def _split(written: str, rows: Sequence[Row]) -> list[tuple[int, list[Row]]]:
-    """(label, rows) of windows as they are written; the end of the last is that of the range."""
+    """Return (label, rows) of the windows of a GROUP BY text; the last window ends with the range."""
     left_open = written.startswith("(")
     inside, _, lengths = written.partition("], " if left_open else "), ")
     start, end = (int(part) for part in inside[1:].split(","))
@@ -228,7 +228,7 @@ def _previous(rows: Sequence[list[Any]]) -> list[list[Any]]:
 
 
 def linear(rows: Sequence[list[Any]]) -> list[list[Any]]:
-    """Nulls between two points on the line through these."""
+    """Return the rows with nulls between two points interpolated linearly."""
     present = [(label, value) for label, value in rows if value is not None]
     found = []
     for label, value in rows:
@@ -252,7 +252,7 @@ def _ticks(moment: datetime) -> int:
 
 
 def _later(start: datetime, months: int) -> datetime:
-    """So many months on; the day is the last of a month that is too short."""
+    """Return the date some months later; in a month that is too short, its last day."""
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     for day in range(start.day, 27, -1):
         try:
@@ -262,7 +262,7 @@ def _later(start: datetime, months: int) -> datetime:
     return start.replace(year=year, month=month + 1)
 
 
-#: Where the k-th window of an interval begins.
+#: Return the start of the k-th window of an interval.
 _CALENDAR = {
     "1mo": _later,
     "3mo": lambda begin, k: _later(begin, 3 * k),

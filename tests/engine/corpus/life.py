@@ -1,4 +1,4 @@
-"""Paged schema queries, and changes: deletions, time to live, types of written values."""
+"""Paged schema queries; deletions, time to live, and types of written values."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _nodes(corpus: Corpus, paths: Sequence[str]) -> None:
 
 
 def deletions() -> Corpus:
-    """Deletions in memory, in files and over both, then writes into the gaps; time to live, taken back."""
+    """Deletions in memory, in files and over both, then writes into the gaps; time to live, set and unset."""
     corpus = Corpus("What is deleted is gone from rows, statistics, windows and LAST; what is written later is there.")
     points: dict[str, dict[int, Any]] = {
         "a": {t: t * 10 for t in range(1, 13)},
@@ -253,7 +253,7 @@ def writing() -> Corpus:
 
 
 def _promoted(corpus: Corpus) -> None:
-    """Values into declared types: a pair fits, or is refused by name, and the rest of the row is written."""
+    """Values for declared types: each fits, or is refused by name, and the rest of the row is written."""
     values = {
         "7": 7,
         "-1": -1,
@@ -290,7 +290,7 @@ def _promoted(corpus: Corpus) -> None:
 
 
 def _times(corpus: Corpus) -> None:
-    """Texts of one moment, in several zones, written and asked."""
+    """Texts of one moment in several zones, in writes and in queries."""
     corpus.ok("set time_zone = '+02:00'")
     texts = (
         "2024-03-01T12:00:00", "2024-03-01 12:00:00", "2024/03/01T12:00:00", "2024.03.01 12:00:00",

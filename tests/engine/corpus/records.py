@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 class Corpus:
-    """The records of one file; `story` is its head, one line or more."""
+    """The records of one file; `story` is the head of the file: one or more lines."""
 
     def __init__(self, story: str) -> None:
         self._parts = ["\n".join("# " + line for line in story.strip().splitlines())]
@@ -47,19 +47,19 @@ def written(value: Any) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value as SQL writes it."""
+    """Return a value as an SQL literal."""
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else written(value)
 
 
 def insert(device: str, world: World) -> str:
-    """The statement that writes a world."""
+    """Return the statement that writes a world."""
     times = sorted({time for series in world.values() for time in series})
     rows = (", ".join([str(t), *(literal(s.get(t)) for s in world.values())]) for t in times)
     return f"insert into {device}(time, {', '.join(world)}) values " + ", ".join(f"({row})" for row in rows)
 
 
 def prepared(story: str, device: str, types: Mapping[str, str], world: World) -> Corpus:
-    """A corpus that begins with an aligned device of these series, which holds a world."""
+    """Return a corpus that begins with an aligned device of these series and the points of a world."""
     corpus = Corpus(story)
     corpus.ok(f"create aligned timeseries {device}({', '.join(f'{name} {type_}' for name, type_ in types.items())})")
     corpus.ok(insert(device, world))
@@ -72,14 +72,14 @@ def names_of(function: Callable[..., Any]) -> list[str]:
 
 
 def joined(world: World, names: Iterable[str]) -> list[Row]:
-    """A row for each time at which one of the series has a point, the others None."""
+    """Return a row for each time at which any of the series has a point; missing values are None."""
     chosen = {name: world[name] for name in names}
     times = sorted({time for series in chosen.values() for time in series})
     return [{"time": time} | {name: series.get(time) for name, series in chosen.items()} for time in times]
 
 
 def call(function: Callable[..., Any], row: Row) -> Any:
-    """The function of a row's values."""
+    """Return the function's result for the values of a row."""
     return function(**{name: row[name] for name in names_of(function)})
 
 
@@ -96,7 +96,7 @@ def strict(function: Callable[..., Any]) -> Callable[..., Any]:
 def selected(
     world: World, items: Sequence[Callable[..., Any]], where: Callable[..., Any] | None = None
 ) -> list[list[Any]]:
-    """SELECT items WHERE where: rows of all series that are named, those that the condition makes true."""
+    """Return the result of SELECT items WHERE where: rows of all named series for which the condition is true."""
     named = [name for function in [*items, *([where] if where else [])] for name in names_of(function)]
     rows = [row for row in joined(world, named) if where is None or call(where, row) is True]
     return [[row["time"], *(call(item, row) for item in items)] for row in rows]

@@ -18,7 +18,7 @@ DEVICES: dict[str, World] = {
     "root.k.p1": {"s": {3: 3.0, 4: -1.0}, "n": {4: 40}},
 }
 TYPES = {"s": "DOUBLE", "n": "INT64", "t": "TEXT"}
-#: Of the device h?.p?: hall and kind, where they have them.
+#: Tags of the devices h?.p?: hall and kind, if they have them.
 TAGS = {
     "root.m.h1.p1": {"hall": "1", "kind": "old"},
     "root.m.h1.p2": {"hall": "1"},
@@ -48,12 +48,12 @@ def fits(pattern: str, path: str) -> bool:
 
 
 def found(item: str, sources: Sequence[str]) -> list[str]:
-    """The series that an item means, source by source in the order of their paths, each once."""
+    """Return the series that match an item: source by source, in the order of paths, without duplicates."""
     return list(dict.fromkeys(p for source in sources for p in sorted(SERIES) if fits(f"{source}.{item}", p)))
 
 
 def rows_of(paths: Iterable[str], keeps: Callable[[dict[str, Any]], Any] = lambda _: True) -> list[list[Any]]:
-    """Aligned by time, without rows in which nothing is."""
+    """Return rows aligned by time, without empty rows."""
     paths = list(paths)
     times = sorted({time for path in paths for time in SERIES[path]})
     rows = [{"time": time} | {path: SERIES[path].get(time) for path in paths} for time in times]
@@ -72,7 +72,7 @@ def _columns(items: str, sources: str) -> list[str]:
 
 
 def _by_time(paths: Sequence[str], rows: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
-    """A series that is asked twice is shown twice."""
+    """A series that is selected twice is shown twice."""
     return ["Time", *paths], rows
 
 
@@ -101,7 +101,7 @@ def _sorted(rows: list[list[Any]], column: int, *, descending: bool, nulls_first
     present = [row for row in rows if row[column] is not None]
     absent = [row for row in rows if row[column] is None]
     present.sort(key=lambda row: row[column], reverse=descending)
-    if descending:  # equal ones stay in the order of time
+    if descending:  # equal keys stay in the order of time
         present = [row for value in dict.fromkeys(r[column] for r in present) for row in rows if row[column] == value]
     return absent + present if nulls_first else present + absent
 
@@ -171,7 +171,7 @@ def by_device() -> Corpus:
 
 
 def _measurements(items: str, devices: Sequence[str]) -> list[str]:
-    """Those that some device has; a wildcard's in the order of their names."""
+    """Return the measurements of items; a wildcard matches those of any device, in the order of names."""
     known = sorted({name for d in devices for name in DEVICES[d]})
     return [name for item in items.split(", ") for name in (known if item == "*" else [item])]
 
@@ -219,7 +219,7 @@ def _aggregated_by_device(corpus: Corpus, name: str, source: str, devices: Seque
     corpus.query(f"{group} limit 2 offset 1 align by device", header, windows[1:3])
 
 
-#: SQL, whether it names n, and the same of (s, n, time).
+#: Conditions: SQL, whether it names n, and the same as a function of (s, n, time).
 _CONDITIONS: tuple[tuple[str, bool, Callable[[Any, Any, int], bool]], ...] = (
     ("s > 1", False, lambda s, _, __: s is not None and s > 1),
     ("n is not null", True, lambda _, n, __: n is not None),
@@ -231,7 +231,7 @@ _CONDITIONS: tuple[tuple[str, bool, Callable[[Any, Any, int], bool]], ...] = (
 
 
 def _kept(device: str, names: Sequence[str], keeps: Callable[[Any, Any, int], bool]) -> list[list[Any]]:
-    """The rows (time, device, s) of a device that has s."""
+    """Return the rows (time, device, s) of a device that has s."""
     if "s" not in DEVICES[device]:
         return []
     rows = _device_rows(device, names)
@@ -242,7 +242,7 @@ def _kept(device: str, names: Sequence[str], keeps: Callable[[Any, Any, int], bo
 
 
 def _merged(paths: Iterable[str]) -> list[tuple[int, Any]]:
-    """The points of several series as those of one, by time."""
+    """Return the points of several series as one sequence, by time."""
     return sorted((point for path in paths for point in SERIES[path].items()), key=lambda point: point[0])
 
 

@@ -47,7 +47,7 @@ def _prepared(story: str) -> Corpus:
 
 
 def _present(world: World) -> World:
-    """Without the points that are null, which are none."""
+    """Return the world without nulls, since a null is not a point."""
     return {name: {t: v for t, v in series.items() if v is not None} for name, series in world.items()}
 
 
@@ -96,7 +96,7 @@ def arithmetic() -> Corpus:
             if sign in _WHOLE and {x, y} <= {"a", "b"}:
                 corpus.error(751, "by zero", f"select {x} {sign} {y} as r from {DEVICE}")
                 _select_where(corpus, f"{x} {sign} {y}", f"{y} != 0", _pair(x, y, _WHOLE[sign]), _not_zero(y))
-            elif x <= y or sign in "-/%":  # + and * are the same both ways
+            elif x <= y or sign in "-/%":  # + and * are commutative
                 _select(corpus, f"{x} {sign} {y}", _pair(x, y, lambda v, w, run=run: run(float(v), float(w))))
     for sql, function in _MIXED:
         _select(corpus, sql, strict(function))
@@ -117,7 +117,7 @@ def _not_zero(name: str) -> Callable[..., Any]:
 
 
 def _pair(x: str, y: str, run: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """run(x, y) as a function of the series x and y, or of the one that both are; null if one is."""
+    """Return `run` as a function of series x and y, which may be the same one; null if either is null."""
 
     def function(**values: Any) -> Any:
         return run(values[x], values[y])
@@ -341,7 +341,7 @@ def logic() -> Corpus:
 
 
 def liked(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
-    """Return a predicate for LIKE: `%` is any text, `_` one character; after the escape, each stands for itself."""
+    """Return a predicate for LIKE: `%` matches any text, `_` one character; after the escape, either matches itself."""
     parts, at = [], 0
     while at < len(pattern):
         if pattern[at] == escape:
@@ -445,7 +445,7 @@ _CASES: tuple[Expectation, ...] = (
 
 
 def cases() -> Corpus:
-    """CASE, searched and simple; the first WHEN that is true counts, unknown is not true."""
+    """CASE, searched and simple: the first WHEN that is true counts, and unknown is not true."""
     corpus = _prepared(
         "CASE: the first WHEN that is true counts; without ELSE the rest is null. Integers stay integers."
     )
@@ -495,7 +495,7 @@ _CASTS: tuple[Expectation, ...] = (
 
 
 def casts() -> Corpus:
-    """All pairs of types that fit, and what does not."""
+    """All pairs of compatible types, and casts that fail."""
     corpus = _prepared(
         "CAST: floats to integers are rounded half up, numbers to BOOLEAN are `is not 0`; null stays null."
     )

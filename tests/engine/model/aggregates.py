@@ -1,4 +1,4 @@
-"""Aggregates in plain Python: `AGGREGATES[name](points)`, points as (time, value) in the order of their times.
+"""Aggregates in plain Python: `AGGREGATES[name](points)` takes points as (time, value) in the order of their times.
 
 The points of `max_by` and `min_by` are (time, value, wanted value).
 """
@@ -27,7 +27,7 @@ def _finite(points: Points) -> bool:
 
 
 def _ordered(points: Points) -> list[Any]:
-    """The values without NaN, unless there is nothing else."""
+    """Return the values without NaN, or all if there are only NaNs."""
     values = _values(points)
     return [value for value in values if value == value] or values
 
@@ -66,7 +66,7 @@ def _root(value: float | None) -> float | None:
 
 
 def _mode(points: Points) -> Any:
-    counts = Counter(_values(points))  # in the order of their first times
+    counts = Counter(_values(points))  # in the order of their first occurrence
     return max(counts, key=lambda value: counts[value])
 
 
@@ -101,5 +101,5 @@ AGGREGATES: dict[str, Callable[[Points], Any]] = {
 
 
 def aggregate(name: str, points: Points) -> Any:
-    """The aggregate of points; of none, 0 for a count and else null."""
+    """Return the aggregate of points; of none, 0 for a count, otherwise null."""
     return AGGREGATES[name](points) if points or name == "count" else None

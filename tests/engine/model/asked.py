@@ -17,7 +17,7 @@ class Item:
         return self.expression.text() + ("" if self.alias is None else f" as {self.alias}")
 
     def name(self, expression: Expression) -> str | None:
-        """The header of a column; None where only its printing would tell."""
+        """The header of a column; None if it depends on the engine's formatting."""
         plain = isinstance(expression, Series) or (
             isinstance(expression, Aggregate) and all(isinstance(a, Series) for a in expression.arguments)
         )
@@ -58,7 +58,7 @@ class Key:
 class Query:
     items: tuple[Item, ...]
     sources: tuple[str, ...]
-    #: Parts of WHERE, which all must hold; the first may be of time alone.
+    #: Conditions of WHERE, all of which must hold; the first may concern only the time.
     where: tuple[Expression, ...] = ()
     windows: Windows | None = None
     end_time: bool = False

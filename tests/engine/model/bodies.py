@@ -1,4 +1,4 @@
-"""One body of a query: the rows of its series, without those that WHERE rejects, aggregated if that is asked."""
+"""One body of a query: the rows of its series that WHERE accepts, aggregated if the query is."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from engine.model.windows import Windows
 
 
 class Points(Protocol):
-    """Where a body's points come from."""
+    """The source of a body's points."""
 
     def points(self, path: str) -> Mapping[int, Value]: ...
 
 
 @dataclass
 class Body:
-    """Rows over some series; an expression that is None is null throughout."""
+    """Rows over some series; a column whose expression is None is always null."""
 
     columns: Sequence[Expression | None]
     where: Expression | None
     windows: Windows | None
     having: Expression | None
     end_time: bool
-    #: GROUP BY LEVEL: the aggregates whose points go into one, by its text.
+    #: GROUP BY LEVEL: the aggregates that are merged into one, by its text.
     merged: Mapping[str, Sequence[Aggregate]] | None = None
 
     def rows(self, points: Points, aggregated: bool) -> list[list[Value]]:

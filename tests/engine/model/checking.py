@@ -1,4 +1,4 @@
-"""A database under several physical settings, asked what the model knows: `check(seed)`.
+"""A database under several physical settings, whose answers are compared with the model: `check(seed)`.
 
     layout      when it is flushed, merged, opened again; rows of a page, width of a partition; tombstones that hit
                 nothing and so forbid statistics
@@ -40,7 +40,7 @@ _WIDE = 1 << 62
 
 
 class Wrong(AssertionError):
-    """An answer that is not the model's."""
+    """An answer that differs from the model's."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Run:
     parallelism: int
     children_min: int
     block_rows: int
-    #: Whether what may go into files does so block by block, and sorts in pieces of few rows.
+    #: Whether operators that can spill do so after every block, and sort in runs of few rows.
     in_files: bool
 
     @staticmethod
@@ -94,7 +94,7 @@ class Run:
 
 
 def check(seed: int, *, steps: int = 12, layouts: int = 2, queries: int = 10) -> int:
-    """One database under some layouts, some queries; how many answers were compared. Raises Wrong."""
+    """Check some queries on one database under some layouts; return the number of compared answers. Raises Wrong."""
     chance = Random(seed)
     history = draw_history(chance, steps)
     model = Database()
@@ -120,7 +120,9 @@ def check(seed: int, *, steps: int = 12, layouts: int = 2, queries: int = 10) ->
 
 
 def _answered(drawing: QueryDrawing, model: Database) -> tuple[Query, Answer]:
-    """A query and its answer. One that divides whole numbers by zero has none: a limit may keep it from failing."""
+    """A query and its answer. Queries with integer division by zero are drawn again, since a limit may keep them from
+    failing.
+    """
     while True:
         query = drawing.draw()
         with suppress(ZeroDivisionError):
@@ -155,8 +157,8 @@ def laid_out(folder: Path, history: list[Write | Delete], layout: Layout) -> Eng
 
 @contextmanager
 def running(run: Run) -> Iterator[None]:
-    """Set the engine's constants as the run has them."""
-    # The module that compares requests with the constant, to find explicit settings, keeps comparing with the default.
+    """Set the engine's constants to the values of the run."""
+    # The module that detects explicit settings by comparing requests with the constant keeps the default.
     spared = "saros_engine.analysis.sources"
     modules = [m for n, m in sys.modules.items() if n.startswith("saros_") and hasattr(m, "BLOCK_ROWS_MAX")]
     modules = [module for module in modules if module.__name__ != spared]
@@ -184,7 +186,7 @@ def _problem(engine: Engine, query: Query, wanted: Answer, run: Run) -> str | No
     if run.parallelism != engine.options.parallelism:
         engine.set_options(EngineOptions(parallelism=run.parallelism, spill_folder=tempfile.gettempdir()))
     with running(run):
-        for time in ("first", "second"):  # the second one takes the plan that the first one made
+        for time in ("first", "second"):  # the second run uses the plan of the first
             try:
                 problem = differs(engine, query, wanted)
             except (UserMistake, EngineError) as error:

@@ -38,7 +38,7 @@ TEXTS = ("", "a", "b", "ä", "B", "Zebra", "a longer text")
 #: Most times are below.
 END = 300
 _STRANGE = (float("nan"), float("inf"), float("-inf"), 1e100)
-#: The zeros, and what is rounded to them.
+#: The zeros, and values that are rounded to them.
 _ABOUT_ZERO = (0.0, -0.0, 0.25, -0.25)
 
 
@@ -86,7 +86,7 @@ def draw_history(chance: Random, steps: int) -> list[Write | Delete]:
 
 
 def _defined(division: Binary) -> Expression:
-    """Without integer division by zero, which fails."""
+    """Divisors without integer zeros, by which division fails."""
     if division.operator not in ("/", "%") or kind_of(division) != "whole":
         return division
     if isinstance(division.right, Constant):
@@ -96,7 +96,7 @@ def _defined(division: Binary) -> Expression:
 
 #: Aggregates that divide.
 _ROUNDED = ("stddev_pop", "var_pop", "variance", "stddev_samp")
-#: Aggregates that give one of the values.
+#: Aggregates that return one of the values.
 _EXACT = ("min_value", "max_value", "extreme", "first_value", "last_value")
 
 
@@ -116,8 +116,8 @@ class QueryDrawing:
     def _is_possible(self, query: Query) -> bool:
         """Return whether the query can succeed.
 
-        No expression may stand for too many series; each series that controls windows must stand for exactly one; if
-        rows are sorted by a column, some device must have all series of each item.
+        No expression may match too many series, and each series that controls windows must match exactly one. If rows
+        are sorted by a column, some device must have all series of each item.
         """
         width = len(self._database.find_devices(query.sources)) if not query.by_device else 1
         expressions = [*(item.expression for item in query.items), *query.where]
@@ -394,7 +394,7 @@ class QueryDrawing:
         if chance.random() < 0.5:
             item = chance.choice(items)
             plain = not any(series.path == "*" for other in items for series in series_in(other.expression))
-            # Two that are equal may differ in the last digit, which is nobody's to say: which comes first, then, too.
+            # Rounded values that should be equal may differ in the last digit, so their order is undefined.
             exact = not any(name in item.text() for name in _ROUNDED)
             if plain and exact and (by_device or len(self._database.find_devices(SOURCES)) == 1):
                 keys.append(Key(item.text(), chance.random() < 0.5, chance.choice(("", "", "first", "last"))))

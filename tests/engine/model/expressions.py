@@ -1,4 +1,4 @@
-"""Expressions of the dialect's core in plain Python, one row at a time: their text and their values.
+"""Expressions of the dialect's core: their text, and their values in plain Python, one row at a time.
 
 A row is a dictionary from series to values; a missing value is null. Numbers are Python's: an INT64 is an int, a FLOAT
 is the double that equals it. Nothing here uses the engine.
@@ -38,7 +38,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class Series(Expression):
-    """A path: `x`, `*`, or a whole one."""
+    """A path: `x`, `*`, or a full path."""
 
     path: str
     type: str = ""
@@ -217,7 +217,7 @@ class Function(Expression):
 
 @dataclass(frozen=True)
 class Aggregate(Expression):
-    """Its value stands in the row under its own text, once the rows below were aggregated."""
+    """After aggregation, its value is in the row under its text."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -251,14 +251,14 @@ def is_single(expression: Expression) -> bool:
 
 
 def is_computed(expression: Expression) -> bool:
-    """Return whether the expression's values are real, and neither constant, nor stored, nor those of an aggregate."""
+    """Return whether the expression computes real values, instead of being a constant, a series or an aggregate."""
     if isinstance(expression, (Series, Aggregate)) or kind_of(expression) != "real":
         return False
     return any(isinstance(part, (Series, Time)) for part in parts(expression))
 
 
 def told_apart(one: Value, other: Value) -> tuple[Value, Value]:
-    """Return two zeros as their signs, which order them; return other values unchanged."""
+    """Return keys that order zeros by their signs, and two other values unchanged."""
     assert isinstance(one, (int, float))
     assert isinstance(other, (int, float))
     return (math.copysign(1, one), math.copysign(1, other)) if one == other == 0 else (one, other)
@@ -372,25 +372,25 @@ def kind_of(expression: Expression) -> str:
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """The expression and all in it, from left to right."""
+    """Return the expression and all its parts, from left to right."""
     yield expression
     for part in expression.under:
         yield from parts(part)
 
 
 def series_in(expression: Expression) -> list[Series]:
-    """The paths in an expression, from left to right."""
+    """Return the paths in an expression, from left to right."""
     return [part for part in parts(expression) if isinstance(part, Series)]
 
 
 def aggregates_in(expressions: Sequence[Expression]) -> list[Aggregate]:
-    """The aggregates in expressions, each once."""
+    """Return the aggregates in expressions, without duplicates."""
     found = [part for expression in expressions for part in parts(expression) if isinstance(part, Aggregate)]
     return list(dict.fromkeys(found))
 
 
 def with_series(expression: Expression, chosen: Iterator[Series]) -> Expression:
-    """The expression with its paths, from left to right, replaced."""
+    """Return the expression with its paths replaced, from left to right."""
     if isinstance(expression, Series):
         return next(chosen)
     changed: dict[str, object] = {}

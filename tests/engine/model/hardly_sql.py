@@ -1,4 +1,4 @@
-"""An engine given texts that are hardly SQL (`grammar.hardly_sql`): each soon gets a result or an error with a code."""
+"""An engine given texts that are almost SQL (`grammar.hardly_sql`): each soon has a result or an error with a code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from saros_engine.base.errors import EngineError
 from saros_grammar.syntax.errors import SqlError
 from saros_storage.base.errors import StorageError
 
-#: Of computing, in all threads: far more than any of the texts needs.
+#: Limit of processor time in all threads: far more than any of the texts needs.
 _SECONDS_MAX = 10.0
-#: Codes that say nothing but "our mistake".
+#: Codes that only mean a bug in Saros.
 _INTERNAL = (2000, 2001)
 
 
 def attack(seed: int, count: int) -> Counter[str]:
-    """Ask one database `count` drawn texts, and return the outcomes. Raises Wrong if one fails or is too slow."""
+    """Run `count` drawn texts on one database, and return the outcomes. Raises Wrong if one fails or is too slow."""
     chance = Random(seed)
     history = draw_history(chance, 8)
     model = Database()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.model.expressions import Series, Value
 
-#: The types of measurements, whatever their device.
+#: The types of measurements, the same on all devices.
 TYPES = {"i": "INT64", "n": "INT32", "x": "DOUBLE", "f": "FLOAT", "t": "TEXT", "b": "BOOLEAN"}
 NUMERIC = ("i", "n", "x", "f")
 
@@ -15,13 +15,13 @@ NUMERIC = ("i", "n", "x", "f")
 @dataclass
 class Device:
     aligned: bool
-    #: Points by measurement: values by time.
+    #: For each measurement, its values by time.
     series: dict[str, dict[int, Value]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Write:
-    """A batch; nulls are no points, and a column of nulls only makes no series."""
+    """A batch of rows. Nulls are not points, and a column with only nulls creates no series."""
 
     device: str
     aligned: bool
@@ -31,7 +31,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Delete:
-    """Points of a pattern, which ends in a measurement or `*`, in [start, end)."""
+    """A deletion of points in [start, end); the pattern ends in a measurement or `*`."""
 
     pattern: str
     start: int
@@ -59,13 +59,13 @@ class Database:
                         del points[time]
 
     def points(self, path: str) -> dict[int, Value]:
-        """Of a whole path; none if there is no such series."""
+        """Return the points of a full path; none if there is no such series."""
         device, _, name = path.rpartition(".")
         known = self.devices.get(device)
         return {} if known is None else known.series.get(name, {})
 
     def find(self, pattern: str) -> list[Series]:
-        """The series of a pattern in the order of their paths."""
+        """Return the series that match a pattern, in the order of their paths."""
         paths = [f"{path}.{name}" for path, device in self.devices.items() for name in device.series]
         return [series(path) for path in sorted(paths, key=lambda p: p.split(".")) if matches(pattern, path)]
 
@@ -79,7 +79,7 @@ def series(path: str) -> Series:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """`*` is one node, `**` one or more."""
+    """`*` matches one node, `**` one or more."""
 
     def rest(wanted: list[str], nodes: list[str]) -> bool:
         if not wanted:

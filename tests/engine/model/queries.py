@@ -2,7 +2,7 @@
 
     devices or series -> rows by time -> WHERE -> windows, aggregates, HAVING -> SELECT -> FILL -> ORDER BY -> LIMIT
 
-It says what docs/sql/queries.md says, in the plainest way; nothing here is the engine's.
+It follows docs/sql/queries.md in the simplest way, and uses no code of the engine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.model.history import series as series_of
 
 @dataclass
 class Answer:
-    """`names[i]` is None where the header is not known; a row's time comes first if there is one."""
+    """The answer to a query. `names[i]` is None if the header is unknown; a row begins with its time, if it has one."""
 
     timed: bool
     names: list[str | None]
@@ -73,7 +73,7 @@ def _sort(rows: list[list[Value]], at: int, key: Key) -> None:
 
     present = [row for row in rows if row[at] is not None]
     missing = [row for row in rows if row[at] is None]
-    # Sorting backwards keeps equals in order.
+    # A reversed sort keeps the order of equal rows.
     present.sort(key=rank, reverse=key.descending)
     rows[:] = missing + present if key.nulls_first else present + missing
 
@@ -114,7 +114,7 @@ def _by_time(query: Query, database: Database) -> Answer:
 def _leveled(
     found: Sequence[Expression], levels: Sequence[int], merged: dict[str, list[Aggregate]], *, whole: bool
 ) -> list[tuple[str | None, Expression]]:
-    """Aggregates of one series each; those of equal names become one column, whose members go into `merged`.
+    """Aggregates of one series each. Those with equal names become one column, whose members are put into `merged`.
 
     With `whole` all measurements are called `*`.
     """
@@ -180,7 +180,7 @@ def _in_order(query: Query, blocks: list[list[tuple[str, list[Value]]]], *, time
 def _device_columns(
     query: Query, devices: Sequence[str], finder: Callable[[str], Callable[[str], list[Series]]]
 ) -> tuple[list[str], dict[tuple[str, str], Expression]]:
-    """The columns' names, `?` in front of those that only printing would tell; the expressions by device and name."""
+    """Return the columns' names, with a leading `?` if unknown, and the expressions by device and name."""
     names: list[str] = []
     used: dict[tuple[str, str], Expression] = {}
     for number, item in enumerate(query.items):
@@ -208,7 +208,7 @@ class _Measurements:
 
 
 def expanded(expression: Expression, find: Callable[[str], list[Series]], *, keep: bool = False) -> list[Expression]:
-    """All combinations, the first path varying slowest; `keep`: paths that mean no series stay."""
+    """Return all combinations of series, the first path varying slowest; with `keep`, paths without series stay."""
     paths = series_in(expression)
     found = [find(path.path) or ([path] if keep else []) for path in paths]
     return [with_series(expression, iter(choice)) for choice in itertools.product(*found)]
@@ -240,7 +240,7 @@ def _fill(found: Answer, fill: Fill) -> None:
 
 
 def _fitting(value: Value, kind: str) -> Value:
-    """A value for a column, if it goes with it."""
+    """Return a FILL value as the column's kind, or None if it does not fit."""
     if kind == "text":
         return value if isinstance(value, str) else str(value).lower()
     if isinstance(value, (bool, str)) or kind == "truth":

@@ -1,4 +1,4 @@
-"""GROUP BY in plain Python: rows, in the order of their times, to windows of (label, last time covered, rows)."""
+"""GROUP BY in plain Python: turns rows in time order into windows of (label, last time covered, rows)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TimeWindows:
 
 @dataclass(frozen=True)
 class RowWindows:
-    """Windows that rows make; subclasses say where one begins."""
+    """Windows defined by rows; a subclass decides where one begins."""
 
     @property
     def controls(self) -> tuple[Expression, ...]:
