@@ -58,7 +58,7 @@ def running_servers(folder: Path, nodes: int, replicas: int) -> Iterator[list[Se
 
 
 def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = False) -> list[Path]:
-    """The same cluster, which begins with an administrator."""
+    """Return the folders of a cluster that starts with an administrator."""
     root = Administrator("root", hash_password(password, CHEAP), must_change)
     for folder in folders:
         path = folder / "cluster.json"
@@ -152,7 +152,7 @@ class Nodes:
         return run(self.node(number), text, consistency, request)
 
     def close(self) -> None:
-        with mock.patch.object(background, "_HAND_OVER_NS", 0):  # no node is left to lead
+        with mock.patch.object(background, "_HAND_OVER_NS", 0):  # no other node is left to lead
             for number, node in enumerate(self.nodes):
                 if node is not None:
                     self.stop(number)

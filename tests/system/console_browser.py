@@ -1,4 +1,4 @@
-"""A headless Chromium that shows the console, for tests: each file of tests has one.
+"""A headless Chromium that shows the console; each test file has its own.
 
 Errors of pages and requests to other servers fail the test that caused them.
 """
@@ -16,7 +16,7 @@ pytest.importorskip("playwright", reason="Playwright is not installed")
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
-#: Milliseconds that a page may take on a machine that has much else to do.
+#: Milliseconds that a page may take on a busy machine.
 PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)
 _SERIOUS = {"serious", "critical"}
@@ -50,7 +50,7 @@ def console_page(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
     page.goto(url)
     try:
         yield page
-        # A refused request is an error of the page's console, and meant by a test that causes one.
+        # A refused request appears as an error in the page's console, which is expected if a test causes it.
         unexpected = [text for text in errors if "Failed to load resource" not in text]
         assert unexpected == [], f"errors of the page: {unexpected}"
     finally:
@@ -85,7 +85,7 @@ def run_statement(page: Page, text: str) -> None:
 
 
 def accessibility_faults(browser: Browser, url: str, selector: str, **options: Any) -> list[str]:
-    """Return the serious faults that axe-core finds in the page at `url` once `selector` is there."""
+    """Return the serious faults that axe-core finds in the page at `url` once `selector` appears."""
     context = browser.new_context(bypass_csp=True, **options)  # axe is a script of another origin
     try:
         page = context.new_page()
@@ -97,7 +97,7 @@ def accessibility_faults(browser: Browser, url: str, selector: str, **options: A
 
 
 def serious_faults(page: Page) -> list[str]:
-    """Return the serious faults that axe-core finds in a page as it is."""
+    """Return the serious faults that axe-core finds in the current state of a page."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
     return [
         f"{fault['id']}: {node['html'][:160]}"

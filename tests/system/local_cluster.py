@@ -6,8 +6,8 @@
         isolate(2) heal()                            with `proxies`: every link between two nodes goes through a proxy
         admit() forget(4)                            without them: add a node that may join, remove one that has left
 
-Either end of a link connects: node A reaches node B at the port that A's `cluster.json` has for B, that of the proxy's
-link "A->B". A single node has no `cluster.json`: it is a plain server.
+All connections between nodes pass through the proxy: node A reaches node B at the port that A's `cluster.json` has for
+B, which is the port of the proxy's link "A->B". A single node has no `cluster.json`: it is a plain server.
 
 Only processes started here are signalled. One thread at a time.
 """
@@ -95,7 +95,7 @@ class LocalCluster:
         self.folder = folder
         self.nodes = list(range(1, nodes + 1))
         self._program = program
-        #: Programs of nodes that do not run `_program`.
+        #: The programs of nodes that do not run `_program`.
         self._programs: dict[int, Sequence[str]] = {}
         #: Whether every group keeps its majority without one of its nodes.
         self.survives_one = replicas >= 3
@@ -187,7 +187,7 @@ class LocalCluster:
         return self.ask(node, "show regions", patience_s=0)
 
     def leaders(self) -> dict[int, int]:
-        """Return the leader of each region, as known to one node; without regions whose leader it does not know."""
+        """Return the leader of each region, as known to one node; regions with an unknown leader are left out."""
         for node in self.up:
             try:
                 rows = self.regions(node)
@@ -256,7 +256,7 @@ class LocalCluster:
                 stdout=log,
                 stderr=log,
                 env=self._environment,
-                start_new_session=True,  # so that Ctrl-C does not reach it
+                start_new_session=True,  # so that Ctrl-C does not reach the node
             )
 
     def wait_ready(self, nodes: Iterable[int] | None = None, seconds: float = _READY_SECONDS) -> None:

@@ -27,7 +27,7 @@ from saros_server.process.version import RELEASE
 FIXTURES = Path(__file__).parent / "testdata" / "releases"
 ROWS = 40
 TYPES = ("boolean", "int32", "int64", "float", "double", "text", "string", "blob", "date", "timestamp")
-#: The encodings and compressors of a release are named here, not taken from the code: it may add some.
+#: The encodings and compressors are listed here instead of taken from the code, which may add some later.
 ENCODINGS = {
     "BOOLEAN": ("PLAIN", "RLE"),
     "INT32": ("TS_2DIFF", "PLAIN", "RLE", "GORILLA", "CHIMP"),
@@ -36,7 +36,7 @@ ENCODINGS = {
     "TEXT": ("PLAIN", "DICTIONARY"),
 }
 COMPRESSORS = ("LZ4", "SNAPPY", "GZIP", "ZSTD", "LZMA2", "UNCOMPRESSED")
-#: Of a time partition, which is a week.
+#: The length of a time partition: a week.
 PARTITION_MS = 7 * 24 * 3_600_000
 
 _SCHEMA = (
@@ -56,7 +56,7 @@ _SCHEMA = (
     "grant read_data on root.plant.** to user ann",
     "grant role operators to ann",
 )
-#: In the first backup: files in two partitions, late rows, tombstones, dropped series and databases.
+#: Write the data of the first backup: files in two partitions, late rows, tombstones, dropped series and databases.
 _FIRST = (
     "insert into root.plant.short.d(time, x) values (1, 1)",
     "set ttl to root.plant.short.** 3600000",
@@ -72,14 +72,14 @@ _FIRST = (
     "drop timeseries root.plant.dropped.x",
     "alter timeseries root.plant.pump.count set data type INT64",
 )
-#: In the second backup: a merge; after it late rows, and a tombstone.
+#: Write the data of the second backup: a merge, then late rows and a tombstone.
 _SECOND = (
     "merge",
     "insert into root.plant.pump(time, heat) values (4, 4.5)",
     "insert into root.plant.plain(time, v_double) values (3, 33.25)",
     "delete from root.plant.plain.v_int64 where time = 12",
 )
-#: In no backup: the last statements of the folder, which are never flushed.
+#: Run the folder's last statements, which are in no backup and are never flushed.
 _TAIL = (
     "insert into root.plant.pump(time, heat) values (1, 11.5), (5, 5.5)",
     "delete from root.plant.pump.heat where time = 2",

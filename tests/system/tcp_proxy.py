@@ -91,7 +91,7 @@ class _Connection:
         self.client = client
         self.target = target
         self.has_hole = False
-        #: Ends to which no more bytes pass, although the other end is open.
+        #: Ends that receive no more bytes, although the other end is open.
         self.closed: set[asyncio.StreamWriter] = set()
 
     def close(self, writer: asyncio.StreamWriter) -> None:
@@ -122,7 +122,7 @@ class TcpProxy:
         return self._run(self._add_link(name, host, port, listen_port))
 
     def set_weather(self, name: str, *, forth: Weather | None = None, back: Weather | None = None) -> None:
-        """Change a link's weather; None keeps that of a direction."""
+        """Change a link's weather; None keeps the weather of a direction."""
         self._run(self._set_weather(self._links[name], forth, back))
 
     def half_close(self, name: str, *, forth: bool) -> None:

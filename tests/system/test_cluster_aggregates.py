@@ -1,4 +1,4 @@
-"""Aggregates on a cluster of real nodes: EXPLAIN ANALYZE shows that results travel, not rows."""
+"""Aggregates on a cluster of real nodes: EXPLAIN ANALYZE shows that nodes send results instead of rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROW_BYTES = 16 * POINTS
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Three nodes, each slice on one of them: a plain and an aligned device, half in files, some of it late."""
+    """Three nodes with each slice on one of them: a plain and an aligned device, half in files, with some late rows."""
     nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 1)
     times = np.arange(POINTS) * STEP
     engine = nodes.node(0).engine
@@ -52,7 +52,7 @@ def remote_bytes(cluster: Nodes, number: int, statement: str) -> int:
 
 
 DAYS = f"group by ([0, {END}), 1d)"
-#: Statements, and how much less than the rows of five series may travel.
+#: Statements, and the factor by which their traffic must be below the size of five series' rows.
 PARTIAL = [
     ("select count(x), avg(x) from root.a.d", 100),
     ("select count(*) from root.a.**, root.b.**", 100),
@@ -80,7 +80,7 @@ def test_results_travel_instead_of_rows(cluster: Nodes, statement: str, less: in
     assert max(remote_bytes(cluster, number, statement) for number in range(3)) < 5 * ROW_BYTES // less
 
 
-#: Where windows depend on values, or no statistics say enough.
+#: Statements whose windows depend on values, or for which statistics are not enough.
 BY_ROWS = [
     "select x from root.a.d",
     "select count(x) from root.a.d where x + 1 > 1",

@@ -1,4 +1,4 @@
-"""A node's answers to other nodes: none to strangers, and a code to junk. Whatever comes, its groups live on.
+"""A node's answers to other nodes: none to strangers, and an error code for junk. Its groups survive all requests.
 
 Every call and every stream that a node registers is tried, so that a new one is too.
 """
@@ -32,7 +32,7 @@ WRONG_CLUSTER, INTERNAL = 2019, 2001
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """With a request of every kind that nodes make."""
+    """A town whose nodes have made a request of every kind."""
     with a_town(tmp_path_factory.mktemp("town"), 3, 2) as town:
         for number in range(3):
             for group in town.routing().groups:
@@ -47,7 +47,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 
 def handlers(town: Town) -> dict[str, Callable[[NodeId, bytes], object]]:
-    """Those of node 1; of a stream, the first answers."""
+    """Return the handlers of node 1; a stream's handler returns its first answers."""
     found: dict[str, Callable[[NodeId, bytes], object]] = dict(town.weather.calls[ONE])
     for name, stream in town.weather.streams[ONE].items():
         found[name] = lambda sender, request, stream=stream: list(itertools.islice(stream(sender, request), 3))
@@ -55,7 +55,7 @@ def handlers(town: Town) -> dict[str, Callable[[NodeId, bytes], object]]:
 
 
 def code_of(handler: Callable[[NodeId, bytes], object], request: bytes) -> int | None:
-    """The code that it is refused with, None if it is answered."""
+    """Return the error code of a refusal; None if the call is answered."""
     try:
         handler(TWO, request)
     except Exception as error:  # noqa: BLE001 (which kinds there are is what is asked)
@@ -64,7 +64,7 @@ def code_of(handler: Callable[[NodeId, bytes], object], request: bytes) -> int |
 
 
 def junk(town: Town, name: str) -> Iterator[bytes]:
-    """Nothing, noise, and requests that nodes have made with bytes changed, cut off, put in."""
+    """Yield an empty request, noise, and real requests with bytes changed, removed, or inserted."""
     chance = random.Random(name)
     yield from (b"", b"\0", b"{}", b"[]", b"null", b"\xff" * 64, b'{"group": 1}', b'{"group": [], "known": {}}')
     for size in (1, 7, 8, 9, 16, 24, 40, 100, 1_000):
@@ -106,7 +106,7 @@ def test_junk_is_refused_with_a_code_and_harms_nothing(town: Town) -> None:
 
 
 def test_strangers_are_answered_nothing(town: Town) -> None:
-    """Another cluster's node, and one that means another node: for every name, before anything is looked at."""
+    """Nodes of another cluster, and calls for another node, are refused before the request is decoded."""
     cluster = town.nodes.node(0).cluster
     assert isinstance(cluster, ClusterNode)
     address = town.routing().topology.nodes[ONE].peer

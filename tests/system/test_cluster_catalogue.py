@@ -67,7 +67,7 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
 
 
 def test_each_write_of_a_numbered_statement_has_its_effect(cluster: Nodes) -> None:
-    """A driver numbers a statement once; several of its writes go to the log of one group."""
+    """A driver gives a statement one number, but several of the statement's writes may go to the log of one group."""
     requests = (WriteRequest(77, sequence) for sequence in itertools.count(1))
 
     def run(statement: str) -> None:

@@ -1,4 +1,4 @@
-"""Functions and triggers of users on a cluster: every node calls them, a restart keeps them, and none may lack them."""
+"""Users' functions and triggers on a cluster: every node must have and call them, and a restart keeps them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_node_calls_what_one_has_registered(tmp_path: Path, monkeypatch: p
         return False
 
     def refusal() -> str:
-        with pytest.raises(StorageError) as refused:  # first perhaps that a group has no leader at the moment
+        with pytest.raises(StorageError) as refused:  # the first error may be that a group has no leader yet
             cluster.run(0, "create function g as 'fahrenheit'")
         return refused.value.message
 
@@ -62,7 +62,7 @@ class _Routes:
 
 
 class _FakePeers:
-    """Answers for the other nodes: None is a node that has it."""
+    """Answers for the other nodes: None means that the node has the module."""
 
     def __init__(self, answers: dict[int, Exception | None]) -> None:
         self.answers = answers

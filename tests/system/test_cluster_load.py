@@ -1,4 +1,4 @@
-"""LOAD at any node of a cluster: the file's points are at all replicas, once, whichever node fails meanwhile."""
+"""LOAD at any node of a cluster: all replicas get the file's points exactly once, whichever node fails meanwhile."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 WEEK = 7 * 86_400_000
 SLICES = 3
-#: Of each slice, and of each device.
+#: The number of slices, and of rows per slice and device.
 ROWS = 2_000
 DEVICES = ("root.plant.line1.aligned", "root.plant.line1.plain", "root.other.d")
 
@@ -48,7 +48,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of devices of two databases, with points in three slices."""
+    """Return a file of devices in two databases, with points in three slices."""
     folder = tmp_path_factory.mktemp("source")
     chance = np.random.default_rng(5)
     times = np.concatenate([WEEK * n + np.arange(ROWS) * 1000 for n in range(SLICES)])
@@ -77,13 +77,13 @@ def wait_same(cluster: Nodes, rows: list[list[tuple[object, ...]]]) -> None:
 
 
 def staged(cluster: Nodes) -> list[str]:
-    """Parts of files, in folders that come and go meanwhile."""
+    """Return the parts of files, in folders that may appear and disappear meanwhile."""
     walks = (os.walk(folder) for folder in cluster.folders)
     return [f"{at}/{name}" for walk in walks for at, _, names in walk if "/.staged/" in at for name in names]
 
 
 def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes, source: Path, tmp_path: Path) -> None:
-    """Although the node that took it believed at first that the slices were another group's."""
+    """The node that receives the file first assigns the slices to a wrong group."""
     rows = expected(source, tmp_path / "alone")
     group_at, wrong = Routing.group_at, [1]
 
@@ -94,7 +94,7 @@ def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Routing, "group_at", believed)
         patched.setattr(load_coordinator, "FILE_BYTES", 1 << 12)
-        # In each slice each plain series, and each aligned device, is a file of its own.
+        # In each slice, each plain series and each aligned device becomes a separate file.
         assert 5 * SLICES == cluster.database(1).load(str(source), load_coordinator.LoadOptions())
     assert not wrong
     assert rows == found(cluster, 0, "strong")
@@ -122,7 +122,7 @@ def test_a_file_that_does_not_fit_is_refused_as_a_whole(cluster: Nodes, source: 
 
 
 def test_nodes_that_start_again_amid_a_load_come_to_the_same(cluster: Nodes, source: Path, tmp_path: Path) -> None:
-    """First one that follows, then one that leads."""
+    """First a follower fails, then a leader."""
     rows = expected(source, tmp_path / "alone")
     owner = cluster.database(0).routing.group_at("root.plant", 0)
     propose, amid, goes_on = Proposer.propose, threading.Event(), threading.Event()
@@ -179,7 +179,7 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
         with pytest.raises(LoadedInPart, match=r"2 of 6 parts\); loading slice 2 of root\.other failed") as raised:
             store.load(str(source), load_coordinator.LoadOptions(), request=request)
         assert raised.value.code == 2020
-    cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # is newer than what was loaded
+    cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # is newer than the loaded points
     rows[2][0] = (0, 7, rows[2][0][2])
     assert 6 == store.load(str(source), load_coordinator.LoadOptions(), request=request)
     wait_same(cluster, rows)

@@ -1,4 +1,4 @@
-"""Nodes of a cluster, with real logs and ports, in one process, as a user of any of them sees them."""
+"""Nodes of a cluster in one process, with real logs and ports, as seen by their users."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_columns_over_many_slices_reach_their_groups(cluster: Nodes) -> None:
 
 
 def databases_of_regions(cluster: Nodes, number: int) -> set[object]:
-    """Return the databases that a node reports for the regions; all have data, and one of them the schema."""
+    """Return the databases that a node reports for the regions; all regions have data, and one has the schema."""
     rows = cluster.run(number, "show regions")
     assert {0, 1, 2, 3} == {row[0] for row in rows}
     return {row[3] for row in rows if row[0] != 0}
@@ -113,7 +113,7 @@ def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:
 def test_what_somebody_finds_dropped_is_gone_in_every_group(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch, drop: str, asked: str
 ) -> None:
-    """Otherwise a group that has not dropped it yet could take a row, and lose it after acknowledging it."""
+    """Otherwise a group that has not yet dropped the database could acknowledge a row, and then lose it."""
     routing = cluster.database().routing
     schema_group = routing.schema_group("root.a")
     week = next(w for w in range(64) if schema_group != routing.group_at("root.a", w))
@@ -280,7 +280,7 @@ def test_a_node_that_stops_lets_others_lead(tmp_path: Path) -> None:
 
 
 def _leaders(cluster: Nodes, number: int) -> int:
-    """How many groups' leaders a node knows."""
+    """Return the number of groups whose leader a node knows."""
     opened = cluster.node(number).cluster
     assert opened is not None
     return sum(status.leader is not None for status in opened.chores.host.statuses().values())
@@ -301,7 +301,7 @@ def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(
         monkeypatch.setattr(proposer, "DEADLINE_SECONDS", 1.0)
         with pytest.raises(NoLeader):
             cluster.run(0, "select x from root.a.d")
-        with pytest.raises((NoLeader, OutcomeUnknown)):  # unknown, if it went to the previous leader
+        with pytest.raises((NoLeader, OutcomeUnknown)):  # unknown if the request went to the previous leader
             cluster.run(0, "insert into root.a.d(time, x) values (2, 2)")
         assert [(1, 1.0)] == cluster.run(0, "select x from root.a.d", "weak")
         store = cluster.node(0).store
@@ -369,7 +369,7 @@ def test_interval_fsyncs_the_log_in_time(tmp_path: Path, monkeypatch: pytest.Mon
 def test_nobody_is_told_that_a_write_is_done_which_a_snapshot_overtook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its entries were handed out, then the snapshot came; the machine skips the entries that the snapshot contains."""
+    """The snapshot came after its entries were queued for apply; the machine skips entries that are in the snapshot."""
     nodes = Nodes(tmp_path, 1, 1)
     try:
         nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")

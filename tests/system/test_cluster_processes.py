@@ -1,4 +1,4 @@
-"""Real processes: the campaign's actions on them work, and a short campaign finds no violation.
+"""Real processes: the actions of the campaign work, and a short campaign finds no violation.
 
 `make campaign-cluster` runs long ones.
 """

@@ -22,7 +22,7 @@ from saros_storage.base.write_request import UNNUMBERED
 pytestmark = pytest.mark.slow
 
 ROUNDS = 6
-#: Of each node: the tags of the series that it writes first.
+#: For each node, the tags of the series that it writes first.
 TAGS = [("a", "x", "b"), ("b", "y", "c"), ("c", "z", "a")]
 
 

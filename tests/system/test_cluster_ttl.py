@@ -1,4 +1,4 @@
-"""Rules of TTL on a cluster: every group has them, every node shows them, and a restart keeps them."""
+"""TTL rules on a cluster: every group has them, every node shows them, and a restart keeps them."""
 
 from __future__ import annotations
 

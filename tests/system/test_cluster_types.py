@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path) -> None:
-    """Points lie in slices of many groups, which are not told: some in files, some in memory, some come afterwards."""
+    """Slices of many groups, which are not notified, have points: some in files, some in memory, some written later."""
     cluster = Nodes(tmp_path / "cluster", 3, 2)
     times = [n * WEEK for n in range(12)]
     try:
@@ -59,7 +59,7 @@ def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path)
 
 
 def test_writers_at_all_nodes_go_on_while_the_type_changes(tmp_path: Path) -> None:
-    """Acknowledged rows are there afterwards; readers see one type, or are told to ask again."""
+    """No acknowledged row is lost, and readers see one type, or are told to retry."""
     cluster = Nodes(tmp_path / "cluster", 3, 3)
     try:
         cluster.run(0, "create timeseries root.a.d.n with datatype=INT32")

@@ -1,4 +1,4 @@
-"""Users of a cluster, known and required at every node; and nodes that prove their identities to each other."""
+"""Users of a cluster, which every node knows and requires, and nodes that prove their identities to each other."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Cluster:
                 wait_until(lambda n=number: answers_strongly(self.node(n)))
 
     def visible(self, number: int) -> None:
-        """Make everything that was acknowledged at any node visible at this one."""
+        """Make all changes that any node acknowledged visible at this node."""
         self.node(number).directory.newest()
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ def test_a_token_made_at_one_node_logs_in_at_all_until_it_is_dropped(cluster: Cl
         sessions = [cluster.connect(number, "tom", secret) for number in range(3)]
         for session in sessions:
             assert [("tom",)] == session.execute("show current_user").fetchall()
-        cluster.stop(1)  # a node that starts again knows the token from its file
+        cluster.stop(1)  # a restarted node knows the token from its file
         cluster.start(1)
         cluster.wait_ready()
         cluster.connect(1, "tom", secret).close()
@@ -138,7 +138,7 @@ def test_a_token_made_at_one_node_logs_in_at_all_until_it_is_dropped(cluster: Cl
 
 def test_privileges_count_at_any_coordinator_for_data_of_any_node(cluster: Cluster) -> None:
     with cluster.connect(0, "root", ROOT) as root:
-        weeks = list(range(12))  # so that every node has some
+        weeks = list(range(12))  # so that every node has some data
         root.insert("root.p.d", [w * WEEK for w in weeks], {"seen": weeks, "hidden": weeks})
         root.execute(f"create user ann '{ANN}'")
     with cluster.connect(1, "root", ROOT) as root, cluster.connect(2, "ann", ANN) as ann:
@@ -202,7 +202,7 @@ def call_at(cluster: Cluster, number: int, call: Call, message: Message | None, 
 def test_users_survive_a_restart_of_all_and_a_snapshot_of_the_meta_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1. users change while node 0 is down; 2. it gets them as a snapshot; 3. all stop, and start from their files."""
+    """1. users change while node 0 is down; 2. it gets them in a snapshot; 3. all nodes restart from their files."""
     monkeypatch.setattr(cluster_node, "RAFT_OPTIONS", RaftOptions(retained_bytes=1))
     cluster = Cluster(tmp_path, 3, 3)
     try:
@@ -255,7 +255,7 @@ def lanes_lost(cluster: Cluster) -> None:
 def test_who_was_known_logs_in_without_a_leader_and_nothing_can_be_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hash takes less work than configured, so that the login tries in vain to recompute it."""
+    """The hash takes less work than configured, so the login tries to recompute it, which fails."""
     nodes = with_root(make_folders(tmp_path, 3, 3))
     for folder in nodes:
         (folder / "saros.toml").write_text('password_cost = 11\ndurability = "os"\n')
@@ -328,7 +328,7 @@ def test_a_cluster_without_an_administrator_keeps_no_users(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("began_with", [True, False])
 def test_an_administrator_is_not_written_in_later_nor_taken_away(tmp_path: Path, began_with: bool) -> None:
-    """Otherwise a node believed to ask for passwords would be open, or a node would suddenly become open."""
+    """Otherwise a node might be open although it seems to require passwords, or might suddenly become open."""
     (folder,) = make_folders(tmp_path, 1, 1)
     without = (folder / "cluster.json").read_bytes()
     with_root([folder])
@@ -380,7 +380,7 @@ def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, cal
 
 
 def certificates(folder: Path, cluster: str, nodes: int) -> list[dict[str, object]]:
-    """Made by the command's function; for each node, the options that name them."""
+    """Create certificates with the command's function; return, for each node, the options that name them."""
     make_certificates(str(folder), cluster, {NodeId(n): "127.0.0.1" for n in range(1, nodes + 1)})
     return [
         {
@@ -398,7 +398,7 @@ def opened(folder: Path, options: dict[str, object]) -> Node:
 
 @pytest.mark.slow
 def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes 1 and 2 are a majority; node 3 tries with one wrong thing after the other, and then with the right one."""
+    """Nodes 1 and 2 are a majority; node 3 tries one wrong setting after the other, and finally the right one."""
     folders = make_folders(tmp_path / "data", 3, 3)
     cluster = decode((folders[0] / "cluster.json").read_bytes()).cluster
     good = certificates(tmp_path / "good", cluster, 3)

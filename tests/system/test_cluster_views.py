@@ -1,4 +1,4 @@
-"""Logical views on a cluster: made at any node, seen at all of them, written at none, and kept over restarts."""
+"""Logical views on a cluster: created at any node, seen at all of them, writable at none, and kept across restarts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_views_on_a_cluster(tmp_path: Path) -> None:
             )
         cluster.run(2, f"load '{file}'")
         assert [(1, 2.0, 3.0, 11.0), (2, None, None, 22.0)] == cluster.run(0, "select other, one, total from root.v.d")
-        # The series that a view refers to is gone: the view is no longer a series, but still a view.
+        # If the series of a view is dropped, the view is no longer listed as a series, but still as a view.
         cluster.run(0, "delete timeseries root.b.d2.x")
         assert [] == cluster.run(1, "select three from root.w.d")
         assert ["root.v.d.total", "root.w.d.three"] == [row[0] for row in cluster.run(1, "show view")]

@@ -1,4 +1,4 @@
-"""Reads at strong, mid and weak, at the leader, at a follower and at a node that is cut off.
+"""Strong, mid and weak reads at the leader, at a follower, and at a node that is cut off.
 
                 connected               cut off
     strong      all acknowledged        2017 within its deadline, never older than what was acknowledged before
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 NO_LEADER = 2017
-#: Of strong reads that are bound to fail: they need not take as long as those that succeed.
+#: The timeout of strong reads that must fail, shorter than for others.
 HURRIED_SECONDS = 1.0
 POISON = -1
 
@@ -76,7 +76,7 @@ class Register:
         self.group = group
         self.device = f"{town.database(group)}.d"
         self.query = f"select x from {self.device}"
-        #: The newest that was begun, and the newest that was acknowledged.
+        #: The newest value whose write began, and the newest that was acknowledged.
         self.begun = self.acknowledged = 0
         self.write(LEADER)
         for number in range(3):
@@ -120,7 +120,7 @@ class Register:
         return self.town.host(number).propose(self.group, command)
 
     def agree(self) -> None:
-        """After healing: all nodes have the newest, at every consistency."""
+        """Wait until all nodes return the newest value at every consistency."""
         for number in range(3):
             wait_until(lambda n=number: self.check(n, "strong") == "fresh")
             wait_until(lambda n=number: self.read(n, "mid") == (self.acknowledged, False))
@@ -186,9 +186,9 @@ def test_a_follower_that_is_cut_off(register: Register) -> None:
 
 @pytest.mark.parametrize("cut", ["isolated", "deaf", "isolated, and its clock stands still"])
 def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new(register: Register, cut: str) -> None:
-    """1. The leader is cut off: nothing reaches it, and nothing leaves it unless it is only deaf; if its clock stands
-    still, it goes on believing that it leads. 2. From that moment on it is read at every consistency, and holds a write
-    that is never committed. 3. The others elect, and go on writing. 4. It heals.
+    """1. The leader is cut off: nothing reaches it, and nothing leaves it unless it is only deaf. If its clock stands
+    still, it continues to believe that it leads. 2. After that, it is read at every consistency, and gets a write that
+    is never committed. 3. The other nodes elect a leader, and continue to write. 4. It heals.
     """
     town, weather = register.town, register.town.weather
     others = (FOLLOWER + 1, OTHER + 1)
@@ -221,7 +221,7 @@ def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new
 
 
 def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> None:
-    """Weak may be old; but what a node has shown, it has."""
+    """A weak read may be old, but never older than an earlier read of the same node."""
     for consistency in ("strong", "weak"):
         with reading(lambda c=consistency: register.read(FOLLOWER, c)[0]) as answers:
             for number in (LEADER, OTHER) * 15:
@@ -231,7 +231,7 @@ def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> No
 
 
 def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
-    """A connection stays at the node that it was made to as long as that node answers."""
+    """A connection stays at its first node as long as that node answers."""
     town = served
     town.arrange_leaders(of_all=LEADER)
     register = Register(town)
@@ -255,7 +255,7 @@ def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
 
 
 def test_a_node_that_comes_back_does_not_take_series_that_it_does_not_know_for_none(tmp_path: Path) -> None:
-    """The series are of a group of which the node has no replica, and it has not been asked for anything strong."""
+    """The node has no replica of the series' group, and has received no strong read yet."""
     with a_town(tmp_path, 3, 1) as town:
         device = f"{town.database(GroupId(3))}.d"
         town.insert(0, device, [1], [1], DataType.INT64)

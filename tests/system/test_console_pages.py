@@ -90,7 +90,7 @@ def test_a_node_that_joins_is_shown_without_a_reload(browser: Browser, tmp_path:
 
 
 def _joined(url: str, folder: Path) -> Server:
-    """Return a server of a node that was admitted and is being added."""
+    """Yield the server of a node that was admitted and is being added."""
     peer, client = free_addresses(2)
     with httpx.Client(base_url=url, timeout=PATIENCE_S) as http:
         admitted = http.post("/query.json", content=f"admit node '{peer}' client '{client}'").json()

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 POINTS = 500_000
 START = 1_700_000_000_000
-#: Markup where only text may be.
+#: Markup in places where only text is allowed.
 EVIL = "<img src=x onerror=alert(1)>"
 
 

@@ -19,15 +19,15 @@ import saros
 from saros_server.process.server_file import serving
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-#: Another address of this machine, as a client that comes through a published port has.
+#: Another address of this machine, like that of a client that comes through a published port.
 HOST = "127.0.0.2"
-#: Names of the certificate, as `-e` gives them; ports that are free.
+#: Settings as given by `-e`: names in the certificate, and free ports.
 GIVEN = {"SAROS_TLS_SELF_SIGNED": f"localhost, {HOST}", "SAROS_LISTEN_PORT": "0", "SAROS_HTTP_PORT": "0"}
 PASSWORD = "a-long-password"
 
 
 class Image:
-    """A Containerfile as read; /data is another folder."""
+    """The parsed Containerfile, with another folder in place of /data."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -50,7 +50,7 @@ class Image:
 
     @contextmanager
     def running(self, environment: dict[str, str], arguments: Sequence[str] = ()) -> Iterator[str]:
-        """Run the entry point until it serves; yield the port; end it as the container's end does."""
+        """Run the entry point, yield the port once it serves, and end it as a container is ended."""
         with (self.data.parent / "output").open("w") as output:
             words = [*self.command("ENTRYPOINT"), *arguments]
             process = subprocess.Popen(words, env=self.environment | environment, stdout=output, stderr=output)

@@ -1,4 +1,4 @@
-"""Nine real processes of which five vote in the meta group: it gets its bound, and replaces a voter that is killed."""
+"""Nine real processes, five of which vote in the meta group: it limits its voters, and replaces a killed voter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import saros
 pytestmark = pytest.mark.slow
 
 PROGRAM = (sys.executable, "-m", "saros_shell")
-#: As small as a node can be, and a voter is replaced soon.
+#: Options of small nodes, with which a silent voter is soon replaced.
 SMALL = {
     "SAROS_META_VOTER_TIMEOUT_MS": "3s",
     "SAROS_MEMTABLES_TOTAL_BYTES": "8MB",
@@ -25,12 +25,12 @@ SMALL = {
 
 
 def voters(cluster: LocalCluster, node: int) -> list[int]:
-    """The nodes that vote in the meta group, as one node tells."""
+    """Return the nodes that vote in the meta group, according to one node."""
     return [int(str(row["DataNodeId"])) for row in cluster.regions(node) if row["RegionId"] == 0]
 
 
 def insert(cluster: LocalCluster, times: range) -> None:
-    """A row in each of as many weeks, by any node that is up."""
+    """Write a row in each of several weeks, through any running node."""
     target = "saros://" + ",".join(cluster.address(node) for node in cluster.up)
     with saros.connect(target, failover_s=60) as connection:
         for time in times:
@@ -38,7 +38,7 @@ def insert(cluster: LocalCluster, times: range) -> None:
 
 
 def test_nine_nodes_of_which_five_vote(tmp_path: Path) -> None:
-    """Begun as by an earlier version, in which all nodes vote."""
+    """The cluster begins like one of an earlier version, in which all nodes vote."""
     with LocalCluster(tmp_path, 9, 3, environment=SMALL, program=PROGRAM) as cluster:
         cluster.start()
         cluster.wait_ready(seconds=120)

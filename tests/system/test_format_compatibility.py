@@ -1,4 +1,4 @@
-"""Data folders written by earlier versions open, with all that they hold.
+"""Data folders written by earlier versions open with all of their content.
 
 `folders_0_1.tar.xz` was written by the first snapshot of version 0.1: a folder with files, merged and not, points that
 are only in the log, tombstones, a changed type, a template, a view, a continuous query, TTL and users; and two nodes

@@ -1,4 +1,4 @@
-"""Nodes join and leave while the cluster serves: nothing is lost, nothing is shown twice, and all of it ends."""
+"""Nodes join and leave while the cluster serves: nothing is lost or shown twice, and every change ends."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Growing(Nodes):
         self.database().grow(step)
 
     def add(self, folder: Path) -> NodeId:
-        """A process joins; it has an id, and waits."""
+        """Let a process join; it gets an id, and waits to be added."""
         peer, client = free_addresses(2)
         self.tell(Admit(peer, client, folder.name))
         node = self.topology.node_of(folder.name)
@@ -71,7 +71,7 @@ class Growing(Nodes):
         return node
 
     def join(self, folder: Path) -> int:
-        """A process joins, by SQL; it has an id, and waits."""
+        """Let a process join by SQL; it gets an id, and waits to be added."""
         peer, client = free_addresses(2)
         ((node, text),) = self.run(0, f"admit node '{peer}' client '{client}' as '{folder.name}'")
         folder.mkdir()
@@ -83,11 +83,11 @@ class Growing(Nodes):
         return node
 
     def await_change(self, number: int) -> None:
-        """Wait for the end of the change of which this node was told: others may not have heard that it began."""
+        """Wait for the end of the change at the node that began it: other nodes may not yet know of the change."""
         wait_until(lambda: self.run(number, "show cluster change") == [])
 
     def await_nodes(self, number: int, nodes: list[int]) -> None:
-        """Wait until a node knows that the cluster has exactly these."""
+        """Wait until a node knows that the cluster has exactly these nodes."""
         wait_until(lambda: nodes == [row[0] for row in self.run(number, "show cluster")])
 
     def change(self, joining: tuple[NodeId, ...] = (), leaving: tuple[NodeId, ...] = ()) -> None:
@@ -103,7 +103,7 @@ def cluster(tmp_path: Path) -> Iterator[Growing]:
 
 
 def fill(cluster: Growing, number: int, device: str, value: int) -> None:
-    """A row in each of the slices, by one node."""
+    """Write a row in each of the slices, through one node."""
     for place in range(SLICES):
         cluster.run(number, f"insert into {device}(time, x) values ({place * WEEK + value}, {value})")
 
@@ -113,7 +113,7 @@ def expected(values: range) -> list[tuple[object, ...]]:
 
 
 def leftovers(cluster: Growing, number: int) -> list[str]:
-    """Return everything that a node keeps but should not: groups, slots, copies on their way."""
+    """Return everything that a node keeps but should not: groups, slots, copies in transit."""
     topology, node = cluster.topology, NodeId(number + 1)
     database, folder = cluster.database(number), cluster.folders[number]
     found = [str(path) for part in ("arriving", "snapshots") for path in (folder / part).glob("*")]
@@ -128,7 +128,7 @@ def leftovers(cluster: Growing, number: int) -> list[str]:
 def test_what_was_written_before_is_read_everywhere_after_a_node_joined(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slot_moves, "_PIECE_BYTES", 100)  # a line of schema, or two
+    monkeypatch.setattr(slot_moves, "_PIECE_BYTES", 100)  # one or two lines of the schema
     fill(cluster, 0, "root.a.d", 1)
     fill(cluster, 1, "root.b.d", 1)
     cluster.run(0, "set ttl to root.b 9000000000000")
@@ -219,7 +219,7 @@ def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_p
 
 
 def test_who_joins_a_group_later_has_what_had_come_to_it_before(tmp_path: Path) -> None:
-    """Slots came to a group in one change; in the next it gets another member, and where they were they are no more."""
+    """Slots come to a group in one change. In the next it gets a new member, when the old owner no longer has them."""
     cluster = Growing(tmp_path, 3, 3)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -288,7 +288,7 @@ def test_joining_and_leaving_a_group_is_done_again_where_it_fails(
 
 
 class HeldMoves:
-    """Moves of slots to a new group that are fenced, and wait until `go_on` is set."""
+    """Keeps moves of slots to a new group waiting after the fence until `go_on` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fenced, self.go_on = threading.Event(), threading.Event()
@@ -325,7 +325,7 @@ def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path, monkey
     assert expected(range(1, 4)) == sorted(cluster.run(0, "select x from root.a.d"))
 
     def counts() -> list[Any]:
-        """Terms and applied entries of the new group, of the replicas whose nodes tell."""
+        """Return terms and applied entries of the new group's replicas, from the nodes that report them."""
         asked = "select term, applied from information_schema.regions where region_id = 4 and term > 0"
         return [count for row in cluster.run(0, asked) for count in row]
 
@@ -390,7 +390,7 @@ def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
 
 
 class Load:
-    """Rows that are written by one node and counted by another, all the time; each count is checked as it comes."""
+    """Rows that are continuously written through one node and counted through another; each count is checked."""
 
     def __init__(self, cluster: Growing, writes_at: int, reads_at: int, device: str) -> None:
         self._cluster = cluster
@@ -473,7 +473,7 @@ def test_no_write_waits_long_while_nodes_come_and_go(cluster: Growing, tmp_path:
 def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_node(tmp_path: Path) -> None:
     cluster = Growing(tmp_path, 4, 2)
     try:
-        for place in range(40):  # as many points everywhere, but for slices of one group
+        for place in range(40):  # the same number of points everywhere, except in the slices of one group
             cluster.run(0, f"insert into root.a.d(time, x) values ({place * WEEK}, {place})")
         table = cluster.topology.table
         heavy = table.route("root.a", 0).head
@@ -509,7 +509,7 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
 def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_the_other(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its intended leader is there first: nobody answers its requests at that time."""
+    """The intended leader starts first, when no other member answers its requests."""
     joined = cluster.add(tmp_path / "node4")
     settle, later_s = Groups.reconcile, 0.5
     asked_s: list[float] = []
@@ -529,7 +529,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
 def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By then it votes in the group, and its data has been promised."""
+    """By then the node votes in the group, and counts as having the data."""
     cluster = Growing(tmp_path, 4, 2)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -580,7 +580,7 @@ def test_a_cluster_is_balanced_by_itself(tmp_path: Path) -> None:
 def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_log(
     cluster: Growing, tmp_path: Path
 ) -> None:
-    """Its `cluster.json` has the first nodes only; where the leader is, stands in the log that it is to get from it."""
+    """Its `cluster.json` has only the first nodes; the leader's address is in the log, which the leader sends."""
     fourth = cluster.add(tmp_path / "node4")
     cluster.change((fourth,))
     hosts = [cluster.database(number)._parts.host for number in range(4)]
@@ -605,7 +605,7 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
 def test_a_write_waits_for_slots_that_are_on_their_way(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not fill the logs with entries that are refused again and again."""
+    """The node does not fill the logs with entries that are refused again and again."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     held = HeldMoves(monkeypatch)
@@ -676,7 +676,7 @@ def test_a_node_stops_while_it_waits_for_what_another_one_captures(
 def test_what_was_fetched_in_vain_is_not_kept(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A snapshot may bring the same before what was fetched is linked, and nobody fetches it again."""
+    """A snapshot may bring the same files before the fetched ones are linked; they are not fetched again."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     fetch, arrive = reconciler.Reconciler._fetch_from, Region.arrive

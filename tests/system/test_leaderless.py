@@ -1,4 +1,4 @@
-"""Groups that have lost too many nodes: calls through others fail in time, name the group, and harm no other group."""
+"""Groups that have lost too many nodes: calls through other nodes fail in time, name the group, harm no other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GENEROUS_S = 3.0
 
 
 def routing_of(slots: int) -> Routing:
-    """The routing of three nodes with a replica each; slices of 1."""
+    """The routing of three nodes with one replica; slices have length 1."""
     return Routing(Topology.first({NodeId(n): Node("", "") for n in (1, 2, 3)}, 1, slots), 1)
 
 
@@ -53,7 +53,7 @@ def kill(cluster: LocalCluster, node: int) -> None:
 
 @pytest.fixture
 def three(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    """Three processes; the parameter: how many replicas."""
+    """Three processes; the parameter is the number of replicas."""
     with LocalCluster(tmp_path, 3, request.param, environment={"SAROS_DURABILITY": "os"}) as made:
         made.start()
         made.wait_ready()
@@ -78,7 +78,7 @@ def test_inserts_of_a_group_without_a_leader_fail_in_time(
         connection.insert(f"{lost}.d", [1], {"x": [1.0]})
     for node in killed:
         three.kill(node)
-    wait_until(lambda: 3 not in three.leaders())  # a leader that has just lost its followers may yet get them back
+    wait_until(lambda: 3 not in three.leaders())  # a leader that has just lost its followers may still get them back
     inserts: dict[str, Callable[[saros.Connection], object]] = {
         "insert": lambda connection: connection.insert(f"{lost}.d", [2], {"x": [1.0]}),
         "a new device": lambda connection: connection.insert(f"{lost}.e", [2], {"x": [1.0]}),
@@ -245,7 +245,7 @@ def test_a_read_that_need_not_be_current_ends_in_time(three: LocalCluster, consi
     for node in (1, 2):  # each learns of the series
         with saros.connect(f"saros://{three.address(node)}", failover_s=PATIENCE_S) as connection:
             assert 1 == len(connection.execute(f"select x from {lost}.d").fetchall())
-    three.stop(3)  # it hangs: nothing tells that it is gone
+    three.stop(3)  # the node hangs, so its connections stay open
     for limit_s, seconds, error in _timed_errors(
         target, [_reading(f"select x from {lost}.d")], consistency=consistency
     ):
@@ -261,7 +261,7 @@ def _reading(statement: str) -> Callable[[saros.Connection], object]:
 def _timed_errors(
     target: str, calls: Sequence[Callable[[saros.Connection], object]], **options: object
 ) -> Iterator[tuple[float, float, saros.DatabaseError]]:
-    """Make calls that fail, all at once, each with either limit; yield the limit, the seconds taken and the error."""
+    """Make failing calls concurrently, each with both limits; yield the limit, the seconds taken and the error."""
 
     def timed_error(
         limit: tuple[float, dict[str, float]], call: Callable[[saros.Connection], object]
@@ -307,7 +307,7 @@ def test_many_clients_of_a_lost_group_do_not_keep_others_from_their_writes(three
         finally:
             ended.set()
         codes = set().union(*(client.result(PATIENCE_S) for client in clients))
-    assert {2017} == codes - {2018}  # a node that is busy may answer too late to know
+    assert {2017} == codes - {2018}  # a busy node may answer too late for the outcome to be known
 
 
 @pytest.mark.parametrize("three", [1], indirect=True)

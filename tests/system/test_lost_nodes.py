@@ -1,4 +1,4 @@
-"""Permanent loss of nodes that were most of a group: the others go on with their data, and new ones join."""
+"""Permanent loss of most members of a group: the others continue with their data, and new nodes join."""
 
 from __future__ import annotations
 

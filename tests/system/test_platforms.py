@@ -1,4 +1,4 @@
-"""Systems that lack what Linux has: a `sitecustomize` takes it away from all processes of a test."""
+"""Systems that lack features of Linux: a `sitecustomize` removes these from all processes of a test."""
 
 from __future__ import annotations
 

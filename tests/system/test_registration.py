@@ -1,8 +1,7 @@
 """Automatic registration: series created by writes, the number of messages, and other nodes that create meanwhile.
 
-Three nodes and two replicas: each group is led by the node that heads it, and a
-second node follows; the meta group is led by another node than the coordinator. Calls between nodes, without Raft's own
-messages, and entries that the logs grow by:
+Three nodes and two replicas: each group is led by its head, and a second node follows. The meta group's leader is not
+the coordinator. The table shows the calls between nodes, without Raft's own messages, and the entries appended to logs:
 
     flow                                     coordinator   calls                                        entries
     insert, no database                      leads         propose meta                                 meta, data
@@ -18,9 +17,10 @@ messages, and entries that the logs grow by:
                                              follows       propose                                      data
                                              is outside    propose                                      data
 
-Series and rows are one entry. With m replicas it goes to m - 1 followers, so that creating and writing take m messages
-together where an entry each takes 2m (and 3m - 2, if a failing insert goes first). A node outside asks whether
-another node has created the series, unless the database is new, and learns afterwards that its own exist.
+Series and rows are one entry. With m replicas the entry goes to m - 1 followers, so creating and writing together take
+m messages; one entry for each would take 2m (and 3m - 2 after a failing insert). A node outside the group asks first
+whether another node has created the series, unless the database is new, and learns afterwards that its own series
+exist.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ ROLES = (LEADS, FOLLOWS, OUTSIDE)
 
 
 def group_of(town: Town, role: str) -> GroupId:
-    """A data group of which the coordinator has this role, if its head leads it."""
+    """Return a data group in which the coordinator has this role if the group's head leads."""
     routing, coordinator = town.routing(), NodeId(COORDINATOR + 1)
     for group in routing.groups:
         members = routing.members(group)
@@ -88,7 +88,7 @@ def group_of(town: Town, role: str) -> GroupId:
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """Yield nodes that do not ask for news of the schema periodically.
 
-    A node that learns of news while it catches up asks once more.
+    A node that learns of changes while it catches up asks once more.
     """
     with mock.patch.object(ClusterDatabase, "refresh_schema"), a_town(tmp_path_factory.mktemp("town"), 3, 2) as town:
         yield town
@@ -182,7 +182,7 @@ def test_an_insert_of_what_is_known_is_one_entry_and_one_call_at_most(town: Town
 
 @pytest.mark.parametrize("role", ROLES)
 def test_rows_of_another_groups_slice_come_after_their_series(town: Town, role: str) -> None:
-    """Series in the first slice's group, rows in that of the second: an entry each, the series first."""
+    """Series go to the first slice's group, rows to the second's: an entry each, the series first."""
     group, databases = group_of(town, role), []
 
     def prepare() -> Callable[[], object]:
@@ -226,7 +226,7 @@ def test_first_inserts_of_one_series_by_all_nodes_make_one_series_with_all_point
 def test_of_two_types_for_one_new_series_one_wins_and_the_others_points_are_nowhere(
     town: Town, role: str, first: int, second: int
 ) -> None:
-    """Rows of both in the series' own group and in another one."""
+    """Both series have rows in their own group and in another one."""
     device = f"{town.database(group_of(town, role), elsewhere=True)}.d"
     answers = at_once(
         lambda: town.insert(first, device, [1, WEEK + 1], [1, 1], DataType.INT64),
@@ -259,7 +259,7 @@ def test_create_timeseries_by_all_nodes_succeeds_once(town: Town, role: str) -> 
 
 
 def test_several_series_of_one_new_database_are_created_by_all_nodes(town: Town) -> None:
-    """The database is created on the way: a node that comes second did not ask for it, and is not refused."""
+    """The database is created implicitly, so a node that comes second is not refused."""
     device = f"{town.database(group_of(town, OUTSIDE))}.d"
 
     def create(number: int) -> object:
@@ -273,7 +273,7 @@ def test_several_series_of_one_new_database_are_created_by_all_nodes(town: Town)
 
 
 def stale_series(town: Town) -> str:
-    """A series that the coordinator knows as INT64 (its group is elsewhere, and so is its second slice's)."""
+    """Return a series that the coordinator knows as INT64; other nodes have its schema and its second slice."""
     device = f"{town.database(group_of(town, OUTSIDE), elsewhere=True)}.d"
     town.insert(COORDINATOR, device, [1, WEEK + 1], [1, 1], DataType.INT64)
     town.insert(COORDINATOR, device, [2, WEEK + 2], [2, 2], DataType.INT64)
@@ -283,7 +283,7 @@ def stale_series(town: Town) -> str:
 def test_a_stale_coordinator_writes_nothing_of_the_old_type(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     """1. The coordinator knows x as INT64. 2. Another node drops x and makes it TEXT. 3. The coordinator, which has not
     heard of it, writes INT64 into a slice whose group does not keep the schema."""
-    monkeypatch.setattr(ClusterDatabase, "refresh_schema", lambda _: None)  # or it may hear of it at any time
+    monkeypatch.setattr(ClusterDatabase, "refresh_schema", lambda _: None)  # it must not learn of it by itself
     for drop in ("delete timeseries {}.x", "drop database {}"):
         device = stale_series(town)
         town.nodes.run(1, drop.format(device if "timeseries" in drop else device.removesuffix(".d")))
@@ -375,7 +375,7 @@ def no_underlay(arrival: Arrival, database: str, number: int) -> MemorySource:
 
 
 class Log:
-    """A group's log as a node has it, and what its entries come to on a machine that begins with nothing."""
+    """Return a group's log on a node, and the outcomes of its entries on a machine that starts empty."""
 
     def __init__(self, folder: Path, node: Path, group: GroupId, contents: LogContents, routing: Routing) -> None:
         assert is_founding(contents.base)  # nothing was cut off

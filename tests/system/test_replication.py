@@ -1,4 +1,4 @@
-"""Operations that work and that fail with a node down, by the number of replicas; and the recovery once it is back.
+"""Operations that work or fail while a node is down, by the number of replicas, and the recovery once it is back.
 
     replicas   of nodes   down    groups that lost their majority      writes to them        writes to the others
     1          3          1       1                                    2017                  done
@@ -6,8 +6,9 @@
     3          3          1       none                                                       all goes on
     5          5          2       none                                                       all goes on
 
-A request over groups of both kinds is done in part, and says what is done (2020). A strong read asks all groups, and
-fails with any of them (2017); weaker ones read the data available, and never take missing data for empty.
+A request over both living and dead groups takes effect in part, and its error says which part (2020). A strong read
+asks all groups, and fails if any of them does (2017); weaker reads return the available data, and never treat missing
+data as empty.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from saros_storage.scan.reading import TimeRange
 pytestmark = pytest.mark.slow
 
 NO_LEADER, UNKNOWN, PARTLY = 2017, 2018, 2020
-#: For what is bound to fail.
+#: The timeout of requests that must fail.
 HURRIED_SECONDS = 2.0
 
 
@@ -68,8 +69,10 @@ def is_refused(act: Callable[[], object]) -> StorageError:
 
 
 def test_one_replica(tmp_path: Path) -> None:
-    """1. Devices in the living groups, in the dead one, and over both. 2. A node stops. 3. Requests to living
-    groups are done; to the dead one refused; to both done in part. 4. The node is back: the rest is done as well.
+    """1. Devices are in the living groups, in the dead one, and in both. 2. A node stops.
+
+    3. Requests to living groups succeed, to the dead one are refused, and to both succeed in part. 4. When the node is
+    back, the rest succeeds as well.
     """
     with a_town(tmp_path, 3, 1) as town:
         dead = GroupId(3)
@@ -83,7 +86,7 @@ def test_one_replica(tmp_path: Path) -> None:
         town.nodes.stop(2)
         assert {True: [here, there], False: [dead]} == majorities(town)
 
-        # Living groups: known series, new ones, new databases; from both nodes.
+        # Both nodes can write to living groups: known series, new ones, new databases.
         for number in (0, 1):
             assert 2 == town.insert(number, alive, [2 + number, WEEK + 2 + number], [2, 2], DataType.INT64)
             assert 1 == town.insert(number, f"{alive}{number}", [1], [1], DataType.INT64)
@@ -127,7 +130,7 @@ def test_one_replica(tmp_path: Path) -> None:
         town.nodes.wait_ready()
         assert [[(2, 2), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {both}")
         assert [[(1, 1), (WEEK + 1, 1)]] * 3 == town.on_all(f"select x from {lost}")
-        # The drop was begun: somebody ends it, and nothing is left of the series.
+        # The drop has begun, so another node completes it, and nothing is left of the series.
         wait_until(lambda: not any(town.database_of(n)._parts.schema.pending for n in range(3)))
         assert [[]] * 3 == town.on_all(f"show timeseries {doomed}.*")
         town.insert(0, doomed, [5], [5], DataType.INT64)
@@ -135,7 +138,7 @@ def test_one_replica(tmp_path: Path) -> None:
 
 
 def test_two_replicas(tmp_path: Path) -> None:
-    """Without a majority nothing is written, and nothing that was is lost; the third group goes on."""
+    """Without a majority nothing can be written, but nothing written before is lost; the third group continues."""
     with a_town(tmp_path, 3, 2) as town:
         town.arrange_leaders()
         devices = {group: f"{town.database(group)}.d" for group in town.routing().groups}
@@ -171,7 +174,7 @@ def test_two_replicas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("nodes", "down"), [(3, (1,)), (5, (0, 3))])
 def test_a_replica_on_every_node(tmp_path: Path, nodes: int, down: tuple[int, ...]) -> None:
-    """A minority is down: any statement from any other node; then it is back and has it all."""
+    """While a minority is down, any other node executes any statement; the returning node then has all changes."""
     with a_town(tmp_path, nodes, nodes) as town:
         names = [town.database(group, elsewhere=True) for group in town.routing().groups]
         town.insert(0, f"{names[0]}.d", [1, WEEK + 1], [1, 1], DataType.INT64)
@@ -206,14 +209,16 @@ def test_a_replica_on_every_node(tmp_path: Path, nodes: int, down: tuple[int, ..
             rows = [(1, 1, "a"), (2, 3, None), (WEEK, 2, None)]
             assert [rows] * nodes == town.on_all(f"select x, y from {names[number]}.e")
             assert [[(2,)]] * nodes == town.on_all(f"count timeseries {names[number]}.e.*")
-        for number in down:  # of its own replicas, without asking anybody
+        for number in down:  # from its own replicas, without asking other nodes
             assert expected == [time for time, _ in town.read(number, f"select x from {names[0]}.d", "weak")[0]]
             assert {names[n] for n in (0, *asked)} == {row[0] for row in town.on_all("show databases")[number]}
 
 
 def test_what_is_sent_again_after_a_part_is_done_once(tmp_path: Path) -> None:
-    """1. A write over two groups, one of which has no node. 2. Another client overwrites the part that is done.
-    3. The first one sends its write again, when all are up: the lost part is done, the other is left alone."""
+    """1. A write over two groups, one of which has no node. 2. Another client overwrites the part that took effect.
+
+    3. When all nodes are up, the first client repeats its write: only the lost part takes effect.
+    """
     with a_town(tmp_path, 3, 1) as town:
         device = f"{town.database(GroupId(1), GroupId(3))}.d"
         town.insert(0, device, [1], [0], DataType.INT64)

@@ -1,4 +1,4 @@
-"""Every call needs a session that lives: at a node of its own, and at one of a cluster."""
+"""Every call needs a live session, both at a single node and in a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader's disk that turns slow, with real processes: other nodes lead, and the node says why."""
+"""A leader's disk turns slow, with real processes: other nodes take over, and the node logs the reason."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_another_node_leads_while_a_disk_is_slow_and_writes_go_on(three: LocalCl
             connection.insert(device, [written[-1]], {"x": [1.0]})
 
         def is_led_by(node: int) -> bool:
-            write()  # the disk of a node to which nothing is written is not known
+            write()  # the latency of a disk without writes is unknown
             return three.leaders().get(SLOW) == node
 
         wait_until(lambda: is_led_by(SLOW))

@@ -183,7 +183,7 @@ session.close()
 
 
 def test_the_python_client_of_1_3(port: int) -> None:
-    """It fetches results by the calls without `V2`."""
+    """This client fetches results with the calls without `V2`."""
     command = (sys.executable, "-W", "ignore", "-c", OLD_PYTHON, str(port), USER, PASSWORD)
     expected = ["1 1 on True 0.5", "2 2 None None 1.5", "3 3 off False 2.5", "0 root.old.d false None INF"]
     assert expected == lines_of(command, PYTHONPATH=packages_of("1.3.4"))
@@ -265,7 +265,7 @@ INT32, TEXT = 1, 5
 
 
 def test_the_calls_of_the_go_client(port: int) -> None:
-    """As Telegraf and Grafana's plugin make them."""
+    """Make the calls of Telegraf and Grafana's plugin."""
     with ThriftClient(f"127.0.0.1:{port}") as client:
         opened = client.open(USER, PASSWORD, version="V_1_0", sql_dialect="tree")
         assert {"timestamp_precision": "ms"} == opened.configuration

@@ -1,7 +1,7 @@
-"""Programs on IoTDB's clients print on Saros what they print on IoTDB, but for the differences that are listed here.
+"""Programs that use IoTDB's clients print the same on Saros as on IoTDB, except for the differences listed here.
 
-`testdata/iotdb` has what they printed on IoTDB 2.0.1-beta (see `server/stock_clients/drivers`). A test whose client
-cannot be had is skipped, and so is one of a program that is not in ../shared.
+`testdata/iotdb` has their output on IoTDB 2.0.1-beta (see `server/stock_clients/drivers`). A test is skipped if its
+client is unavailable, or its program is not in ../shared.
 """
 
 from __future__ import annotations

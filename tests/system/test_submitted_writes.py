@@ -1,4 +1,4 @@
-"""Writes that a node of a cluster proposes together: each takes effect once; writes for others are left out."""
+"""Writes that a node of a cluster proposes together: each takes effect once; writes for other nodes are left out."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_is_not_one_entry_of_a_group_that_is_led_here_is_left(town: Town) -
 
 
 def town_device(town: Town) -> str:
-    """Its second week is another group's."""
+    """The device's second week belongs to another group."""
     device = f"{town.database(town.routing().groups[0], elsewhere=True)}.d"
     town.insert(LEADER, device, [1, WEEK + 1], [0.0, 0.0], DataType.DOUBLE)
     return device

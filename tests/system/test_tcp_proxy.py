@@ -1,4 +1,4 @@
-"""The proxy in front of an echo server: each weather does what its name says, to the direction it was ordered for."""
+"""The proxy in front of an echo server: each weather does as its name says, and only in its own direction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from system.tcp_proxy import FAIR, HOST, Mode, TcpProxy, Weather, running_proxy
 from waiting import PATIENCE_S, wait_until
 
 HOLD, LOSE, REFUSE = Weather(Mode.HOLD), Weather(Mode.LOSE), Weather(Mode.REFUSE)
-#: So long a test looks for bytes that must not come.
+#: The time for which a test waits for bytes that must not arrive.
 QUIET_SECONDS = 0.1
 
 
@@ -75,7 +75,7 @@ def proxy() -> Iterator[TcpProxy]:
 
 @pytest.fixture
 def client(proxy: TcpProxy, echo: Echo) -> Iterator[socket.socket]:
-    """A client of link "a" that has had one answer."""
+    """A client of link "a" that has received one answer."""
     port = proxy.add_link("a", HOST, echo.port)
     with socket.create_connection((HOST, port), timeout=PATIENCE_S) as made:
         made.sendall(b"hello")

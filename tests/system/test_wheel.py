@@ -1,4 +1,4 @@
-"""The wheel works in an environment of its own, outside of the repository, and two builds make the same bytes."""
+"""The wheel works in a separate environment, outside of the repository, and two builds are identical."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: Of pip, when it cannot download what builds the wheel.
+#: Output of pip if it cannot download the build system.
 OFFLINE = ("No matching distribution found for hatchling", "Could not find a version that satisfies", "Connection")
 PIP = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-#: Folders of the repository that are no sources of the wheel.
+#: Folders of the repository without sources of the wheel.
 LEFT_OUT = {".git", ".venv", "benchmarks", "build", "data", "docs", "tests"}
 STATEMENTS = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5); select avg(x) from root.a.d;"
 

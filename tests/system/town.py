@@ -108,7 +108,7 @@ class Town:
     # ------------------------------------------------------------------ leaders
 
     def arrange_leaders(self, of_all: int | None = None) -> None:
-        """Let the head of each group lead it and node 2 the meta group, or one node all; wait until all know that."""
+        """Let each group's head lead it and node 2 the meta group, or one node lead all; wait until all nodes know."""
         wanted = {GroupId(group): NodeId(group) for group in self.routing().groups}
         wanted[META] = NodeId(2)
         if of_all is not None:

@@ -120,9 +120,7 @@ def check(seed: int, *, steps: int = 12, layouts: int = 2, queries: int = 10) ->
 
 
 def _answered(drawing: QueryDrawing, model: Database) -> tuple[Query, Answer]:
-    """A query and its answer. Queries with integer division by zero are drawn again, since a limit may keep them from
-    failing.
-    """
+    """Return a query and its answer; draw again if it divides integers by zero, which a LIMIT may hide."""
     while True:
         query = drawing.draw()
         with suppress(ZeroDivisionError):
