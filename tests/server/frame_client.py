@@ -1,4 +1,4 @@
-"""A small blocking client of the native protocol, which can also send what a driver never would."""
+"""A small blocking client of the native protocol, which can also send messages that a driver never sends."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 class FrameClient:
-    """A connection; `token` is that of the session in which calls are made."""
+    """A connection; `token` is the token of the session in which calls are made."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class FrameClient:
         receive_bytes: int = 0,
         source: str = "",
     ) -> None:
-        """`source`: the address of this machine to connect from; empty: any."""
+        """`source` is the address of this machine to connect from; empty: any."""
         if address.startswith("unix-abstract:"):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE_S)
@@ -136,7 +136,7 @@ class FrameClient:
     # ------------------------------------------------------------------------------------------ calls
 
     def call(self, call: int, message: Any = None, body: bytes = b"") -> Frame:
-        """Make a call that is answered at once."""
+        """Make a call that has a single answer, and return it."""
         number = self.request(call, message, body)
         frame = self.reply(number)
         assert not frame.has_more
@@ -167,7 +167,7 @@ class FrameClient:
             yield frame.body
 
     def open(self, user: str = "", password: str = "") -> client_pb2.OpenReply:
-        """Open a session, which later calls are made with."""
+        """Open a session, which later calls use."""
         reply = self.call(Call.OPEN, client_pb2.OpenRequest(user=user, password=password))
         opened = client_pb2.OpenReply.FromString(reply.head)
         self.token = opened.session

@@ -1,4 +1,4 @@
-"""Parquet files made by hand, byte by byte: pages and footers that declare more than the file holds.
+"""Parquet files built byte by byte, with pages and footers that declare more than the file contains.
 
 Thrift's compact protocol, as far as the format needs it: https://github.com/apache/parquet-format.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-#: A field: its number, the type of the wire, and the encoded value.
+#: A field: its number, its wire type, and its encoded value.
 Fields = Mapping[int, tuple[int, bytes]]
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 INT64, BYTE_ARRAY = 2, 6
 PLAIN, RLE, DELTA_BYTE_ARRAY = 0, 3, 7
 UNCOMPRESSED, ZSTD = 0, 6
-#: Lists and texts of Thrift have no more.
+#: The maximum length of Thrift's lists and texts.
 HUGE = 2**31 - 1
 
 
@@ -57,14 +57,14 @@ def struct_of(fields: Fields) -> bytes:
 
 
 def data_page(data: bytes, plain_bytes: int, values: int, encoding: int) -> bytes:
-    """A data page of `values` values without nulls that claims to have `plain_bytes` bytes when decompressed."""
+    """Return a data page of `values` values without nulls that claims to have `plain_bytes` bytes when decompressed."""
     header = {1: i32(values), 2: i32(encoding), 3: i32(RLE), 4: i32(RLE)}
     about = {1: i32(0), 2: i32(plain_bytes), 3: i32(len(data)), 5: (_STRUCT, struct_of(header))}
     return struct_of(about) + data
 
 
 def parquet(page: bytes, values: int, encoding: int, codec: int) -> bytes:
-    """A file with a column `time` of INT64 and a column `x` of texts; both have the page."""
+    """Return a file with an INT64 column `time` and a text column `x`, both with the same page."""
 
     def column(name: bytes, type_: int) -> bytes:
         found = {
@@ -91,12 +91,12 @@ def parquet(page: bytes, values: int, encoding: int, codec: int) -> bytes:
 
 
 def file_of(footer: bytes, pages: bytes = b"") -> bytes:
-    """A file with these pages and this footer."""
+    """Return a file with these pages and this footer."""
     return b"PAR1" + pages + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
 def footers() -> dict[str, bytes]:
-    """Footers that claim more than they hold."""
+    """Return footers that declare more than they contain."""
     schema = array(_STRUCT, [struct_of({4: text(b"schema"), 5: i32(0)})])
     return {
         "groups": struct_of({1: i32(1), 2: schema, 3: i64(1), 4: array(_STRUCT, [], HUGE)}),

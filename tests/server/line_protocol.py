@@ -1,4 +1,4 @@
-"""A protocol of text lines on the port, written against the client API alone: the example of docs/protocols.md.
+"""A protocol of text lines on the port, written only with the client API: the example of docs/protocols.md.
 
 LOGIN user password                     OK
 SQL statement                           the rows as CSV, then END; OK count if the statement has no rows

@@ -1,4 +1,4 @@
-"""A server with users, calls to it as bare gRPC requests, and session tokens that no call may be made with."""
+"""A server with users, calls to it as single requests, and session tokens with which every call is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from saros_storage.io.disk import LocalDisk
 from saros_wire.frames import NO_TOKEN, Call
 from saros_wire.generated import client_pb2
 
-#: The calls that need a session: all but those that anyone may make.
+#: The calls that need a session: all except those that anyone may make.
 SESSION_CALLS = sorted(set(Call) - {Call.OPEN, Call.PING})
 CHEAP = Cost(10)
 ROOT, ANN = "root-has-a-secret", "ann-has-a-secret"
@@ -64,7 +64,7 @@ class Secured:
         return raw_call(self.server.address, call, message, token, body)
 
     def try_call(self, call: Call, token: bytes | None) -> bytes:
-        """Make a call that the node would carry out for a session that may."""
+        """Make a call that the node would execute for a session with the necessary rights."""
         message, body = request_of(call)
         return self.call(call, message, token, body)
 
@@ -77,7 +77,7 @@ class Secured:
 
 
 def request_of(call: Call) -> tuple[Message | None, bytes]:
-    """The message and the body of a request that the node would carry out."""
+    """Return the message and the body of a request that the node would execute."""
     match call:
         case Call.EXECUTE:
             return client_pb2.ExecuteRequest(statement="create database root.proof"), b""
@@ -126,7 +126,7 @@ def with_a_new_password(secured: Secured) -> bytes:
 
 
 def dropped(secured: Secured) -> bytes:
-    """The user is dropped, and made again; each time another one."""
+    """Return the token of a user that was dropped and created again; each call uses a new user."""
     name = f"boss{os.urandom(4).hex()}"
     secured.directory.change(CreateUser(name, hash_password(ROOT, CHEAP), administrator=True))
     token = secured.open(name, ROOT)

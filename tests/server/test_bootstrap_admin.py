@@ -1,4 +1,4 @@
-"""`saros cluster secure`: an administrator for a cluster that was made without one, and calls that go wrong."""
+"""`saros cluster secure`: an administrator for a cluster that was created without one, and failing calls."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_running_cluster_gets_an_administrator_and_keeps_its_data(tmp_path: Pa
             with pytest.raises(saros.Error) as caught:
                 anybody.execute("select x from root.a.d").fetchall()
             assert 801 == caught.value.code
-        for user, wrong in (("", ""), ("ann", PASSWORD)):  # root would have to wait afterwards
+        for user, wrong in (("", ""), ("ann", PASSWORD)):  # root would have to wait after a failure
             with pytest.raises(saros.OperationalError) as caught:
                 saros.connect(target, user=user, password=wrong)
             assert 801 == caught.value.code

@@ -1,4 +1,4 @@
-"""The operations of the client API: none without a policy, none without a session that its policy asks for."""
+"""The operations of the client API: each has a policy, and none runs without the session that its policy requires."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def api(tmp_path: Path) -> Iterator[ClientApi]:
 
 
 def ask(api: ClientApi, operation: Operation[Any, Any], token: bytes, request: object, **more: Any) -> Any:
-    """Call an operation on a connection of its own, which stays open."""
+    """Call an operation on a separate connection, which stays open."""
     return api.connect(HERE).call(operation, token, request, **more)
 
 
@@ -154,7 +154,7 @@ def test_a_query_can_be_cancelled_by_its_id(api: ClientApi, token: bytes) -> Non
 
 
 def test_inserts_of_several_devices_have_outcomes_of_their_own(api: ClientApi, token: bytes) -> None:
-    for _ in range(2):  # the shapes are not known, then they are
+    for _ in range(2):  # first with unknown shapes, then with known ones
         inserts = [
             rows_of("root.a.d1", 1, 2),
             InsertRequest("root.a.d2", None, 0, [1, 2], {"x": [True, False, True]}),

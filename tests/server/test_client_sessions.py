@@ -1,4 +1,4 @@
-"""Sessions of clients: their ends, and the room for them."""
+"""Client sessions: how they end, and how many there may be."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_session_without_a_connection_lives_for_a_short_lease(api: ClientApi, 
     clock.ns += LEASE_SECONDS * SECOND
     assert is_open(api, token)
     clock.ns += LEASE_SECONDS * SECOND
-    assert is_open(api, token)  # each use begins the lease again
+    assert is_open(api, token)  # each use renews the lease
     clock.ns += LEASE_SECONDS * SECOND + 1
     assert not is_open(api, token)
     assert api.sessions == 0

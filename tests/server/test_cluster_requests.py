@@ -1,4 +1,4 @@
-"""Information about nodes, available from any node: the contents of their disks, their running queries."""
+"""Information about all nodes from any node: the contents of their disks, and their running queries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FixedClock(SystemClock):
 
 
 def access(user: str) -> Access:
-    """Return the access of a user that may read, and see and end no queries except the user's own."""
+    """Return the access of a user with the right to read, who sees and ends only own queries."""
     return Access(user, Rights([Granted(Privilege.READ_DATA, "root.**")]), f"{user} 1")
 
 
@@ -164,7 +164,7 @@ def test_caches_are_cleared_on_all_nodes_or_on_the_one_that_is_asked(
     cluster: Nodes, scope: str, cleared: list[int]
 ) -> None:
     last = "select last x from root.a.d"
-    for number in (0, 1, 2) * 2:  # so that each node reuses its plan
+    for number in (0, 1, 2) * 2:  # so that each node reuses a cached plan
         cluster.run(number, last)
     assert all(cluster.database(number).latest.bytes for number in range(3))
     result = cluster.node(1).engine.execute("clear cache" + scope, SessionContext())

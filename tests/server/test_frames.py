@@ -297,7 +297,7 @@ def test_pings_are_answered_while_a_query_computes(client: FrameClient, go_on: t
 
 
 def test_requests_that_are_sent_together_are_answered_in_order(client: FrameClient) -> None:
-    count = 300  # more than are looked at while a call runs
+    count = 300  # more than the server looks at while a call runs
     requests = [
         client.encoded(number, Call.INSERT, None, columns("root.b.q", [number], x=[number / 2]))
         for number in range(1, count + 1)
@@ -414,7 +414,7 @@ def test_half_an_insert_writes_nothing(listener: PortListener, api: ClientApi, c
 
 
 def test_mutated_messages_break_nothing(listener: PortListener, api: ClientApi, client: FrameClient) -> None:
-    """Each connection sends good messages of all kinds, some bytes of which are changed."""
+    """Each connection sends valid messages of all kinds with some bytes changed."""
     rng = random.Random(20_260_101)
     before = threading.active_count()
     for _ in range(600):

@@ -1,4 +1,4 @@
-"""Imports of files that hold, or declare, far more than their size: they are refused, and take little memory."""
+"""Imports of files that contain or declare far more than their size: they are refused, and take little memory."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from saros_server.sources.parquet_worker.process import ParquetRefused, ParquetW
 from saros_server.sources.source_options import SourceError, SourceOptions
 
 MIB = 1 << 20
-#: Memory of the process that reads Parquet, a third of which it has from the start.
+#: Memory of the process that reads Parquet; a third of it is used from the start.
 WORKER_BYTES = 320 * MIB
-#: Growth of this process that is allowed.
+#: The allowed growth of this process.
 GROWTH_BYTES = 200 * MIB
 
 
@@ -56,7 +56,7 @@ def refused(file: Path) -> str:
 
 
 def compressed_zeros(size: int) -> bytes:
-    """A frame of Zstandard with blocks of one repeated byte."""
+    """Return a Zstandard frame with blocks of one repeated byte."""
     block = 128 << 10
     head = bytes.fromhex("28b52ffd") + bytes([0x80, 0x70]) + size.to_bytes(4, "little")
     blocks, left = [], size
@@ -74,7 +74,7 @@ def test_a_page_of_2_gb_in_a_few_kilobytes_is_refused(tmp_path: Path) -> None:
     file.write_bytes(parquet(data_page(zeros, 2**31 - 1, 10_000, PLAIN), 10_000, PLAIN, ZSTD))
     assert file.stat().st_size < MIB // 4 < 2**31
     assert f"needs more than {WORKER_BYTES >> 20} MiB of memory to be read" in refused(file)
-    assert 4_096 == len(pa.decompress(compressed_zeros(4_096), 4_096, codec="zstd"))  # the frame is a valid one
+    assert 4_096 == len(pa.decompress(compressed_zeros(4_096), 4_096, codec="zstd"))  # the frame is valid
 
 
 def test_a_page_that_declares_two_billion_prefixes_is_refused(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_file_of_tables_without_end_is_refused(tmp_path: Path, lines: str) -> 
 
 
 def test_lines_are_numbered_after_many_blank_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blank lines that no longer matter are forgotten after each batch."""
+    """After each batch, the blank lines in it are forgotten."""
     monkeypatch.setattr("saros_server.sources.csv_files._BLOCK_BYTES", 1_000)
     text = "time,v\n" + ("1,1\n  \n1,1\n1,1,1\n\nnoon,1\n" * 500)
     (tmp_path / "x.csv").write_text(text)

@@ -1,4 +1,4 @@
-"""Inserts as Arrow IPC streams: streams that are none are refused, whatever their messages are."""
+"""Inserts as Arrow IPC streams: invalid streams are refused, whatever messages they have."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_messages_of_other_types_are_refused(order: str) -> None:
 
 
 def test_a_message_of_an_unknown_type_is_refused() -> None:
-    """Arrow's reader would end the process."""
+    """Arrow's reader would crash the process."""
     schema, batch = messages()
     kinds = [place for place in range(len(schema)) if schema[place] == 1]
     refused = 0

@@ -1,4 +1,4 @@
-"""Ctrl-C in a process that has the engine in it."""
+"""Ctrl-C in a process with an embedded engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON lines that are imported: members as columns, and what their values are read as."""
+"""Imports of JSON lines: members become columns; the types of their values."""
 
 from __future__ import annotations
 

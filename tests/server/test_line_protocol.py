@@ -1,4 +1,4 @@
-"""A second protocol on the client API, in which everything that a client needs can be done: see docs/protocols.md."""
+"""A second protocol on the client API, which offers everything that a client needs: see docs/protocols.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory a process may have: the machine's, or its cgroup's if that is less."""
+"""The memory limit of a process: the machine's memory, or the limit of its cgroup if that is lower."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_without_a_cgroup_it_is_the_machines(tmp_path: Path) -> None:
 
 
 def test_the_least_limit_of_its_cgroup_and_those_above_counts(tmp_path: Path) -> None:
-    """A service of a slice (version 2), and a container that sees its own group as the topmost."""
+    """A service in a slice (version 2), and a container that sees its own cgroup as the root."""
     service = {
         "proc/self/cgroup": "0::/some.slice/saros.service\n",
         "sys/fs/cgroup/some.slice/memory.max": f"{300 * MIB}\n",

@@ -1,4 +1,4 @@
-"""Moments that a node keeps: statements of any session see the same there, whatever is done meanwhile; leases end."""
+"""Pinned snapshots: statements of any session see the same data there, whatever changes meanwhile; leases end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GONE = 2032
 
 
 def change(connection: saros.Connection) -> None:
-    """Do the work of a busy database in a job: late and new points, deletions, flushes, merged and rewritten files."""
+    """Do the work of a busy database: late and new points, deletions, flushes, merged and rewritten files."""
     connection.insert("root.a.d", [2, 40], {"s": [-2, -40]})
     connection.execute("delete from root.a.d.s where time <= 1")
     connection.execute("flush")
@@ -99,7 +99,7 @@ def test_another_process_has_no_moment_of_this_one(targets: str) -> None:
 def test_a_lease_has_bounds(targets: str, lease_s: float) -> None:
     with saros.connect(targets) as connection:
         if lease_s < 1 and targets.startswith("saros:"):
-            return  # the driver asks for the shortest one
+            return  # the driver never asks for a shorter lease
         with pytest.raises(saros.ProgrammingError, match="lease"):
             connection.hold(lease_s)
 

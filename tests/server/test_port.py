@@ -32,15 +32,15 @@ MEGABYTES = b"x" * (24 << 20)
 
 
 class EchoProtocol:
-    """Answers each request with itself: length and bytes, after `ECHO` at the start of a connection."""
+    """Echoes each request, which is a length and bytes, after `ECHO` at the start of a connection."""
 
     name = "echo"
 
     def __init__(self) -> None:
         self.handlers: list[EchoHandler] = []
-        #: The event that a request `wait` waits for.
+        #: The event for which a `wait` request waits.
         self.go_on = threading.Event()
-        #: Events reported to the callbacks of the watch during `wait`.
+        #: Events reported to the watch's callbacks during a `wait` request.
         self.told: list[str] = []
 
     def accepts(self, first: bytes) -> bool:
@@ -168,7 +168,7 @@ def echo() -> EchoProtocol:
 
 @pytest.fixture
 def listen(echo: EchoProtocol) -> Iterator[Callable[..., PortListener]]:
-    """A function that makes and starts a port of the protocol."""
+    """Return a function that creates and starts a port with the protocol."""
     with ExitStack() as made:
 
         def start(certificate: WatchedFiles | None = None, host: str = "127.0.0.1", **limits: float) -> PortListener:

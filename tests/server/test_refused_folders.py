@@ -1,4 +1,4 @@
-"""Messages about a folder or an address that the operating system refuses: they name it and the reason, no more."""
+"""Messages about a folder or an address that the operating system refuses: they state only its name and the reason."""
 
 from __future__ import annotations
 

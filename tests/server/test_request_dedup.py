@@ -49,7 +49,7 @@ def test_what_is_too_old_is_forgotten_and_not_new() -> None:
     assert State.NEW is known.begin((1, 5 + SEQUENCES_KEPT))
     assert State.FORGOTTEN is known.begin((1, 5))
     assert State.NEW is known.begin((1, 5 + 100 * SEQUENCES_KEPT))
-    known.finish((1, 6), 60)  # one that ended very late takes nobody's place
+    known.finish((1, 6), 60)  # a very late end evicts no other request
     assert State.NEW is known.begin((1, 6 + 100 * SEQUENCES_KEPT))
 
 

@@ -58,7 +58,7 @@ class Register:
 
 
 def ask_first(patch: pytest.MonkeyPatch, node: int) -> None:
-    """Of the group's members, the asking node asks this one before the others."""
+    """Let the asking node ask this member of the group before the others."""
     holders = ReadBarrier.holders
     patch.setattr(ReadBarrier, "holders", lambda self, group: sorted(holders(self, group), key=lambda n: n != node))
 
@@ -73,7 +73,7 @@ def leave_behind(town: Town) -> None:
 def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     town: Town, consistency: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1. The session reads 2 at the leader. 2. It lost the leader, and asks a replica that has 1. 3. A third has 2."""
+    """1. The session reads 2 at the leader. 2. It loses the leader, and asks a replica that has 1. 3. A third has 2."""
     register, session = Register(town), SessionContext(consistency=consistency)
     register.write(1)
     wait_until(lambda: register.read(session) == (1, False))
@@ -107,7 +107,7 @@ def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: py
 
 
 def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The node that is asked next has not heard of the series; the member that it asks first has not either."""
+    """The next node does not know the series, and neither does the member that it asks first."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)
@@ -122,7 +122,7 @@ def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch:
 def test_series_that_nobody_tells_of_are_missed_and_said(
     town: Town, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unknown series is not read: by a node that is cut off and has a lagging replica, or none."""
+    """A node that is cut off, with a lagging replica or none, does not read a series that it does not know."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)

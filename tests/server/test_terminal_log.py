@@ -1,4 +1,4 @@
-"""Where warnings go: a library prints nothing by itself, a command prints a line, handlers of `logging` get them."""
+"""The destinations of warnings: a library prints nothing, a command prints a line, handlers of `logging` get them."""
 
 from __future__ import annotations
 

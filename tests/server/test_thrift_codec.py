@@ -1,4 +1,4 @@
-"""Structs of IoTDB's session protocol: their declarations, and how they agree with the tables of the stock client."""
+"""Structs of IoTDB's session protocol: their declarations agree with the tables of the stock client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEFT_OUT = {
 
 @thrift_struct
 class Sample:
-    """A struct with a gap in its numbers."""
+    """A struct with a gap in its field numbers."""
 
     number: I64
     texts: list[list[Text]] | None = None
@@ -79,7 +79,7 @@ def test_structs_agree_with_those_of_the_stock_client(struct: Any) -> None:
 
 
 def _shape(kind: int, arguments: Any) -> object:
-    """The wire type of a field, with those of its elements."""
+    """Return the wire type of a field, with the types of its elements."""
     match kind:
         case 15:
             return kind, _shape(*arguments[:2])

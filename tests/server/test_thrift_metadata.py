@@ -27,7 +27,7 @@ def client(tmp_path: Path) -> Iterator[ThriftClient]:
 
 
 def texts(client: ThriftClient, statement: str, *columns: str) -> list[tuple[str | None, ...]]:
-    """Columns of the rows of a statement."""
+    """Return some columns of a statement's rows."""
     result = client.execute(statement)
     places = [result.answer.columns.index(column) for column in columns]
     found = [tuple(row[place] for place in places) for row in result.all()]
@@ -159,7 +159,7 @@ def test_calls_about_nothing_are_refused(client: ThriftClient) -> None:
 
 
 def serialized(name: str, aligned: bool, *series: tuple[str, str, int, int, int]) -> bytes:
-    """A template as Java's and Python's clients write it."""
+    """Return a template as encoded by the Java and Python clients."""
 
     def text(value: str) -> bytes:
         return struct.pack(">i", len(value.encode())) + value.encode()

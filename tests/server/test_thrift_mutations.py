@@ -10,7 +10,7 @@ import pytest
 from server.thrift_client import ThriftServer
 from server.thrift_mutations import Mutations
 
-#: Damaged messages in a run of the suite.
+#: The number of damaged messages in a run of the suite.
 MESSAGES = 3_000
 
 

@@ -66,7 +66,7 @@ def test_rows_come_with_times_and_nulls(client: ThriftClient) -> None:
 def test_results_without_times_say_so(client: ThriftClient, name: str) -> None:
     result = client.execute("select count(i), max_time(t) from root.a.d", name=name)
     assert (True, [(3, 3)]) == (result.answer.ignore_time, result.all())
-    result = client.execute("select 1", name=name)  # as pools of connections ask whether one is alive
+    result = client.execute("select 1", name=name)  # as connection pools check that a connection is alive
     assert (True, ["1"], ["INT64"], [(1,)]) == (
         result.answer.ignore_time,
         result.answer.columns,
@@ -196,7 +196,7 @@ def test_a_batch_runs_every_statement_and_reports_each(client: ThriftClient) -> 
 
 
 def old_rows(found: DataSet, forms: str) -> list[tuple[object, ...]]:
-    """The rows of a data set, with their times; `forms`: of the columns, as of `struct`, or `t` for texts."""
+    """Return the rows of a data set, with times; `forms` has a `struct` format for each column, or `t` for texts."""
     times = struct.unpack(f">{len(found.times) // 8}q", found.times)
     columns = []
     for values, bits, form in zip(found.values, found.present, forms, strict=True):
@@ -268,7 +268,7 @@ def test_old_clients_get_statuses_results_without_times_and_empty_ones(client: T
 
 
 def test_columns_of_one_name_come_after_the_others(client: ThriftClient) -> None:
-    """Clients of 1.3 find columns by name, among as many as there are names; those of 2.0 by place."""
+    """Clients of 1.3 find columns by name among the distinct names; clients of 2.0 find them by position."""
     text = "select i, i, t from root.a.d where time = 1"
     answer = client.execute(text).answer
     assert ({"root.a.d.i": 0, "root.a.d.t": 1}, [0, 2, 1]) == (answer.column_places, answer.column_blocks)

@@ -27,7 +27,7 @@ def value(type_: int, content: object) -> bytes:
 
 
 def records(*rows: tuple[str, int, dict[str, tuple[int, object]]]) -> RecordsMessage:
-    """Each row: device, time, and by measurement the type byte and the value."""
+    """Return rows of (device, time, type byte and value by measurement)."""
     return RecordsMessage(
         [device for device, _, _ in rows],
         [list(values) for _, _, values in rows],
@@ -38,7 +38,7 @@ def records(*rows: tuple[str, int, dict[str, tuple[int, object]]]) -> RecordsMes
 
 
 def groups(message: RecordsMessage) -> list[tuple[str, int, list[int], dict[str, list[object]]]]:
-    """Device, round, times and columns of each group."""
+    """Return device, round, times and columns of each group."""
     reader, found = RecordReader(message), []
     for group in reader.groups():
         insert = reader.insert_of(group)

@@ -1,4 +1,4 @@
-"""Each call of IoTDB's session protocol, by clients that may not make it: it is refused, and nothing changes."""
+"""Each call of IoTDB's session protocol by clients without the right to make it is refused, and changes nothing."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OPEN_TO_ALL = {
 ANY_USER = {"getTimeZone", "setTimeZone", "fetchResults", "fetchResultsV2", "querySchemaTemplate"}
 #: Calls that only test the connection.
 TESTS = {name for name in METHODS if name.startswith("testInsert")}
-#: Asks for all that the user may see.
+#: A call that asks for everything that the user may see.
 OF_ALL_THAT_IS_SEEN = "executeFastLastDataQueryForOnePrefixPath"
 NOT_LOGGED_IN, DENIED = 802, 803
 DEVICE, SERIES, INT32, PLAIN, LZ4 = "root.a.d", ["root.a.d.s"], 1, 0, 7
 TIME, INT = struct.pack(">q", 5), struct.pack(">i", 8)
 RECORD = struct.pack(">bi", INT32, 8)
 
-#: Requests that are carried out for a client that may make them.
+#: Requests that are executed for clients with the right to make them.
 REQUESTS: dict[str, Any] = {
     "setTimeZone": structs.SetTimeZone(1, "UTC"),
     "getTimeZone": structs.SessionArguments(1),
@@ -116,7 +116,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
 
 
 def state(server: ThriftServer) -> list[list[tuple[Any, ...]]]:
-    """All that the calls could change."""
+    """Return everything that the calls could change."""
     statements = ("show databases", "show timeseries", "select * from root.**", "show device templates")
     with server.connect() as boss:
         boss.open("boss", ROOT)
@@ -124,7 +124,7 @@ def state(server: ThriftServer) -> list[list[tuple[Any, ...]]]:
 
 
 def request_of(client: ThriftClient, name: str) -> Any:
-    """A request, in the client's statement if it needs one."""
+    """Return a request, with the client's statement if it needs one."""
     request = REQUESTS[name]
     if isinstance(request, structs.AggregationQuery):
         return dataclasses.replace(request, statement_id=client.statement_id)

@@ -1,4 +1,4 @@
-"""A small client of IoTDB's session protocol, which can also send what a stock client never would.
+"""A small client of IoTDB's session protocol, which can also send messages that a stock client never sends.
 
 TsBlocks are decoded here in plain Python, value by value, from the format's description alone.
 """
@@ -101,7 +101,7 @@ class ThriftClient:
         return self.answer(name, answer)
 
     def answer(self, name: str, kind: type[_Answer]) -> _Answer:
-        """The answer to the last call. Raises ProtocolRefusal."""
+        """Return the answer to the last call. Raises ProtocolRefusal."""
         frame = self.receive_frame()
         head = 8 + len(name) + 4
         assert name.encode() == frame[8 : head - 4]
@@ -136,7 +136,7 @@ class ThriftClient:
         return checked(self.call("fetchResultsV2", request, FetchAnswer))
 
     def done(self, name: str, request: object, *, bare: bool = False) -> None:
-        """Call a method that is answered by a status. Raises Failed."""
+        """Call a method whose answer is a status. Raises Failed."""
         checked(self.call(name, request, Status, bare=bare))
 
 
@@ -149,7 +149,7 @@ class Result:
     rows: int
 
     def pages(self) -> list[list[tuple[Any, ...]]]:
-        """The rows, a list for each page: (time, values...), or only values if the times are to be ignored."""
+        """Return the rows, as a list for each page: (time, values...), or only the values if times are ignored."""
         found = [self._rows(self.answer.blocks or [])]
         more = self.answer.more
         while more:

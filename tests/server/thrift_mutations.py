@@ -1,6 +1,6 @@
-"""Messages of IoTDB's session protocol that were damaged, given to the server's side of a connection.
+"""Damaged messages of IoTDB's session protocol, passed to the server's side of a connection.
 
-A message is a call that stock clients make, with bytes changed, lost, doubled, moved, or lengths and types replaced. It
+A message is a call of a stock client, with bytes changed, lost, duplicated or moved, or lengths and types replaced. It
 must be answered, or end the connection; nothing else may be raised, and no error may be logged as a bug. One thread.
 """
 
@@ -61,7 +61,7 @@ class FakeConnection:
 
 
 class Mutations:
-    """Damaged calls from a seed, given to a client API that lets everybody in."""
+    """Damaged calls drawn from a seed, passed to a client API that admits everyone."""
 
     def __init__(self, api: ClientApi, seed: int) -> None:
         self._api, self._random = api, random.Random(seed)
@@ -69,7 +69,7 @@ class Mutations:
         self._calls = [self._call(name) for name in METHODS if name != "closeSession"]
 
     def run_one(self) -> str:
-        """Give one damaged call to a connection of its own; its outcome. Raises whatever the call should not."""
+        """Pass one damaged call to a new connection, and return its outcome. Raises any forbidden exception."""
         frame = self._damaged(self._random.choice(self._calls))
         login = _framed(message("openSession", request_bytes(self._login)))
         connection = FakeConnection(login + frame)

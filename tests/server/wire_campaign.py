@@ -39,19 +39,19 @@ from saros_wire.generated import client_pb2
 
 #: Messages of a connection.
 _BATCH = 40
-#: One in this many connections does not log in; one in this many messages has its frame and header mutated, too, which
-#: mostly ends the connection.
+#: One in `_STRANGERS` connections does not log in. In one of `_BROKEN_FRAMES` messages, frame and header are mutated
+#: too, which mostly ends the connection.
 _STRANGERS, _BROKEN_FRAMES = 16, 40
 _EXTREMES = (0, 1, 127, 255, 65_535, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
-#: Structs and lists within each other, in Thrift's binary protocol and in protobuf.
+#: Deeply nested structs and lists, in Thrift's binary protocol and in protobuf.
 _NESTS = (b"\x0c\x00\x01", b"\x0f\x00\x01\x0f\x00\x00\x00\x01", b"\x0d\x00\x01\x0d\x0d\x00\x00\x00\x01", b"\x0a\x7f")
 _NEST_MAX = 3_000
 #: Memory may grow by this much in the second half of a campaign: caches fill, points come to MemTables.
 _GROWTH_BYTES = 192 << 20
 
-#: Between two calls of the other client.
+#: The pause between two calls of the other client.
 _PAUSE_SECONDS = 0.005
-#: Connections of each protocol between two looks at the server.
+#: Connections of each protocol between two checks of the server.
 _LOOK_EVERY = 10
 
 Mutation = Callable[[random.Random, bytes, bytes], bytes]
@@ -107,7 +107,7 @@ MUTATIONS: Sequence[Mutation] = (_bits, _length, _truncated, _extended, _left_ou
 
 
 def mutated(chance: random.Random, data: bytes, other: bytes) -> bytes:
-    """Return the bytes of a message after one to three mutations; `other`: another message to take pieces of."""
+    """Return the bytes of a message after one to three mutations; `other` is another message to take pieces from."""
     for mutation in chance.choices(MUTATIONS, k=chance.choice((1, 1, 1, 2, 3))):
         data = mutation(chance, data, other)
     return data
@@ -260,7 +260,7 @@ def _native_answers(received: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WireProtocol:
-    """A protocol: how to connect and which messages to send; how many answers there are in received bytes."""
+    """A protocol: functions that connect, draw messages, and count the answers in received bytes."""
 
     name: str
     connect: Callable[[AttackedServer, random.Random], tuple[socket.socket, list[bytes]]]
@@ -286,7 +286,7 @@ def attack(protocol: WireProtocol, server: AttackedServer, seed: int) -> Counter
         sender.join()
     answered = protocol.answers(bytes(received))
     ended = answered < len(frames)
-    # The message at which the server closed the connection had no answer; those after it were not read.
+    # The server closed the connection at a message without an answer, and did not read later ones.
     return Counter({f"{protocol.name} messages": answered + ended, f"{protocol.name} connections": 1})
 
 
@@ -303,7 +303,7 @@ class AttackedServer:
     """A server process, its log, and a client of each protocol that writes points and counts them, all the time."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        """`options`: options of the server command, such as a port for HTTP; without options, there is no HTTP."""
+        """`options` are those of the server command, such as a port for HTTP; without options, there is no HTTP."""
         self._folder = folder
         data = folder / "data"
         data.mkdir(parents=True)
@@ -328,9 +328,10 @@ class AttackedServer:
         self._stopping = threading.Event()
         self._failures: list[str] = []
         self._other = threading.Thread(target=self._use)
-        #: Of a session of the native protocol, which all connections share: sessions outlive connections there.
+        #: The token of a session that all connections of the native protocol share, since sessions outlive connections
+        #: there.
         self.token = b""
-        #: How often the other client was served.
+        #: The number of times that the other client was served.
         self.served = 0
         try:
             wait_until(lambda: serving(str(data)) is not None)
@@ -372,7 +373,7 @@ class AttackedServer:
             self._failures.append(f"the other client: {type(error).__name__}: {error}")
 
     def memory_bytes(self) -> int:
-        """Return the memory that the process has."""
+        """Return the memory of the process."""
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
         return pages * 4_096
 

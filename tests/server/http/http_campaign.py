@@ -3,9 +3,9 @@
     /openapi.json --> routes --seed--> a valid request --> mutated: method, path, query, headers, body, framing, cut
                   --> a connection each; the response is read to its end
 
-A route that is added later takes part by itself: its requests are made from its description. A violation is: a response
-with 500, or a connection that stays open without one; the server ends, or logs an error of its own; its memory grows;
-another client is not served, or its points are not those that it wrote. A request depends on its seed alone.
+Requests are made from the descriptions of the routes, so a new route is included automatically. A violation is: a
+response with 500, or a connection that stays open without one; the server ends, or logs an error of its own; its memory
+grows; another client is not served, or its points are not those that it wrote. A request depends on its seed alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from waiting import PATIENCE_S
 
 #: The number of requests between two checks of the server.
 _LOOK_EVERY = 50
-#: A connection without a response for this long is told that no more will come; an incomplete request then ends.
+#: After this time without a response, the client ends its side of the connection, which ends an incomplete request.
 _HALF_SECONDS = 0.3
 _RESPONSE = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _CONTINUE = 100
@@ -103,7 +103,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Values of the header Authorization that log in."""
+    """Values of the Authorization header that log in."""
 
     valid: Sequence[str]
 
@@ -124,7 +124,7 @@ def targets(document: Mapping[str, Any]) -> list[Target]:
 
 
 def valid_request(chance: random.Random, target: Target, identities: Identities) -> Request:
-    """Return a request as the description of a route asks for."""
+    """Return a request according to the description of a route."""
     query = [(name, str(_value_of(chance, name, {"type": "string"}))) for name in target.parameters]
     request = Request(target.method, target.path, query, b"", [("Authorization", chance.choice(identities.valid))])
     if target.bodies:
@@ -283,7 +283,7 @@ def _chunks(chance: random.Random, body: bytes) -> bytes:
 
 
 def request_bytes(chance: random.Random, routes: Sequence[Target], identities: Identities) -> bytes:
-    """Return a request on one of the routes, after no mutation to four of them."""
+    """Return a request to one of the routes, after up to four mutations."""
     request = valid_request(chance, chance.choice(routes), identities)
     for mutate in chance.choices(MUTATIONS, k=chance.choice((0, 1, 1, 1, 2, 2, 3, 4))):
         mutate(chance, request)
@@ -298,7 +298,7 @@ class Hang(Exception):
 
 
 def exchange(address: tuple[str, int], data: bytes) -> bytes:
-    """Send a request and return all that comes back. Raises Hang."""
+    """Send a request, and return everything that the server sends. Raises Hang."""
     received = bytearray()
     with socket.create_connection(address, PATIENCE_S) as client, suppress(ConnectionError):
         sender = threading.Thread(target=_send, args=(client, data))
@@ -335,7 +335,7 @@ def _send(client: socket.socket, data: bytes) -> None:
 
 
 class OtherClient:
-    """A client of HTTP that writes points and counts them, all the time."""
+    """A client of HTTP that continuously writes points and counts them."""
 
     def __init__(self, url: str) -> None:
         self._client = httpx.Client(base_url=url, auth=("root", ROOT), timeout=PATIENCE_S)
@@ -372,7 +372,7 @@ class OtherClient:
 
 @contextmanager
 def attacked(folder: Path) -> Iterator[tuple[AttackedServer, httpx.Client, OtherClient]]:
-    """Run a server with HTTP, and other clients of it; yield a client that is logged in as ann."""
+    """Run a server with HTTP and its other client; yield a client that is logged in as ann."""
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"
     with (

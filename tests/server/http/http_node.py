@@ -66,7 +66,7 @@ def serving(
 
 @contextmanager
 def http_server(folder: Path, security: Security | None = None, **options: Any) -> Iterator[HttpNode]:
-    """Run a complete server with HTTP; `options`: of the client."""
+    """Run a complete server with HTTP; `options` are those of the client."""
     server = Server(str(folder), "127.0.0.1", 0, http_port=0, security=security)
     server.start()
     assert server.http is not None
@@ -79,7 +79,7 @@ def http_server(folder: Path, security: Security | None = None, **options: Any) 
 
 
 def make_users(folder: Path) -> None:
-    """Make users root (administrator) and ann (no rights) in a new folder."""
+    """Create users root (administrator) and ann (no rights) in a new folder."""
     folder.mkdir(exist_ok=True)
     (folder / "saros.toml").write_text('password_cost = 10\ndurability = "os"\n')
     directory = FileDirectory(str(folder), LocalDisk())

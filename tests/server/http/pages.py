@@ -1,4 +1,4 @@
-"""The examples of a page of the documentation that need a server of HTTP."""
+"""The examples of a documentation page that need an HTTP server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def page(name: str) -> str:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """Return each command for this machine, and its output."""
+    """Return each command, adapted to this machine, and its output."""
     found: list[tuple[list[str], list[str]]] = []
     for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
         words = line.removeprefix("    ").removeprefix("  ")

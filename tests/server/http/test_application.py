@@ -1,4 +1,4 @@
-"""Requests on their way to functions: policies, sessions, origins, bodies, errors."""
+"""The path of requests to functions: policies, sessions, origins, bodies, errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from saros_server.http.session import HttpSession
 from saros_server.rest.iotdb_rest import failure
 from saros_server.server import http_routes
 
-#: All routes of a server but those that a node makes for itself.
+#: All routes of a server, except those that a node creates itself.
 ROUTES = [
     *http_routes([]),
     *query.routes(),
@@ -34,7 +34,7 @@ ROUTES = [
     Route("GET", "/metrics", Policy.LOCAL_OR_AUTHENTICATED, lambda *_: Response()),
 ]
 PUBLIC = {("GET", "/ping"), ("GET", "/openapi.json"), ("GET", "/health"), ("GET", "/ready")}
-#: Routes for anyone that the matrix has no requests for: each was looked at, and a new one fails a test.
+#: Public routes without requests in the matrix. Each was reviewed; a new one fails a test.
 OPEN = {
     *(("GET", path) for path in ("/", "/console", "/console/", "/console/session", "/health", "/ready")),
     *(("GET", f"/console/{name}") for name in ("index.html", "console.js", "console.css", "icon.svg")),

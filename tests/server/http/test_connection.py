@@ -43,7 +43,7 @@ def _stream(_: HttpRequest, __: HttpSession) -> Response:
     return Response(Chunks(_endless(), CLOSED.set))
 
 
-#: A body in chunks of one buffer or several: empty, small, and larger than what is written at a time.
+#: A body in chunks of one buffer or several: empty, small, and larger than a single write.
 CHUNKS: list[Chunk] = [
     b"first",
     b"",
@@ -72,7 +72,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 
 def exchange(node: HttpNode, sent: bytes) -> bytes:
-    """Send bytes, and return all that comes until the connection is closed."""
+    """Send bytes, and return everything received until the connection is closed."""
     with socket.create_connection(("127.0.0.1", node.service.port), PATIENCE_S) as client:
         client.sendall(sent)
         received = b""

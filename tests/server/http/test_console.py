@@ -1,4 +1,4 @@
-"""The routes of the console: files, sessions of browsers, results in lines of JSON, charts."""
+"""The routes of the console: files, browser sessions, results as JSON lines, charts."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_logins_pass_the_gate_with_its_audit_trail_and_its_delays(tmp_path: Path
         browser = Browser(node.url)
         statuses = [browser.log_in("ann", password).status_code for password in (ANN, "wrong", ANN)]
         browser.client.close()
-    assert [200, 401, 401] == statuses  # the last one came too soon after a failure
+    assert [200, 401, 401] == statuses  # the last attempt came too soon after a failure
     text = "".join(file.read_text() for file in (tmp_path / "data" / "audit").glob("*.jsonl"))
     assert 2 <= text.count('"ann"')
 

@@ -1,4 +1,4 @@
-"""The examples of docs/http.md: each command gives the output below it, each piece of Python runs."""
+"""The examples of docs/http.md: each command prints the output below it, and each piece of Python runs."""
 
 from __future__ import annotations
 

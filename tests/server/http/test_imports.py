@@ -1,4 +1,4 @@
-"""Imports over HTTP: pieces of a file, a preview, rows, bad rows, rights, files that are removed."""
+"""Imports over HTTP: uploads in pieces, previews, rows, bad rows, rights, removal of files."""
 
 from __future__ import annotations
 

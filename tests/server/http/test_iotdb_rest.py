@@ -1,4 +1,4 @@
-"""IoTDB's REST: requests as its documentation and clients write them."""
+"""IoTDB's REST service: requests as in its documentation and clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that were damaged: each is answered without an error of the program, and the service goes on."""
+"""Damaged requests: each is answered without an internal error, and the service continues."""
 
 from __future__ import annotations
 

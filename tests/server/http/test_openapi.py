@@ -1,4 +1,4 @@
-"""The OpenAPI document: it describes every route, and is complete in itself."""
+"""The OpenAPI document: it describes every route, and is self-contained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slow, plain reader of InfluxDB's line protocol: a point, or None, for each line."""
+"""A slow, simple reader of InfluxDB's line protocol: a point, or None, for each line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(body: str) -> list[Point | None]:
 
 
 def _logical_line(text: str) -> tuple[str, str]:
-    """Return a line and the rest: newlines within quotes, which are after the series key, do not end it."""
+    """Return the first line, and the rest. A newline in a quoted field value does not end the line."""
     at, in_fields, quoted = 0, False, False
     while at < len(text):
         one, two = text[at], text[at : at + 2]
@@ -77,7 +77,7 @@ def _point(line: str) -> Point:
         pairs.append((_plain(name), _plain(value[1:])))
     if len(dict(pairs)) < len(pairs):
         raise Wrong
-    #: A field that is there twice with one type has the last value.
+    #: A field that occurs twice with the same type has the last value.
     fields: dict[tuple[str, type], Value] = {}
     rest = rest.lstrip(" ")
     while True:
@@ -95,7 +95,7 @@ def _point(line: str) -> Point:
 
 
 def _until(text: str, delimiter: str) -> tuple[str, str]:
-    """Return the text up to a delimiter that is not escaped, and the rest from there."""
+    """Return the text up to an unescaped delimiter, and the rest from there."""
     at = 0
     while at < len(text) and text[at] != delimiter:
         at += 2 if text[at : at + 2] in ("\\ ", "\\,", "\\=") else 1

@@ -1,4 +1,4 @@
-"""The examples of docs/line-protocol.md: commands give the output below them, clients and configurations work."""
+"""The examples of docs/line-protocol.md: commands print the output below them, clients and configurations work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/prometheus.md: statements find the series, configurations are right, commands answer."""
+"""The examples of docs/prometheus.md: statements find the series, configurations are valid, commands work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes itself and writes to Saros; PromQL over remote read gives what its own storage does."""
+"""A real Prometheus scrapes itself and writes to Saros; PromQL gives the same over remote read as over its storage."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory, node: HttpNode) -> Iterator[tuple[Prometheus, Prometheus, int]]:
-    """One that scrapes itself and writes to Saros, one that only reads there; a time up to which all is written."""
+    """One that scrapes itself and writes to Saros, one that only reads there, and a time up to which all is written."""
     folder = tmp_path_factory.mktemp("prometheus")
     login = f"basic_auth: {{username: root, password: {ROOT}}}"
     writer_yml = f"""
@@ -119,7 +119,7 @@ remote_write: [{{url: "{node.url}/api/v1/write", {login}, queue_config: {{batch_
 
 
 def times_of_up(node: HttpNode) -> list[int]:
-    """Return the times at which the scrape of itself is in Saros, in ms."""
+    """Return the times, in ms, of the self-scrapes that are in Saros."""
     answer = node.client.post("/rest/v2/query", json={"sql": "select value from root.prometheus.up.*"})
     return answer.json()["timestamps"] or []
 

@@ -21,7 +21,7 @@ from typing import Any
 
 _HERE = Path(__file__).parent
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "saros", "stock-clients")
-#: Packages that `apache-iotdb` needs beyond those of this environment.
+#: Packages that `apache-iotdb` needs in addition to those of this environment.
 _PACKAGES = ("tzlocal>=5", "sqlalchemy-utils>=0.42")
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 #: Java classes that moved between 1.3 and 2.0: their old names.
@@ -29,7 +29,7 @@ _OLD_NAMES = {
     "org.apache.tsfile.enums.": "org.apache.iotdb.tsfile.file.metadata.enums.",
     "org.apache.tsfile.": "org.apache.iotdb.tsfile.",
 }
-#: The only version whose CLI, with the tools for exports and imports, Maven Central has.
+#: The only version whose CLI, including its export and import tools, is on Maven Central.
 CLI_VERSION = "2.0.1-beta"
 #: The programs of this folder.
 PROGRAMS = tuple(sorted(_HERE.glob("*.java")))
@@ -46,7 +46,7 @@ class Unavailable(Exception):
 
 
 def python_packages(version: str) -> Path:
-    """Return the folder that has a version of `apache-iotdb`, and what it needs."""
+    """Return the folder with a version of `apache-iotdb` and its dependencies."""
     packages = f"apache-iotdb=={version}", *_PACKAGES
     folder = _CACHE / f"python-{sys.version_info.major}.{sys.version_info.minor}-{_digest(*packages)}"
     if not folder.exists():
@@ -132,7 +132,7 @@ def _as_of(version: str, source: str) -> str:
 
 
 def _empty(folder: Path) -> Path:
-    """Return an empty folder that is to be renamed to `folder` when it is complete."""
+    """Return an empty folder, which the caller renames to `folder` when it is complete."""
     part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -140,7 +140,7 @@ def _empty(folder: Path) -> Path:
 
 
 def _run(command: Sequence[str], what: str, **options: Any) -> None:
-    """Run a command that fetches or makes something. Raises Unavailable; after a time-out, for everything else, too."""
+    """Run a command that fetches or makes something. Raises Unavailable; after a time-out, for any later command."""
     for failed in (what, _ANYTHING):
         if failed in _failures:
             raise Unavailable(_failures[failed])

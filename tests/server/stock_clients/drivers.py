@@ -1,4 +1,4 @@
-"""Programs on IoTDB's clients, and what they print: the same, line by line, on IoTDB and on Saros.
+"""Programs that use IoTDB's clients, and their output, which is the same on IoTDB and on Saros, line by line.
 
     python        stock.py of ../shared/iotdb: Session, SessionPool, DB-API, SQLAlchemy
     jdbc, pool    Stock.java of ../shared/iotdb: JDBC, SessionPool
@@ -89,7 +89,7 @@ def cli(port: int, _: Path) -> list[str]:
 
 
 def tools(port: int, folder: Path) -> list[str]:
-    """Export from a database, and import into it again; the server may load files from the folder."""
+    """Export a database, and import it again; the server may load files from the folder."""
     lines = list[str]()
 
     def run(program: str, *words: str) -> None:
@@ -141,7 +141,7 @@ def _shared(name: str) -> Path:
 
 
 def _printed(command: Sequence[str], said: str = "", **variables: str) -> list[str]:
-    """Run a program; return what it prints, without what differs from run to run."""
+    """Run a program; return its output without the parts that differ from run to run."""
     options = {"capture_output": True, "text": True, "timeout": _SECONDS, "env": {**os.environ, **variables}}
     ran = subprocess.run(command, input=said, check=False, **options)  # type: ignore[call-overload]
     text = ran.stdout
@@ -151,7 +151,7 @@ def _printed(command: Sequence[str], said: str = "", **variables: str) -> list[s
 
 
 def main(port: int) -> None:
-    """Write what the programs print on a server."""
+    """Write the output of the programs on a server."""
     for name, driver in DRIVERS.items():
         with tempfile.TemporaryDirectory() as folder:
             lines = driver(port, Path(folder))

@@ -55,7 +55,7 @@ def opened(zone: str = "UTC", fetch_size: int = 3) -> Session:
 
 
 def rows(result: Any) -> list[str]:
-    """The rows of a result, which is closed."""
+    """Return the rows of a result, and close it."""
     found = []
     while result.has_next():
         found.append(" ".join(str(result.next()).split("\t\t")))
@@ -83,7 +83,7 @@ def create(session: Session) -> None:
 
 
 def write(session: Session) -> None:
-    """Row n of root.py.d is written by call n; root.py.al alike by the aligned calls."""
+    """Write row n of root.py.d with call n, and the rows of root.py.al with the aligned calls."""
     some = [None if place % 2 else value for place, value in enumerate(values(2))]
     step("insert_record", lambda: session.insert_record("root.py.d", 1, NAMES, TYPES, values(1)))
     step("insert_record with nulls", lambda: session.insert_record("root.py.d", 2, NAMES, TYPES, some))
@@ -166,7 +166,7 @@ def fail(session: Session) -> None:
 
 
 def zones() -> None:
-    """Two sessions at once, in different zones."""
+    """Use two sessions at once, in different time zones."""
     first, second = opened("+08:00"), opened("UTC")
     step("get_time_zone", lambda: [first.get_time_zone(), second.get_time_zone()])
     step(
