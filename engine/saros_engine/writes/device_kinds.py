@@ -1,4 +1,4 @@
-"""Kinds of devices: two devices of a kind fit the same columns in the same way, so one of them is resolved for all.
+"""Kinds of devices: columns fit all devices of a kind in the same way, so only one of them is resolved.
 
     existing device, all columns exist    kind: the series of the columns, and its alignment
     existing device, columns are missing  kind: its set of series, which devices created alike share, and its alignment

@@ -58,12 +58,12 @@ def with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
 
 
 def series_of_template(template: Template | None, name: str) -> SeriesSchema | None:
-    """Return the template's series of a name, if there is one."""
+    """Return the template's series with a name, if there is one."""
     return None if template is None else template.find(name)
 
 
 def check_duplicates(own: Sequence[str], names: Sequence[str]) -> None:
-    """Raise UserMistake 701 if two of the statement's `names` denote one series; `own` are their measurements."""
+    """Raise UserMistake 701 if two of the statement's `names` denote the same series; `own` are their measurements."""
     if len(set(own)) < len(own):
         raise UserMistake(f"INSERT names a measurement twice: {', '.join(names)}", code=701)
 

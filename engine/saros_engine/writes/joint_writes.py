@@ -30,7 +30,7 @@ class CheckedBatch:
     key: BatchKey
     times: Int64Array
     columns: Mapping[str, Column]
-    #: If rows were expired: the number of points including theirs, and a text that describes them.
+    #: If some rows were expired, the number of points including theirs, and a text that describes them.
     given: int = 0
     expired: str = ""
     #: True if columns that do not fit their series are left out.
@@ -73,7 +73,7 @@ class Group:
     batches: list[CheckedBatch] = field(default_factory=list)
 
     def outcomes(self, failed: Mapping[CheckedBatch, int | Exception]) -> list[int | Exception]:
-        """Return the outcome of each device; `failed`: those of the batches that the tablet did not write."""
+        """Return the outcome of each device; `failed` has those of batches that the tablet did not write."""
         points = self.rows.points()
         return [failed.get(b, n) for b, n in zip(self.batches, points, strict=True)] if self.batches else [*points]
 
@@ -82,7 +82,7 @@ class Group:
 class JointWrite:
     """Batches of different devices that are written together, and the schema changes that they need."""
 
-    #: The schema's version before the batches were fitted to it.
+    #: The version of the schema to which the batches were fitted, read before that.
     version: int
     tablets: dict[CheckedBatch, Tablet] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
@@ -118,7 +118,7 @@ class JointWrite:
 class JointWrites:
     """The joint writes of a request.
 
-    Batches that create series are apart from the others, which a refused schema change then does not affect.
+    Batches that create series are kept apart, so that a refused schema change does not affect the others.
     """
 
     plain: JointWrite

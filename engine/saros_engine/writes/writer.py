@@ -57,7 +57,7 @@ from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, Expiry, SchemaChange, SeriesSchema
 
 _OUT_OF_TTL = 607
-#: The number of measurements that a message names.
+#: The maximum number of measurements that a message names.
 _NAMED_MAX = 5
 #: Codes of errors that a concurrent schema change can cause: a database, series or path exists already, or the database
 #: does not exist any more; a series' type, a series or a device's alignment is not as expected.
@@ -70,7 +70,7 @@ class PartlyWritten(UserMistake):
     """A write that left out rows or values; `points` is the number of points written."""
 
     def __init__(self, device: str, points: int, given: int, left_out: Sequence[str], *, code: int) -> None:
-        """`given`: the number of points of the request; `left_out`: those not written, with the reasons."""
+        """`given` is the number of points of the request; `left_out` lists the points not written, with the reasons."""
         message = f"{points} of {given} points of {device} were written; left out: {'; '.join(left_out)}"
         super().__init__(message, code=code)
         self.points = points
@@ -116,8 +116,8 @@ class Writer:
     def _insert(self, batch: CheckedBatch, request: WriteRequest, joint: JointWrites | None = None) -> int:
         """Write a batch; return the number of points. Raises UserMistake.
 
-        If `joint` is given, a batch that fires no trigger is added to it instead of being written; a batch with columns
-        of views is written in any case.
+        If `joint` is given, a batch that fires no trigger is added to it instead of being written, unless the batch has
+        columns of views.
         """
         parts = self._parts_through_views(batch)
         if parts:
@@ -155,9 +155,9 @@ class Writer:
     def insert_batches(
         self, batches: Sequence[ColumnBatch | Exception], request: WriteRequest
     ) -> list[int | Exception]:
-        """Write batches of different devices; return for each its number of points, or its error.
+        """Write batches of different devices; return the number of points or the error of each.
 
-        An error among `batches` is its own outcome. Batches that fire no trigger are joined into at most two writes:
+        An error among `batches` is returned as it is. Batches that fire no trigger are joined into at most two writes:
         first those that create series, then the others; into one write if the request is numbered. Small batches of
         devices of one kind are one tablet. If a batch is refused, all batches of its write are written one by one. Any
         other failure is the outcome of all batches that were not written before it.
@@ -218,7 +218,7 @@ class Writer:
         return [group for kind in kinds if (group := self._group(rows, kind, numbers)) is not None]
 
     def _group(self, rows: MultiBatch, kind: DeviceKind, numbers: Sequence[int]) -> Group | None:
-        """Return a kind of devices as a group, or None if its columns have to be converted or refused."""
+        """Return the devices of a kind as a group, or None if columns have to be converted or refused."""
         try:
             first = self._checked(rows.batches(kind.numbers[:1])[0])
             fitted = self._fitted(first)
@@ -272,9 +272,9 @@ class Writer:
     def _insert_jointly(
         self, batches: Sequence[CheckedBatch | Exception], joint: JointWrites, request: WriteRequest
     ) -> tuple[list[int | Exception], dict[CheckedBatch, int | Exception]]:
-        """Add batches to joint writes, and carry these out.
+        """Add batches to joint writes, and execute these.
 
-        Returns the outcomes of the batches, and those of all batches that the joint writes did not write.
+        Returns the outcomes of these batches, and of all batches that the joint writes did not write.
         """
         alone = request.unnumbered
         outcomes = outcomes_of(batches, lambda batch: self._insert(batch, alone, joint))
@@ -315,15 +315,15 @@ class Writer:
     def _together_again(
         self, batches: Sequence[CheckedBatch], request: WriteRequest
     ) -> dict[CheckedBatch, int | Exception]:
-        """Fit batches to the schema, which has changed meanwhile, and write them together; return all outcomes.
+        """Fit batches to the schema again, since it has changed, and write them together; return all outcomes.
 
-        Nothing has been written yet, so the request keeps its number: if it is a repetition, it must have no effect.
+        Nothing has been written yet, so the request keeps its number; if it is a repetition, it must have no effect.
         """
         joint = JointWrites.of(request, self._store.schema.version)
         return dict(zip(batches, self._insert_jointly(batches, joint, request)[0], strict=True))
 
     def _members(self, joint: JointWrite) -> list[tuple[CheckedBatch, str]]:
-        """Return the batches of a joint write that has failed, those of groups included, with their devices."""
+        """Return the batches of a failed joint write, including those of groups, with their devices."""
         members = [(batch, tablet.device) for batch, tablet in joint.tablets.items()]
         for group in joint.groups:
             group.batches[:] = map(self._checked, group.rows.batches(range(len(group.rows.devices))))
@@ -383,7 +383,7 @@ class Writer:
         return Fitted(Tablet(path, own, batch.times, written, aligned), creates, lost, misfits)
 
     def _of_new_device(self, batch: CheckedBatch, path: str) -> Fitted:
-        """Return the tablet of a batch that creates its device, of series with their types' defaults."""
+        """Return the tablet of a batch that creates its device, with series that have their types' defaults."""
         _, names, types, asked = batch.key
         creates = self._creates(path, new_series_of_all(names, types), bool(asked))
         return Fitted(Tablet(path, names, batch.times, tuple(batch.columns.values()), bool(asked)), creates)
@@ -414,7 +414,7 @@ class Writer:
     def _creating(self, write: Callable[[], None]) -> None:
         """Run a write that creates missing series; repeat it if a concurrent schema change made it fail.
 
-        Raises PartialFailure if it is finally refused after an earlier attempt was written in part.
+        Raises PartialFailure if the write is finally refused after an earlier attempt was partly written.
         """
         partly: PartialFailure | None = None
         while True:
@@ -490,7 +490,7 @@ class Writer:
     # ------------------------------------------------------------------ schema
 
     def _aligned_as(self, known: DeviceSchema | None, path: str, *, asked: bool | None) -> bool:
-        """Return whether a device is, or will be, aligned: a new one like its template, without one as `asked`."""
+        """Return whether a device is or will be aligned; a new device follows its template, or `asked` without one."""
         if known is None:
             template = template_for(self._store.schema, path)
             return bool(asked) if template is None else template.aligned
@@ -534,7 +534,7 @@ def _is_same(fitted: Sequence[Column], given: Collection[Column]) -> bool:
 
 
 def _failure_of_others(outcome: int | Exception) -> Exception | None:
-    """Return the error of the batches that are not tried after this outcome; None if they should be tried."""
+    """Return the error for the batches that are not tried after this outcome; None if they should be tried."""
     return failure_of_others(outcome) if isinstance(outcome, Exception) else None
 
 
@@ -550,7 +550,7 @@ def _expired(times: Int64Array, living: BoolArray) -> str:
 
 
 def _listed(misfits: Sequence[str]) -> list[str]:
-    """Return the texts of values that do not fit, shortened, and of the next step; none if all fit."""
+    """Return texts about values that do not fit (shortened) and the next step; an empty list if all fit."""
     if not misfits:
         return []
     more = len(misfits) - _NAMED_MAX
