@@ -45,7 +45,7 @@ def test_rows_within_bounds_are_those_that_python_keeps(data: st.DataObject, typ
 def is_within(value: Scalar, bound: ValueBound) -> bool:
     if value is None or isinstance(value, (str, bytes)):
         return False
-    # NaN is not within any bound, but passes if there is none.
+    # NaN is not within any bound, and passes only without bounds.
     return (bound.low is None or value >= bound.low) and (bound.high is None or value <= bound.high)
 
 

@@ -43,7 +43,7 @@ class FixedClock(SystemClock):
 
 
 def access(user: str) -> Access:
-    """Return the access of a user with the right to read, who sees and ends only own queries."""
+    """Return the access of a user with the right to read, limited to seeing and ending own queries."""
     return Access(user, Rights([Granted(Privilege.READ_DATA, "root.**")]), f"{user} 1")
 
 
