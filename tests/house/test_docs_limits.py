@@ -36,7 +36,7 @@ LIMITS = {
     "operators that depend on each other": EXPRESSION_HEIGHT_MAX,
     "characters of a number": NUMBER_CHARACTERS_MAX,
     "characters of a path": PATH_CHARACTERS_MAX,
-    "combinations that an expression": scope._COMBINATIONS_MAX,
+    "combinations to which an expression": scope._COMBINATIONS_MAX,
     "windows of a `GROUP BY`": WINDOWS_MAX,
     "`k` of `top_k`": selectors._K_MAX,
     "columns of one write": COLUMNS_MAX,

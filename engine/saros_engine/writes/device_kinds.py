@@ -94,7 +94,7 @@ def kinds_of(
 
 
 class _Fits:
-    """What distinguishes existing devices for the same columns; computed once for each set of series."""
+    """The fit of the same columns to existing devices; computed once for each set of series."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         self._columns = tuple(columns)
