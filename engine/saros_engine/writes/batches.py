@@ -106,18 +106,17 @@ def joined(batches: Sequence[ColumnBatch | Exception]) -> list[tuple[list[int], 
 
     Batches of many rows, with columns of unequal lengths, or with columns that few others have are left out.
     """
-    alike: dict[object, list[int]] = {}
+    alike: dict[object, dict[int, ColumnBatch]] = {}
     for number, batch in enumerate(batches):
         if isinstance(batch, ColumnBatch) and 0 < (rows := len(batch.times)) <= _JOINED_ROWS_MAX:
             columns = batch.columns
             if all(len(column.values) == rows for column in columns.values()):
                 types = tuple([column.type for column in columns.values()])
-                alike.setdefault((tuple(columns), types, batch.aligned, batch.partial), []).append(number)
-    return [(numbers, _joined([batches[n] for n in numbers])) for numbers in alike.values() if len(numbers) > _FEW]
+                alike.setdefault((tuple(columns), types, batch.aligned, batch.partial), {})[number] = batch
+    return [([*found], _joined([*found.values()])) for found in alike.values() if len(found) > _FEW]
 
 
-def _joined(batches: Sequence[ColumnBatch | Exception]) -> MultiBatch:
-    parts = [batch for batch in batches if isinstance(batch, ColumnBatch)]
+def _joined(parts: Sequence[ColumnBatch]) -> MultiBatch:
     first = parts[0]
     return MultiBatch(
         [batch.device for batch in parts],

@@ -18,7 +18,7 @@ Thread-safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -171,7 +171,9 @@ class Writer:
             by_device = {} if paths is None else dict(zip((batch.device for batch in given), paths, strict=True))
             for numbers, rows in tables if by_device else ():
                 groups += self._groups(rows, [by_device[device] for device in rows.devices], (), numbers)
-        return self._insert_groups(groups, dict(enumerate(batches)), joint, request)
+        together = _numbers_of(groups)
+        alone = {number: batch for number, batch in enumerate(batches) if number not in together}
+        return self._insert_groups(groups, alone, joint, request)
 
     def insert_rows(
         self, rows: MultiBatch, refused: Mapping[int, Exception], request: WriteRequest
@@ -184,24 +186,22 @@ class Writer:
         numbers = range(len(rows.devices))
         paths = None if self._triggers.exist else independent_paths(rows.devices, rows.columns.keys())
         groups = [] if paths is None else self._groups(rows, paths, refused, numbers)
-        together = {number for group in groups for number in group.numbers}
+        together = _numbers_of(groups)
         left = [number for number in numbers if number not in together and number not in refused]
-        batches: dict[int, ColumnBatch | Exception] = {**refused, **dict(zip(left, rows.batches(left), strict=True))}
-        return self._insert_groups(groups, batches, joint, request)
+        alone: dict[int, ColumnBatch | Exception] = {**refused, **dict(zip(left, rows.batches(left), strict=True))}
+        return self._insert_groups(groups, dict(sorted(alone.items())), joint, request)
 
     def _insert_groups(
         self,
         groups: Sequence[Group],
-        batches: Mapping[int, ColumnBatch | Exception],
+        alone: Mapping[int, ColumnBatch | Exception],
         joint: JointWrites,
         request: WriteRequest,
     ) -> list[int | Exception]:
-        """Write groups, and the batches that are not in a group; return all outcomes, by number."""
+        """Write groups, and the batches that are not in a group, in this order; return all outcomes, by number."""
         for group in groups:
             joint.add_group(group)
-        together = {number for group in groups for number in group.numbers}
-        alone = sorted(batches.keys() - together)
-        checked = outcomes_of([batches[number] for number in alone], self._checked)
+        checked = outcomes_of([*alone.values()], self._checked)
         outcomes, failed = self._insert_jointly(checked, joint, request)
         found = dict(zip(alone, outcomes, strict=True))
         for group in groups:
@@ -526,6 +526,11 @@ def _outcome(batch: CheckedBatch, fitted: Fitted | None) -> int:
         code = TYPE_MISMATCH if misfits else _OUT_OF_TTL
         raise PartlyWritten(batch.key[0], points, batch.given or batch.points, left_out, code=code)
     return points
+
+
+def _numbers_of(groups: Iterable[Group]) -> set[int]:
+    """Return the numbers of the devices in groups."""
+    return {number for group in groups for number in group.numbers}
 
 
 def _is_same(fitted: Sequence[Column], given: Collection[Column]) -> bool:
