@@ -28,9 +28,9 @@ from saros_cluster.multiraft.peers import RemoteError
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import MOVED
 from saros_cluster.raft.messages import GroupId
-from saros_cluster.remote.messages import OPEN
+from saros_cluster.remote.messages import CLOSE, OPEN
 from saros_cluster.remote.remote_reader import OPEN_TIMEOUT_S, RemoteTarget
-from saros_cluster.remote.routed_view import RoutedView
+from saros_cluster.remote.routed_view import CLOSE_TIMEOUT_S, RoutedView
 from saros_cluster.routing.no_leader import DataMoving, NoReplica
 from saros_storage.scan.read_point import ReadPoint
 from saros_storage.scan.reading import TimeRange
@@ -137,3 +137,24 @@ def test_the_deadline_of_a_read_limits_calls_to_holders_until_it_is_over(
         view.open(plant.slice_of(2)).close()
         view.close()
     assert [1.5, OPEN_TIMEOUT_S] == timeouts
+
+
+def test_closing_does_not_wait_again_for_a_holder_that_has_not_answered(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timeouts: dict[NodeId, float] = {}
+    call = FakePeers.call
+
+    def noting(self: FakePeers, node: NodeId, name: str, message: bytes, timeout_s: float) -> bytes:
+        if name == CLOSE:
+            timeouts[node] = timeout_s
+        return call(self, node, name, message, timeout_s)
+
+    monkeypatch.setattr(FakePeers, "call", noting)
+    view = view_of(plant, ReadPoint())
+    view.open(plant.slice_of(3)).close()
+    plant.network.before = unreachable(NODE2, OPEN)
+    with pytest.raises(NoReplica):
+        view.open(plant.slice_of(2))
+    view.close()
+    assert timeouts[NODE3] == CLOSE_TIMEOUT_S > 10 * timeouts[NODE2]

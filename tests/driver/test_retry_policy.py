@@ -56,6 +56,26 @@ def test_the_limit_of_a_read_never_goes_beyond_its_time_out() -> None:
     assert 40.0 == read.deadline
 
 
+@pytest.mark.parametrize(
+    ("failure", "now", "is_last"),
+    [
+        (coded(2017), 9.5, False),
+        (coded(2017), 9.8, True),  # the next attempt could only end at the timeout, and its error would say less
+        (LOST, 9.8, False),  # another node may answer at once
+    ],
+)
+def test_a_read_keeps_the_answer_that_comes_just_before_its_timeout(
+    failure: Failure, now: float, is_last: bool
+) -> None:
+    read = RetryPolicy(30.0, deadline=10.0, end=10.0, grace_s=2.0)
+    if not is_last:
+        read.failed(failure, CLUSTER, now)
+        return
+    with pytest.raises(saros.OperationalError) as caught:
+        read.failed(failure, CLUSTER, now)
+    assert failure.error.code == caught.value.code
+
+
 def test_a_read_that_slots_moved_from_is_sent_again_and_a_statement_that_writes_is_not() -> None:
     RetryPolicy(30.0, deadline=30.0, grace_s=2.0).failed(coded(2026), CLUSTER, 1.0)
     with pytest.raises(saros.OperationalError) as caught:

@@ -85,17 +85,25 @@ class StoppedClock(SystemClock):
 
 
 @pytest.mark.parametrize(
-    ("wait_ms", "timeout_ms", "expected_s"),
-    [(None, 0, None), (3_000, 0, 103), (None, 2_000, 102), (3_000, 2_000, 102), (1_000, 2_000, 101)],
+    ("wait_ms", "timeout_ms", "expected_ms"),
+    [
+        (None, 0, None),
+        (3_000, 0, 3_000),
+        (None, 2_000, 1_850),  # the error of the wait comes before the statement's time limit
+        (None, 100, 75),
+        (3_000, 2_000, 1_850),
+        (1_000, 2_000, 1_000),
+    ],
 )
 def test_the_deadline_of_a_write_is_the_earlier_of_its_limits(
-    tmp_path: Path, wait_ms: int | None, timeout_ms: int, expected_s: int | None
+    tmp_path: Path, wait_ms: int | None, timeout_ms: int, expected_ms: int | None
 ) -> None:
     api = ClientApi(str(tmp_path / "data"), StoppedClock())
     session = api._own
     deadline_ns = api.connect(HERE)._deadline_ns(wait_ms)
     call = Call(api._services, HERE, SessionHolder(HERE.host), CancelToken(), b"", session, deadline_ns)
-    assert WriteRequest(0, 0, expected_s and expected_s * SECOND) == call.numbered(7, timeout_ms)
+    expected_ns = None if expected_ms is None else 100 * SECOND + expected_ms * 1_000_000
+    assert WriteRequest(0, 0, expected_ns) == call.numbered(7, timeout_ms)
     api.close()
 
 

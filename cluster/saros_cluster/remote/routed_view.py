@@ -67,6 +67,8 @@ logger = logging.getLogger(__name__)
 
 #: Timeout of telling a holder that a query is over; if the call fails, the query's lease ends there.
 CLOSE_TIMEOUT_S = 1.0
+#: The same for a holder that has not answered: the caller waits for its error.
+_SILENT_CLOSE_TIMEOUT_S = 0.05
 
 #: Limit of the readers that one call opens: enough to make the cost of a round trip negligible. Readers that turn out
 #: not to be needed cost the holder less than a few round trips.
@@ -128,6 +130,8 @@ class RoutedView:
         self._places: dict[ScanRequest, int] = {}
         #: Nodes that may have views or readers for the query.
         self._queried: set[NodeId] = set()
+        #: Those of them that have not answered.
+        self._silent: set[NodeId] = set()
         self._readers: WeakSet[RemoteSeriesReader] = WeakSet()
 
     def expect(self, request: ScanRequest) -> None:
@@ -269,6 +273,8 @@ class RoutedView:
             except (Unreachable, RemoteError) as error:
                 if getattr(error, "code", None) not in _ELSEWHERE:
                     raise
+                if isinstance(error, Unreachable):
+                    self._silent.add(holder.node)
                 if group.pinned or len(group.holders) == 1:
                     raise self._error_of(group.id, error) from error
                 group.holders.popleft()
@@ -325,8 +331,9 @@ class RoutedView:
 
     def _notify(self, name: str, nodes: Sequence[NodeId]) -> None:
         for node in nodes:
+            timeout_s = _SILENT_CLOSE_TIMEOUT_S if node in self._silent else CLOSE_TIMEOUT_S
             try:
-                self._peers.call(node, name, encode_query(self._query), CLOSE_TIMEOUT_S)
+                self._peers.call(node, name, encode_query(self._query), timeout_s)
             except (Unreachable, RemoteError) as error:
                 logger.info("notifying a replica failed", extra={"call": name, "query": self._query, "why": str(error)})
 

@@ -45,6 +45,8 @@ REPEATABLE_INSERT = frozenset({OUTCOME_UNKNOWN, _PARTLY_DONE, _SCHEMA_CHANGED, _
 LOST_MAX = 3
 _FAILED = 2000
 _KILLED = 715
+#: No attempt follows an answer within this time before the caller's timeout: it could only end at the timeout.
+_ATTEMPT_SECONDS_MIN = 0.3
 #: Messages do not mention a shorter silence.
 _SILENCE_MIN_S = 1.0
 
@@ -190,7 +192,8 @@ class RetryPolicy:
         if not self._failures:
             self._begin_late(failure, now)
         self._record(failure, now)
-        last = not self._may_repeat(failure, memory) or self._lost >= LOST_MAX or now >= self.deadline
+        is_over = now >= self.deadline or (failure.said and self._is_near_end(now))
+        last = not self._may_repeat(failure, memory) or self._lost >= LOST_MAX or is_over
         error = self._error(failure, now) if last else failure.error
         undecided = failure.retryable or status_of(failure.error.code).error_class is ErrorClass.OPERATIONAL
         if undecided and last and self._partly_done is not None:
@@ -199,6 +202,9 @@ class RetryPolicy:
             raise (error if error.code == OUTCOME_UNKNOWN else _unknown(str(error))) from failure.error
         if last:
             raise error
+
+    def _is_near_end(self, now: float) -> bool:
+        return self._end is not None and now > self._end - _ATTEMPT_SECONDS_MIN
 
     def _begin_late(self, failure: Failure, now: float) -> None:
         """Begin the fail-over time at the first failure, unless the node spent the time waiting for other nodes."""

@@ -77,6 +77,10 @@ class Services:
         return (self.clock.monotonic_ns() - self.started_ns) / 1e9
 
 
+#: The time for the error of a statement that has waited for other nodes until its deadline.
+_ERROR_MS = 150
+
+
 class Call(NamedTuple):
     """A call whose caller satisfies the operation's policy."""
 
@@ -101,11 +105,13 @@ class Call(NamedTuple):
     def numbered(self, sequence: int, timeout_ms: int = 0) -> WriteRequest:
         """Return the caller's write request with a sequence number and the call's deadline.
 
-        `timeout_ms`: the statement's own time limit (0: none); the earlier deadline applies.
+        `timeout_ms`: the statement's own time limit (0: none). It also sets a deadline, shortly before the limit, so
+        that the error names the node that does not answer instead of the limit. The earlier deadline applies.
         """
         deadline_ns = self.deadline_ns
         if timeout_ms:
-            own_ns = self.services.clock.monotonic_ns() + timeout_ms * 1_000_000
+            wait_ms = timeout_ms - min(_ERROR_MS, timeout_ms // 4)
+            own_ns = self.services.clock.monotonic_ns() + wait_ms * 1_000_000
             deadline_ns = own_ns if deadline_ns is None else min(own_ns, deadline_ns)
         return self.session.numbered(sequence, deadline_ns)
 
