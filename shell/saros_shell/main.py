@@ -24,7 +24,7 @@ COMMANDS: dict[str, str] = {
     "cluster": "create, start, stop and inspect a cluster",
     "console": "open the browser console of a folder or a running node",
     "shell": "open an SQL shell on a folder or a server, or run SQL scripts",
-    "import": "load CSV or Parquet files",
+    "import": "load CSV, JSON lines, Parquet or TsFiles",
     "mqtt": "write the messages of an MQTT broker to a database",
     "export": "write series or a query to CSV, Parquet or TsFile",
     "pipeline": "run Spark jobs from a YAML file",

@@ -170,9 +170,17 @@ def test_says_where_the_files_are(folder: str, tmp_path: Path, capsys: pytest.Ca
     assert f"5 rows -> 2 files in {tmp_path / 'all.2024'}\n3 rows -> {tmp_path / 'w.csv'}\n" == capsys.readouterr().out
 
 
-def test_a_device_is_no_pattern_of_series(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert 1 == export("root.a.w", "-d", folder, "-o", str(tmp_path / "w.csv"))
-    assert "no series match root.a.w (the series of a device are root.plant.pump1.*)" in capsys.readouterr().err
+@pytest.mark.parametrize("path", ["root.a.w", "root.a.w.t", "root.a.`d 1`"])
+def test_the_path_of_a_device_stands_for_its_series(folder: str, tmp_path: Path, path: str) -> None:
+    target = tmp_path / "out.csv"
+    assert 0 == export(path, "-d", folder, "-o", str(target))
+    headers = {"root.a.w": "Time,b,t", "root.a.w.t": "Time,t", "root.a.`d 1`": "Time,n,x"}
+    assert headers[path] == target.read_text(encoding="utf-8").splitlines()[0]
+
+
+def test_a_path_without_series_is_named(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == export("root.a.v", "-d", folder, "-o", str(tmp_path / "w.csv"))
+    assert "saros export: no series match root.a.v\n" == capsys.readouterr().err
 
 
 def test_no_database_is_made_to_export_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -512,15 +512,35 @@ def test_a_device_that_an_option_names_goes_before_that_of_the_file(tmp_path: Pa
 
 
 def test_a_tsfile_is_loaded_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    define(tmp_path, "insert into root.a.d(time, n) values (1, 7)")
+    define(
+        tmp_path,
+        "insert into root.a.d(time, n) values (1, 7)",
+        "insert into root.a.e(time, n, x) aligned values (2, 8, 0.5), (1704067200000, null, 1.5)",
+    )
     file = tmp_path / "it's all.tsfile"
     assert 0 == exporter.main(["-d", str(tmp_path / "data"), "root.a.**", "-o", str(file), "--quiet"])
     define(tmp_path, "drop database root.a")
+    capsys.readouterr()
     assert 0 == run(tmp_path, str(file))
-    assert "1 TsFile loaded; points in TsFiles are not counted\n" in capsys.readouterr().out
+    columns, times = "columns: n DOUBLE, x DOUBLE", "times: 1970-01-01T00:00:00.001Z to 2024-01-01T00:00:00.000Z"
+    assert ["1 file, 4 points", columns, times] == capsys.readouterr().out.splitlines()
     assert [(1, 7)] == rows(tmp_path, "select n from root.a.d")
     assert 1 == run(tmp_path, "--device", "root.b", str(file))
     assert "is a TsFile, which names its devices; omit --device and --device-column" in capsys.readouterr().err
+
+
+def test_points_of_tsfiles_are_counted_beside_those_of_other_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    define(tmp_path, "insert into root.a.d(time, n) values (1, 7), (2, 8)")
+    tsfile, text = tmp_path / "d.tsfile", tmp_path / "d.csv"
+    assert 0 == exporter.main(["-d", str(tmp_path / "data"), "root.a.**", "-o", str(tsfile), "--quiet"])
+    text.write_text("time,root.b.d.x\n5,1.5\n")
+    capsys.readouterr()
+    assert 0 == run(tmp_path, str(tsfile), str(text))
+    out = capsys.readouterr().out.splitlines()
+    assert "2 files, 1 row, 3 points, 0 bad rows" == out[0]
+    assert "2 points from 1 TsFile, whose rows are not counted" in out
 
 
 @pytest.mark.parametrize("batch_rows", ["2", "100"])

@@ -54,6 +54,12 @@ def test_what_was_not_run_behind_a_mistake_is_counted(piped) -> None:
     assert "after it" not in "".join(piped(f"{INSERT}\nselct 1;")[2])
 
 
+def test_a_statement_without_its_semicolon_before_a_command_is_named(piped) -> None:
+    code, out, err = piped(f"{INSERT}\nselect x from root.a.d\n\\timing on\nselect count(x) from root.a.d;\n{INSERT}")
+    assert (1, ["done, 2 points"]) == (code, out)
+    assert [r"<stdin>:2: the statement before \timing on lacks its ;", "note: 1 statement after it was not run"] == err
+
+
 def test_rows_for_programs_are_not_mixed_with_notes(piped) -> None:
     code, out, _ = piped(f"{INSERT}\n\\pager off\nselect count(x) from root.a.d;", "--format", "csv")
     assert (0, ["count(root.a.d.x)", "2"]) == (code, out)

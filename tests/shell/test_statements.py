@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from saros_shell.repl.statements import is_complete, numbered_statements, trailing_command, unfinished_statement
+from saros_shell.repl.statements import (
+    is_complete,
+    numbered_statements,
+    trailing_command,
+    unfinished_statement,
+    unseparated_command,
+)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +90,22 @@ def test_a_command_may_interrupt_a_statement_that_has_not_ended(text: str, comma
     """After a statement that lacks its semicolon, the user can still leave, or ask for help."""
     assert command == trailing_command(text)
     assert is_complete(text) is (command is not None or text == "\\q")
+
+
+@pytest.mark.parametrize(
+    ("statement", "command"),
+    [
+        ("select 1", None),
+        ("select 1\n\\i a/b c.sql\nselect 2", "\\i a/b c.sql"),
+        ("select 1 -- why\n  \\x\n", "\\x"),
+        ("select 'a\n\\x'", None),
+        ("select 1 /*\n\\x\n*/", None),
+        ("select `a\n\\x`\n\\l", "\\l"),
+        ("select a\\b", None),
+    ],
+)
+def test_a_line_with_a_command_ends_a_statement_that_lacks_its_semicolon(statement: str, command: str | None) -> None:
+    assert command == unseparated_command(statement)
 
 
 def test_an_unfinished_statement_begins_after_the_last_semicolon() -> None:

@@ -13,7 +13,7 @@ from saros_server.sources.plurals import counted
 from saros_shell.repl.backslash_commands import MetaError, ScriptError, run_meta
 from saros_shell.repl.confirmation import question_before
 from saros_shell.repl.runner import StatementRunner, error_lines
-from saros_shell.repl.statements import command_of, numbered_statements
+from saros_shell.repl.statements import command_of, numbered_statements, unseparated_command
 
 NOT_CONFIRMED = "not run"
 
@@ -63,8 +63,7 @@ class Session:
         """Run a statement or a command; False if it failed or was cancelled, after printing the reason."""
         command = command_of(piece)
         if command is None:
-            self.last_statement = piece
-            return self.run_confirmed(piece)
+            return self._run_statement(piece)
         try:
             return run_meta(self, command)
         except (MetaError, ScriptError) as error:
@@ -74,6 +73,14 @@ class Session:
         except KeyboardInterrupt:
             self.runner.complain(["cancelled"])
         return False
+
+    def _run_statement(self, statement: str) -> bool:
+        command = unseparated_command(statement)
+        if command is not None:
+            self.runner.complain([f"the statement before {command} lacks its ;"])
+            return False
+        self.last_statement = statement
+        return self.run_confirmed(statement)
 
     def run_confirmed(self, statement: str) -> bool:
         """Run a statement, with a confirmation if it deletes much and there is a terminal; False if it did not run."""

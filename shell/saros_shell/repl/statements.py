@@ -14,8 +14,11 @@ _PIECES = re.compile(
 )
 
 
+#: The beginnings of quotes and comments.
+_QUOTES = ("'", '"', "`", "--", "/*")
 _COMMAND = re.compile(r"\s*(\\[^\n]*)")
 _NAME = re.compile(r"\\[^\s(]*")
+_BEFORE_COMMAND = re.compile(r"\n\s*(?=\\)")
 #: Words that users try in a shell that they do not know yet.
 _WORDS = {"help": r"\?", "exit": r"\q", "quit": r"\q"}
 
@@ -53,6 +56,15 @@ def trailing_command(text: str) -> str | None:
     if command is None or not head.strip() or is_quote_open(head):
         return None
     return command.group(1).strip()
+
+
+def unseparated_command(statement: str) -> str | None:
+    r"""Return the backslash command in a line of a statement, which then lacks its semicolon; None if there is none."""
+    for match in _PIECES.finditer(statement):
+        found = None if match.group().startswith(_QUOTES) else _BEFORE_COMMAND.search(match.group())
+        if found is not None:
+            return statement[match.start() + found.end() :].partition("\n")[0].strip()
+    return None
 
 
 def is_quote_open(text: str) -> bool:

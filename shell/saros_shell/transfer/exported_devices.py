@@ -23,17 +23,24 @@ class Device:
 def find_devices(connection: saros.Connection, patterns: Sequence[str]) -> list[Device]:
     """Return the devices with series that match the patterns, in path order.
 
-    Raises OperationalError if a group is unavailable, so that series may be missing.
+    A path without wildcards that is no series stands for all series below it. Raises OperationalError if a group is
+    unavailable, so that series may be missing.
     """
     aligned = {path: flag == "true" for path, flag, *_ in connection.execute("show devices")}
     found: dict[str, dict[str, tuple[str, str, str, str]]] = {}
     for pattern in patterns:
-        cursor = connection.execute(f"show timeseries {pattern} where viewtype=BASE")
-        for path, _, _, type_, encoding, compressor, *_ in cursor:
+        rows = _matching_series(connection, pattern)
+        if not rows and "*" not in pattern:
+            rows = _matching_series(connection, f"{pattern}.**")
+        for path, _, _, type_, encoding, compressor, *_ in rows:
             device, measurement = split_series(str(path))
             found.setdefault(device, {})[measurement] = (measurement, str(type_), str(encoding), str(compressor))
-        if cursor.missing:
-            raise saros.OperationalError(
-                f"not all series of {pattern} are known: {'; '.join(cursor.missing)}", _NO_LEADER
-            )
     return [Device(path, aligned[path], tuple(found[path].values())) for path in sorted(found)]
+
+
+def _matching_series(connection: saros.Connection, pattern: str) -> list[tuple[object, ...]]:
+    cursor = connection.execute(f"show timeseries {pattern} where viewtype=BASE")
+    rows = cursor.fetchall()
+    if cursor.missing:
+        raise saros.OperationalError(f"not all series of {pattern} are known: {'; '.join(cursor.missing)}", _NO_LEADER)
+    return rows

@@ -105,9 +105,7 @@ def run(connection: saros.Connection, options: argparse.Namespace) -> Report:
             return Report(1, write_result(cursor, target, typed=options.types))
     devices = find_devices(connection, options.patterns)
     if not devices:
-        raise saros.InterfaceError(
-            f"no series match {', '.join(options.patterns)} (the series of a device are root.plant.pump1.*)"
-        )
+        raise saros.InterfaceError(f"no series match {', '.join(options.patterns)}")
     where = _where(options)
     progress = Progress(len(devices), quiet=options.quiet)
     if suffix != kind:

@@ -79,13 +79,20 @@ class Report:
     rounded: dict[str, Rounded] = field(default_factory=dict)
     #: True if times are integers and the user has not given their unit.
     bare_times: bool = False
-    #: TsFiles, which are loaded as a whole; their rows and points are not counted.
+    #: TsFiles, which are loaded as a whole, and their points; `rows` does not include their rows.
     tsfiles: int = 0
+    tsfile_points: int = 0
     replaced: ReplacedPoints = field(default_factory=ReplacedPoints)
     #: First and last time.
     times: tuple[pa.Scalar, pa.Scalar] | None = None
     #: Assumptions that were made and may be wrong.
     notes: list[str] = field(default_factory=list)
+
+    def numbers(self) -> list[tuple[int, str]]:
+        """Return the counts to show and their units; TsFiles alone have no rows that were counted."""
+        rows, bad_rows = (self.rows, "row"), (self.bad_rows, "bad row")
+        files, points = (self.files, "file"), (self.points, "point")
+        return [files, points] if self.tsfiles == self.files else [files, rows, points, bad_rows]
 
     def add_times(self, times: pa.Array) -> None:
         """Extend the range of times by those of a batch; all batches have the same type of times."""
@@ -95,12 +102,16 @@ class Report:
             before = self.times or (first, last)
             self.times = min(first, before[0], key=_ticks), max(last, before[1], key=_ticks)
 
+    def add_type(self, name: str, type_: DataType) -> None:
+        """Record the type of a column's series."""
+        types = self.types.setdefault(name, [])
+        if type_ not in types:
+            types.append(type_)
+
     def add_columns(self, batch: SourceBatch) -> None:
         """Record the types of a batch's columns, and the integers that were rounded."""
         for column in batch.columns:
-            types = self.types.setdefault(column.name, [])
-            if column.type not in types:
-                types.append(column.type)
+            self.add_type(column.name, column.type)
         for lost in batch.rounded:
             before = self.rounded.get(lost.name)
             self.rounded[lost.name] = lost if before is None else replace(before, count=before.count + lost.count)
@@ -131,8 +142,7 @@ def main(arguments: Sequence[str]) -> int:
         kept = os.path.exists(options.state)
         sys.stderr.write(f"\ninterrupted; --resume continues from {options.state}\n" if kept else "\ninterrupted\n")
         return 130
-    numbers = ((report.files, "file"), (report.rows, "row"), (report.points, "point"), (report.bad_rows, "bad row"))
-    sys.stdout.write(", ".join(counted(number, what) for number, what in numbers) + "\n")
+    sys.stdout.write(", ".join(counted(number, what) for number, what in report.numbers()) + "\n")
     if report.types:
         sys.stdout.write(f"columns: {', '.join(describe_types(report.types))}\n")
     if report.times:
@@ -143,8 +153,9 @@ def main(arguments: Sequence[str]) -> int:
                 "the times are integers, read in the database's unit since 1970; pass --time-format epoch:s for seconds"
                 " (also epoch:ms, epoch:us, epoch:ns), or '%Y%m%d%H%M%S' for dates"
             )
-    if report.tsfiles:
-        sys.stdout.write(f"{counted(report.tsfiles, 'TsFile')} loaded; points in TsFiles are not counted\n")
+    if 0 < report.tsfiles < report.files:
+        points = counted(report.tsfile_points, "point")
+        sys.stdout.write(f"{points} from {counted(report.tsfiles, 'TsFile')}, whose rows are not counted\n")
     if report.replaced.count:
         number = counted(report.replaced.count, "point")
         least = "" if report.replaced.is_exact else "at least "
@@ -266,7 +277,7 @@ def run(connection: saros.Connection, files: list[Path], source: SourceOptions, 
         for file in files:
             loader.load(file)
             report.files += 1
-    report.points = writer.progress.points
+    report.points = writer.progress.points + report.tsfile_points
     state.remove()
     progress.finish()
     return report
@@ -310,7 +321,24 @@ class _Loader:
         self.writer.flush()
         path = str(file.resolve()).replace("'", "''")
         self.connection.execute(f"load '{path}'")
-        self.report.tsfiles += 1
+        self._report_tsfile(file)
+
+    def _report_tsfile(self, file: Path) -> None:
+        """Add the points, types and times in the index of a loaded file to the report."""
+        from saros_storage.io.disk import LocalDisk  # for TsFiles only
+        from saros_storage.tsfile.reader import TsFileReader
+
+        report = self.report
+        reader = TsFileReader(str(file), LocalDisk().map(str(file)))
+        for path in reader.devices():
+            device = reader.device(path)
+            assert device is not None
+            for series in device.series.values():
+                report.add_type(series.measurement, series.type)
+                if series.statistics is not None:
+                    report.tsfile_points += series.statistics.count
+                    report.add_times(pa.array([series.statistics.start, series.statistics.end], self.clock))
+        report.tsfiles += 1
 
     def _load_rows(self, file: Path, before: int) -> None:
         done = self.state.rows_of(file)
