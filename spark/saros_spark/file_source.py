@@ -23,8 +23,16 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from saros_spark.base.errors import SourceError
-from saros_spark.base.options import FileOptions, FileWriteOptions, file_options, file_write_options
-from saros_spark.base.types import from_spark, to_spark
+from saros_spark.base.options import (
+    FILES_WRITE,
+    FileOptions,
+    FileWriteOptions,
+    created_file_table,
+    file_options,
+    file_write_options,
+    writable,
+)
+from saros_spark.base.types import from_spark, keep_options, kept_options, to_spark
 from saros_spark.base.worker_errors import plain_errors
 from saros_spark.messages import Failed, refuse_failed
 from saros_spark.read.tsfiles import Folder, Part, read_part
@@ -150,15 +158,18 @@ class TsFileSource(DataSource):
 
     @plain_errors()
     def schema(self) -> StructType:
-        """Return the schema, from the indexes of the files."""
-        return to_spark(Folder(file_options(self.options)).schema)
+        """Return the schema, from the indexes of the files; for CREATE TABLE, with the table's options as metadata."""
+        table = created_file_table(self.options)
+        found = to_spark(Folder(file_options(self.options if table is None else table)).schema)
+        return found if table is None else keep_options(found, table)
 
     @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader. `schema` may be the user's; columns that it lacks are not decoded."""
-        return FileReader(file_options(self.options), schema)
+        return FileReader(file_options(self.options or kept_options(schema)), schema)
 
     @plain_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return a writer, for the modes append and overwrite (which replaces the folder's TsFiles)."""
-        return FileWriter(file_write_options(self.options), schema, overwrite=overwrite)
+        given = self.options or writable(kept_options(schema), FILES_WRITE)
+        return FileWriter(file_write_options(given), schema, overwrite=overwrite)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,26 @@ def test_columns_of_nulls_are_left_out_of_files(spark: Any, tmp_path: Path) -> N
     assert {"time", "device", "x"} == set(spark.read.format("tsfile").load(target).columns)
     with pytest.raises(Exception, match="x is void, which Saros does not store"):
         spark.read.format("tsfile").schema("x void").load(target).collect()
+
+
+def test_a_table_of_the_catalog_reads_and_writes_a_folder(spark: Any, tmp_path: Path) -> None:
+    """Each statement plans again from the table's location, whether LOCATION or the option path names it."""
+    folder = tmp_path / "a folder"
+    spark.sql("select 5L time, 'root.p.d' device, 2.0D x").write.format("tsfile").mode("append").save(str(folder))
+    spark.sql(f"create table archive using tsfile options (timeUnit 'us') location '{folder}'")
+    spark.sql(f"create table narrowed using tsfile options (path '{folder}', layout 'narrow', timeType 'long')")
+    try:
+        assert [datetime(1970, 1, 1, 0, 0, 0, 5, UTC)] == spark.table("archive").toArrow()["time"].to_pylist()
+        spark.sql("insert into archive select timestamp_micros(6), 'root.p.d', 3.0D")
+        assert [2.0, 3.0] == sorted(row.x for row in spark.table("archive").collect())
+        assert [(5, "x", 2.0), (6, "x", 3.0)] == sorted(
+            (row.time, row.measurement, row.value) for row in spark.table("narrowed").collect()
+        )
+        spark.sql("insert overwrite archive select timestamp_micros(7), 'root.p.d', 4.0D")
+        assert [4.0] == [row.x for row in spark.table("archive").collect()]
+        with pytest.raises(Exception, match="CREATE TABLE name USING tsfile LOCATION"):
+            spark.sql("create table nowhere using tsfile")
+    finally:
+        spark.sql("drop table if exists archive")
+        spark.sql("drop table if exists narrowed")
+    assert 1 == len(list(folder.glob("*.tsfile")))

@@ -64,6 +64,8 @@ _TIMEOUT_S = 600.0
 #: How long the server keeps a job's read point while none of its tasks reads.
 _LEASE_S = 600.0
 _BATCH_ROWS = 10_000
+#: The statement for tables of TsFiles: Spark passes no options of a table that another statement made.
+_FILE_TABLE = "CREATE TABLE name USING tsfile LOCATION '/data/files' without a list of columns"
 #: Points that a task of a bulk write buffers and sorts before it writes files: some 16 bytes each.
 _BULK_POINTS = 20_000_000
 
@@ -171,10 +173,16 @@ def created_table(options: Mapping[str, str]) -> dict[str, str] | None:
     return given
 
 
-def writable(options: Mapping[str, str]) -> dict[str, str]:
+def created_file_table(options: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the options of a CREATE TABLE statement for files, whose LOCATION Spark passes as the path, or None."""
+    table = created_table(options)
+    return {**table, "path": options["path"]} if table is not None and "path" in options else table
+
+
+def writable(options: Mapping[str, str], known: Iterable[str] = WRITE) -> dict[str, str]:
     """Return the options of a table that apply to writes."""
-    known = {name.lower() for name in WRITE}
-    return {name: value for name, value in options.items() if name in known}
+    names = {name.lower() for name in known}
+    return {name: value for name, value in options.items() if name in names}
 
 
 def with_session(given: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
@@ -247,7 +255,7 @@ def file_options(options: Mapping[str, str]) -> FileOptions:
         points_per_partition=given.number("pointsPerPartition", int, 1) or _POINTS_PER_PARTITION,
     )
     if not made.paths:
-        raise SourceError("no folder is given; use load('/data/files')")
+        raise SourceError(f"no folder is given; use load('/data/files'), or {_FILE_TABLE}")
     if made.layout == "by_time":
         raise SourceError("format tsfile has the layouts by_device and narrow")
     return made
@@ -258,7 +266,7 @@ def file_write_options(options: Mapping[str, str]) -> FileWriteOptions:
     given = _RawOptions(options, FILES_WRITE)
     path = given.text("path")
     if path is None:
-        raise SourceError("no folder is given; use save('/data/files')")
+        raise SourceError(f"no folder is given; use save('/data/files'), or {_FILE_TABLE}")
     rows = WriteOptions(
         Connecting(""),
         layout=given.choice("layout", Layout, "by_device"),
