@@ -59,7 +59,7 @@ def trailing_command(text: str) -> str | None:
 
 
 def unseparated_command(statement: str) -> str | None:
-    r"""Return the backslash command in a line of a statement, which then lacks its semicolon; None if there is none."""
+    r"""Return the backslash command in a line of a statement, which then lacks its semicolon, or None."""
     for match in _PIECES.finditer(statement):
         found = None if match.group().startswith(_QUOTES) else _BEFORE_COMMAND.search(match.group())
         if found is not None:
