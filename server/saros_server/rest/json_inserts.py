@@ -18,7 +18,7 @@ from saros_server.http.errors import HttpError
 from saros_storage.base.arrow import arrow_type, column_from_arrow
 from saros_storage.base.block import Column
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.types import DataType, Int64Array, TimeUnit
+from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array, NumericArray, TimeUnit
 
 #: Arrow's errors for values of a wrong type.
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -100,11 +100,33 @@ def _column(name: str, type_name: str, values: Any, rows: int) -> Column:
     try:
         if type_ is DataType.DATE:
             return _days(name, values)
+        plain = None if type_.is_text else _plain(NUMPY_DTYPE[type_], values)
+        if plain is not None:
+            return Column(type_, plain)
         array = _array(type_, values)
     except _UNFIT as error:
         raise UserMistake(f"{name}: a value does not fit {type_.name}: {error}", code=2008) from error
     column = column_from_arrow(array, TimeUnit.MILLISECOND, name)  # times are integers, so the unit has no effect
     return Column(type_, column.values, column.valid)
+
+
+def _plain(dtype: np.dtype[Any], values: list[Any]) -> NumericArray | None:
+    """Convert values of one Python type, the usual one in the JSON of `dtype`, several times as fast as Arrow.
+
+    Returns None for other values, nulls among them, and for numbers out of range. Raises OverflowError.
+    """
+    kinds = set(map(type, values))
+    if kinds == {bool}:
+        return np.array(values, np.bool_) if dtype.kind == "b" else None
+    if kinds == {int} and dtype.kind in "if":
+        whole = np.array(values, np.int64)
+        made = whole.astype(np.float64).astype(dtype) if dtype.kind == "f" else whole.astype(dtype)
+        return made if dtype.kind == "f" or np.array_equal(made, whole) else None
+    if kinds == {float} and dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            made = np.array(values, np.float64).astype(dtype, copy=False)
+        return None if np.isinf(made).any() else made
+    return None
 
 
 def _array(type_: DataType, values: list[Any]) -> pa.Array:
