@@ -12,12 +12,13 @@ from storage.store_model import delete_points, delete_series, merge, write_rows
 from sync.sync_world import Edge
 from system.cluster_fixture import Nodes
 from system.test_growing import Growing
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.reconfiguration.reconciler import Reconciler
 from saros_cluster.topology.commands import GrowthCommand, Regrouped
 from saros_storage.base.errors import StorageError
+from saros_sync.clustered import replica_store
 from saros_sync.clustered.cluster_sync import ClusterSync
 from saros_sync.clustered.receiver import ClusterReceiver
 from saros_sync.clustered.replica_sets import all_replicas
@@ -161,7 +162,8 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
     wait_until(lambda: not [p for f in cluster.folders for p in f.glob("sync-receiver/arriving/*/data/*")])
 
 
-def test_who_keeps_a_sender_has_its_files_before_the_commit(cluster: Nodes) -> None:
+def test_who_keeps_a_sender_has_its_files_before_the_commit(cluster: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_store, "_TELL_SECONDS", PATIENCE_S)  # a replica that is not told fetches at the commit
     for node in range(PLACES):
         synced(cluster, node).receiver._ahead_bytes = 1
     edge = Edge(line := Line(cluster))
