@@ -26,7 +26,8 @@ SMALL = {
 
 def voters(cluster: LocalCluster, node: int) -> list[int]:
     """Return the nodes that vote in the meta group, according to one node."""
-    return [int(str(row["DataNodeId"])) for row in cluster.regions(node) if row["RegionId"] == 0]
+    rows = cluster.ask(node, "show regions")
+    return [int(str(row["DataNodeId"])) for row in rows if row["RegionId"] == 0]
 
 
 def insert(cluster: LocalCluster, times: range) -> None:
