@@ -4,7 +4,8 @@ python benchmarks/campaign_upgrade.py [--former v0.1.0] [--kills 2] [--seed 1] [
 
     1  install the former release, a tag or commit of this repository, into an environment of its own (build/former/...)
     2  start three nodes of it, and the clients of `campaign_cluster`, which use the driver of this version
-    3  for each node: SIGTERM, start it with this version, wait until all are ready and every lane of writes goes on;
+    3  for each node: SIGTERM, wait until every lane of writes goes on without it; start it with this version, and wait
+       until all are ready and every lane goes on;
        then kill nodes with SIGKILL, whatever their version, and audit
           an audit compares every point, at each node too, with the clients' ledgers: nothing lost or wrong
 
@@ -95,15 +96,15 @@ class Upgrading(Campaign):
         began_ns = time.monotonic_ns()
         self._cluster.kill(node, signal.SIGTERM)
         stopped_ns = time.monotonic_ns()
+        resumed_ns = self._wait_for_writes(stopped_ns)
         self._cluster.run_with(node, (SAROS,))
         self._cluster.start([node])
         self._cluster.wait_ready(seconds=READY_SECONDS_MAX)
         ready_ns = time.monotonic_ns()
-        resumed_ns = self._wait_for_writes(began_ns)
         self._wait_for_writes(ready_ns)
-        seconds = [(moment_ns - began_ns) / 1e9 for moment_ns in (stopped_ns, ready_ns, resumed_ns)]
-        self.tally.resumed_s["the stop of a node"].append(seconds[-1])
-        say("node {}: stopped after {:.1f} s, ready after {:.1f} s, all lanes after {:.1f} s".format(node, *seconds))
+        self.tally.resumed_s["the stop of a node"].append((resumed_ns - stopped_ns) / 1e9)
+        seconds = [(moment_ns - began_ns) / 1e9 for moment_ns in (stopped_ns, resumed_ns, ready_ns)]
+        say("node {}: stopped after {:.1f} s, all lanes after {:.1f} s, ready after {:.1f} s".format(node, *seconds))
         say(
             "versions: "
             + ", ".join(f"{row['NodeID']}: {row['Version']}" for row in self._cluster.ask(node, "show cluster"))
