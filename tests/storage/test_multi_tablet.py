@@ -85,12 +85,19 @@ def of_numbers(devices: list[str], rows: int = 2, names: tuple[str, ...] = ("s",
     return MultiTablet(devices, [rows] * len(devices), names, numbers, (column,) * len(names))
 
 
-def test_frames_of_one_size_share_memory_which_nobody_can_change() -> None:
-    frames = [frame.frame for frame in frames_of_devices(of_numbers([f"root.a.d{n}" for n in range(9)]))]
+def test_large_frames_of_one_size_share_memory_which_nobody_can_change() -> None:
+    tablet = of_numbers([f"root.a.d{n}" for n in range(9)], rows=200)
+    frames = [frame.frame for frame in frames_of_devices(tablet)]
     assert all(isinstance(frame, memoryview) and frame.readonly for frame in frames)
     ends = [np.frombuffer(frame, np.uint8).__array_interface__["data"][0] + len(frame) for frame in frames]
     assert {len(frames[0])} == {after - before for before, after in pairwise(ends)}
     assert {0} == {(end - len(frames[0])) % 8 for end in ends}
+
+
+def test_a_small_frame_keeps_only_its_own_bytes() -> None:
+    frames = [frame.frame for frame in frames_of_devices(of_numbers([f"root.a.d{n}" for n in range(9)], rows=1))]
+    assert all(isinstance(frame, bytes) for frame in frames)
+    assert {0} == {np.frombuffer(frame, np.uint8).__array_interface__["data"][0] % 8 for frame in frames}
 
 
 @pytest.mark.parametrize("together_min", [1, 1_000])

@@ -19,7 +19,7 @@ import numpy as np
 from saros_engine.catalog.templates import template_name_for
 from saros_engine.writes.batches import MultiBatch
 from saros_storage.base.errors import UserMistake
-from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.paths import join_nodes, plain_nodes, split_path
 from saros_storage.base.types import DataType
 from saros_storage.schema import DeviceSchema, Expiry, SchemaTree
 
@@ -43,6 +43,9 @@ def independent_paths(devices: Sequence[str], columns: Set[str]) -> list[str | N
     It matters if a device is named twice, or is at or below the path of a column of another, where only the first of
     the two can be created.
     """
+    found = plain_nodes(devices)
+    if found is not None and columns.isdisjoint(found):
+        return list(devices) if len(set(devices)) == len(devices) else None
     paths: list[str | None] = []
     above_columns: set[str] = set()
     for device in devices:

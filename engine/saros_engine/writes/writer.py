@@ -50,7 +50,7 @@ from saros_grammar.syntax.ast import Insert
 from saros_storage.base.block import Column
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
-from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.paths import join_nodes, parent_of, split_path
 from saros_storage.base.tablet import MultiTablet, Tablet
 from saros_storage.base.types import BoolArray, Int64Array
 from saros_storage.base.write_request import WriteRequest
@@ -230,9 +230,9 @@ class Writer:
         members = [*zip(kind.numbers, kind.paths, strict=True)]
         creates: list[SchemaChange] = []
         if fitted.creates:
-            found = self._creates_like(fitted, kind, rows.tags)
+            databases, found = self._creates_like(fitted, kind, rows.tags)
             members = [member for member in members if member[1] in found]
-            creates = [change for changes in found.values() for change in changes]
+            creates = [*databases, *found.values()]
         own = rows.chosen([number for number, _ in members])
         tablet = MultiTablet(
             [path for _, path in members],
@@ -246,28 +246,32 @@ class Writer:
 
     def _creates_like(
         self, fitted: Fitted, kind: DeviceKind, tags: Sequence[Mapping[str, str]]
-    ) -> dict[str, list[SchemaChange]]:
-        """Return the changes that the devices of a kind need, without devices that must be checked individually.
+    ) -> tuple[Collection[SchemaChange], dict[str, CreateSeries]]:
+        """Return the databases that the devices of a kind need, and the creation of each device's series by path.
 
-        `tags`: of the series of each device, by number; empty: none has tags.
+        Devices that must be checked individually are left out. `tags`: of the series of each device, by number; empty:
+        none has tags.
         """
         like = fitted.creates[-1]
         assert isinstance(like, CreateSeries)
         names = [series.measurement for series in like.series]
         catalogue = self._store.schema.catalogue
-        found: dict[str, list[SchemaChange]] = {}
+        databases: dict[SchemaChange, None] = {}
+        found: dict[str, CreateSeries] = {}
+        below: dict[str, Sequence[SchemaChange]] = {}
         for number, path in zip(kind.numbers, kind.paths, strict=True):
             try:
                 require_not_internal(path)
                 require_no_views(catalogue, path, names)
-                databases = self.database_for(path) if kind.known is None else []
+                if kind.known is None:
+                    databases.update(dict.fromkeys(self._database_below(path, below)))
             except UserMistake:
                 continue
             series = like.series
             if tags and tags[number]:
                 series = tuple([replace(one, tags=tags[number]) for one in series])
-            found[path] = [*databases, CreateSeries(path, like.aligned, series, if_missing=True)]
-        return found
+            found[path] = CreateSeries(path, like.aligned, series, if_missing=True)
+        return databases, found
 
     def _insert_jointly(
         self, batches: Sequence[CheckedBatch | Exception], joint: JointWrites, request: WriteRequest
@@ -505,6 +509,17 @@ class Writer:
             changes += self.database_for(device)
             changes += with_template(schema, device, schema.device(device), missing, aligned=aligned)
         return changes
+
+    def _database_below(self, device: str, known: dict[str, Sequence[SchemaChange]]) -> Sequence[SchemaChange]:
+        """Return `database_for` of a device; `known` collects what the devices below one node have in common."""
+        above = parent_of(device)
+        found = known.get(above)
+        if found is None or (found and self._store.schema.is_database(device)):
+            found = self.database_for(device)
+            is_common = not found or len(split_path(above)) > self._level
+            if is_common and not self._store.schema.is_database(device):
+                known[above] = found
+        return found
 
     def database_for(self, device: str) -> list[SchemaChange]:
         """Return the change that creates a device's database; none if it exists. Raises UserMistake 509."""

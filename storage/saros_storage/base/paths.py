@@ -24,6 +24,8 @@ _PLAIN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(e\d+)?", re.IGNORECASE)
 #: A path whose nodes are plain identifiers that begin with a letter or `_`: it is canonical.
 _PLAIN_PATH = re.compile(r"root(?:\.[^\W\d]\w*)*")
+#: The same for many paths, one a line; possessive, since it never has to go back.
+_PLAIN_PATHS = re.compile(r"root(?:\.[^\W\d]\w*+)*+(?:\nroot(?:\.[^\W\d]\w*+)*+)*+")
 _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 #: Maximum length of a path: far longer than any real one, short enough that a malicious text is cheap to refuse.
 PATH_CHARACTERS_MAX = 8_192
@@ -65,6 +67,11 @@ def split_path(text: str) -> tuple[str, ...]:
     return nodes
 
 
+def parent_of(path: str) -> str:
+    """Return the canonical path above the last node of a canonical path of several nodes."""
+    return join_nodes(split_path(path)[:-1]) if path.endswith("`") else path.rpartition(".")[0]
+
+
 @lru_cache(_CACHED_PATHS)
 def split_series(text: str) -> tuple[str, str]:
     """Split a series path into (device, measurement). Raises UserMistake 509."""
@@ -72,6 +79,19 @@ def split_series(text: str) -> tuple[str, str]:
     if len(nodes) < 3:
         raise _illegal(text, "a series needs at least root, a device and a measurement")
     return join_nodes(nodes[:-1]), nodes[-1]
+
+
+def plain_nodes(paths: Sequence[str]) -> frozenset[str] | None:
+    """Return all nodes of paths that are canonical because all their nodes are plain identifiers; otherwise None.
+
+    Costs much less for many paths than splitting each.
+    """
+    text = "\n".join(paths)
+    if text.count("\n") >= max(len(paths), 1) or not _PLAIN_PATHS.fullmatch(text):
+        return None
+    if max(map(len, paths)) > PATH_CHARACTERS_MAX:
+        return None
+    return frozenset(text.replace("\n", ".").split("."))
 
 
 def check_path(text: str) -> None:

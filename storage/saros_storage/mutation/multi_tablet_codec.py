@@ -31,6 +31,8 @@ from saros_storage.scan.snapshot import DeviceSpan
 
 #: The fewest frames of one size that are built together; for fewer, NumPy's calls take longer than encoding each.
 _TOGETHER_MIN = 4
+#: Frames up to this size are copied to objects of their own.
+_SMALL_BYTES = 1_024
 
 
 def frames_of_devices(tablet: MultiTablet) -> list[TabletFrame]:
@@ -102,7 +104,8 @@ def _cut(frames: NumericArray, devices: Sequence[str], head: FrameHead, times: I
     """Return the rows of a matrix as frames; `head`: the head of one of the devices; `times`: shape (devices, rows)."""
     count, size = frames.shape
     frames.flags.writeable = False
-    whole = frames.reshape(-1).data
+    # A view of a small frame would take more memory than its bytes.
+    whole = frames.reshape(-1).data if size > _SMALL_BYTES else frames.tobytes()
     parts = [whole[stop - size : stop] for stop in range(size, (count + 1) * size, size)]
     ordered = np.all(times[:, 1:] > times[:, :-1], axis=1).tolist()
     spans = map(DeviceSpan, times.min(axis=1).tolist(), times.max(axis=1).tolist())

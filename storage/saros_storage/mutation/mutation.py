@@ -27,6 +27,8 @@ MUTATION = 1
 _HEAD = struct.Struct("<IIII")
 _ITEM = struct.Struct("<II")
 _ONE_TABLET = struct.Struct("<IIIIII")
+#: Parts of this size on average, or smaller, are joined: the log does several steps for each part.
+_SMALL_BYTES = 512
 _PADDING = tuple(bytes(n) for n in range(8))
 
 
@@ -71,21 +73,23 @@ class Mutation:
 
 
 def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
-    """Encode an entry's payload, in parts. Frames are neither copied nor joined (see `TabletFrame.parts`)."""
+    """Encode an entry's payload, in parts. Frames that are not small are neither copied nor joined."""
     tablets = mutation.tablets
     if len(tablets) == 1 and not mutation.changes and not mutation.deletions and not mutation.loads:
         size, parts = _sized(tablets[0].content)
         return [_ONE_TABLET.pack(0, 0, 1, 0, size, tablets[0].depth), *parts]
-    items: list[PlacedTablet] = [PlacedTablet(0, encode_change(c)) for c in mutation.changes]
-    items += [PlacedTablet(0, _encode_deletion(d)) for d in mutation.deletions]
+    items: list[tuple[int, TabletFrame | bytes | memoryview]] = [(0, encode_change(c)) for c in mutation.changes]
+    items += [(0, _encode_deletion(d)) for d in mutation.deletions]
     items += tablets
-    items += [PlacedTablet(0, _json(load.to_json())) for load in mutation.loads]
+    items += [(0, _json(load.to_json())) for load in mutation.loads]
     counts = (len(mutation.changes), len(mutation.deletions), len(tablets), len(mutation.loads))
     payload: list[bytes | memoryview] = [_HEAD.pack(*counts)]
+    total = 0
     for depth, content in items:
         size, parts = _sized(content)
         payload += [_ITEM.pack(size, depth), *parts, _PADDING[-size & 7]]
-    return payload
+        total += size
+    return payload if total > _SMALL_BYTES * len(payload) else [b"".join(payload)]
 
 
 def _sized(content: TabletFrame | bytes | memoryview) -> tuple[int, Sequence[bytes | memoryview]]:

@@ -17,8 +17,8 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,8 +48,7 @@ _CACHED_SHAPES = 4_096
 COLUMNS_MAX = 0xFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class FrameHead:
+class FrameHead(NamedTuple):
     """Device, measurements and types of a frame; frames with equal heads may share the value."""
 
     device: str

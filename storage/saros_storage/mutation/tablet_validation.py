@@ -33,9 +33,10 @@ def frames_of(tablets: Sequence[Tablet | MultiTablet], *, joined: bool) -> list[
         elif tablet.rows:
             frames.append(TabletFrame.of_bytes(encode_tablet(tablet)) if joined else TabletFrame.of_tablet(tablet))
     for frame in frames:
-        for time in (frame.span.start, frame.span.end):
-            if not TIME_MIN < time < TIME_MAX:
-                raise UserMistake(f"time {time} of {frame.head.device} is out of range", code=2007)
+        start, end = frame.span.start, frame.span.end
+        if start <= TIME_MIN or end >= TIME_MAX:
+            time = start if start <= TIME_MIN else end
+            raise UserMistake(f"time {time} of {frame.head.device} is out of range", code=2007)
     return frames
 
 

@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
+from types import MappingProxyType
 
 import numpy as np
 
@@ -46,6 +48,10 @@ from saros_storage.scan.type_conversion import is_newer, read_as, reads_as, valu
 _CHUNK_OVERHEAD_BYTES = 400
 #: Cached sets of measurements with types.
 _SHAPES_MAX = 4_096
+_INDEX = attrgetter("index")
+#: The state of a new device; shared, because a MemTable may have very many devices of one tablet.
+_NO_SHAPES: Mapping[tuple[str, ...], tuple[DataType, ...]] = MappingProxyType({})
+_NO_TYPES: Mapping[str, DataType] = MappingProxyType({})
 
 
 class Chunk:
@@ -193,22 +199,25 @@ def _concat(arrays: Sequence[Int64Array]) -> Int64Array:
 class _Run:
     """Chunks that are read together: chunks with the same measurements, or all chunks of an aligned device."""
 
-    __slots__ = ("_latest", "_sorted", "chunks", "indexes")
+    __slots__ = ("_latest", "_sorted", "chunks")
 
     def __init__(self) -> None:
+        #: In order of their log indexes.
         self.chunks: list[Chunk] = []
-        #: Log indexes of `chunks`, to find the part of a snapshot; appended after `chunks`.
-        self.indexes: list[int] = []
         self._sorted: _Sorted | None = None
         self._latest: LatestRows | None = None
 
-    def add(self, chunk: Chunk) -> None:
-        self.chunks.append(chunk)
-        self.indexes.append(chunk.index)
+    def count(self, index: int) -> int:
+        """Return the number of chunks up to a log index."""
+        chunks = self.chunks
+        count = len(chunks)  # another thread may add chunks
+        return (
+            count if count and chunks[count - 1].index <= index else bisect_right(chunks, index, 0, count, key=_INDEX)
+        )
 
     def sorted(self, index: int) -> _Sorted | None:
         """Return the part up to a log index, sorted by time; None if it is empty."""
-        count = bisect_right(self.indexes, index)
+        count = self.count(index)
         if count == 0:
             return None
         kept = self._sorted
@@ -221,7 +230,7 @@ class _Run:
 
     def latest(self, index: int) -> Mapping[str, LatestValue]:
         """Return the latest values of the part up to a log index."""
-        count = bisect_right(self.indexes, index)
+        count = self.count(index)
         kept = self._latest
         if kept is not None and kept.count == count:
             return kept.values
@@ -238,30 +247,46 @@ def _types_of(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> Map
     return dict(zip(measurements, types, strict=True))
 
 
+#: See `_Device`: the runs of a device without runs.
+_NO_RUNS: tuple[int, Mapping[str, Sequence[_Run]]] = (0, MappingProxyType({}))
+
+
 class _Device:
     """The runs of a device, and the types of its series."""
 
-    __slots__ = ("_last", "_last_run", "_runs_of", "_shapes", "aligned", "end", "runs", "start", "types")
+    __slots__ = (
+        "_last_run",
+        "_measurements",
+        "_runs_of",
+        "_shapes",
+        "_types",
+        "aligned",
+        "end",
+        "runs",
+        "start",
+        "types",
+    )
 
     def __init__(self, *, aligned: bool) -> None:
         self.aligned = aligned
         #: Runs by set of measurements; an aligned device has one run, under ().
         self.runs: dict[tuple[str, ...], _Run] = {}
         #: The number of runs, and the runs of each measurement of a non-aligned device, oldest first; see `_runs_with`.
-        self._runs_of: tuple[int, Mapping[str, Sequence[_Run]]] = (0, {})
+        self._runs_of: tuple[int, Mapping[str, Sequence[_Run]]] = _NO_RUNS
         #: Replaced, never changed: devices may share it.
-        self.types: Mapping[str, DataType] = {}
-        #: Sets of measurements whose types are in `types`, with these types.
-        self._shapes: dict[tuple[str, ...], tuple[DataType, ...]] = {}
-        #: The last set of measurements and types: usually the next tablet has the same.
-        self._last: tuple[tuple[str, ...], tuple[DataType, ...]] = ((), ())
+        self.types: Mapping[str, DataType] = _NO_TYPES
+        #: Sets of measurements whose types are in `types`, with these types, once the device has had several.
+        self._shapes = _NO_SHAPES
+        #: The last set of measurements and their types: usually the next tablet has the same.
+        self._measurements: tuple[str, ...] = ()
+        self._types: tuple[DataType, ...] = ()
         self._last_run: _Run | None = None
         self.start = TIME_MAX
         self.end = TIME_MIN
 
     def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
         """Return whether no series of the tablet is present with another type."""
-        if measurements is self._last[0] and types is self._last[1]:
+        if measurements is self._measurements and types is self._types:
             return True
         known = self._shapes.get(measurements)
         if known is not None:
@@ -270,11 +295,13 @@ class _Device:
 
     def add(self, measurements: tuple[str, ...], types: tuple[DataType, ...], chunk: Chunk) -> None:
         run = self._last_run
-        if run is None or measurements is not self._last[0] or types is not self._last[1]:
+        if run is None or measurements is not self._measurements or types is not self._types:
             run = self._run_for(measurements, types)
-        run.add(chunk)
-        self.start = min(self.start, chunk.start)
-        self.end = max(self.end, chunk.end)
+        run.chunks.append(chunk)
+        if chunk.start < self.start:
+            self.start = chunk.start
+        if chunk.end > self.end:
+            self.end = chunk.end
 
     def _run_for(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> _Run:
         """Return the run of tablets with these measurements; note their types."""
@@ -282,11 +309,12 @@ class _Device:
         run = self.runs.get(key)
         if run is None:
             run = self.runs[key] = _Run()
-        if measurements not in self._shapes:
-            self._shapes[measurements] = types
-            added = _types_of(measurements, types)
-            self.types = {**self.types, **added} if self.types else added
-        self._last, self._last_run = (measurements, types), run
+        if not self.types:
+            self.types = _types_of(measurements, types)
+        elif measurements not in self._shapes:
+            self._shapes = {**self._shapes, self._measurements: self._types, measurements: types}
+            self.types = {**self.types, **_types_of(measurements, types)}
+        self._measurements, self._types, self._last_run = measurements, types, run
         return run
 
     def _runs_with(self, measurement: str) -> Sequence[_Run]:
@@ -389,17 +417,17 @@ class MemTable:
         device = self._devices.get(head.device)
         return device is None or device.takes(head.measurements, head.types)
 
-    def write(self, batch: TabletFrame, index: int) -> None:
-        """Append the frame of a tablet that `takes` accepts and whose rows all belong to this partition."""
-        chunk = Chunk(index, batch.frame, None, batch.span, batch.ordered)
-        self._add(batch.head, chunk, len(batch.frame), batch.rows)
+    def write(self, batch: TabletFrame, index: int) -> int:
+        """Append the frame of a tablet that `takes` accepts and whose rows all belong here; return the bytes added."""
+        frame = batch.frame
+        return self._add(batch.head, Chunk(index, frame, None, batch.span, batch.ordered), len(frame), batch.rows)
 
-    def write_rows(self, head: FrameHead, rows: Tablet, index: int, span: DeviceSpan, *, ordered: bool) -> None:
-        """Append rows whose arrays the MemTable may keep (the part of a tablet that crosses partitions)."""
+    def write_rows(self, head: FrameHead, rows: Tablet, index: int, span: DeviceSpan, *, ordered: bool) -> int:
+        """Append rows whose arrays the MemTable may keep (the part of a tablet that crosses partitions); as `write`."""
         size = rows.times.nbytes + sum(c.nbytes for c in rows.columns)
-        self._add(head, Chunk(index, None, rows, span, ordered), size, rows.rows)
+        return self._add(head, Chunk(index, None, rows, span, ordered), size, rows.rows)
 
-    def _add(self, head: FrameHead, chunk: Chunk, size: int, rows: int) -> None:
+    def _add(self, head: FrameHead, chunk: Chunk, size: int, rows: int) -> int:
         assert self.frozen_at is None
         device = self._devices.get(head.device)
         if device is None:
@@ -407,8 +435,10 @@ class MemTable:
         assert device.aligned == head.aligned
         device.add(head.measurements, head.types, chunk)
         self._last_index = chunk.index
-        self.bytes += size + _CHUNK_OVERHEAD_BYTES
+        size += _CHUNK_OVERHEAD_BYTES
+        self.bytes += size
         self.rows += rows
+        return size
 
     def freeze(self, index: int) -> None:
         """Forbid further writes: it contains all entries of its partition up to `index`."""

@@ -11,12 +11,12 @@ Pure: does no I/O. Belongs to the store, under its lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile
-from saros_storage.base.paths import join_nodes, split_path
+from saros_storage.base.paths import join_nodes, parent_of, split_path
 from saros_storage.base.tablet import Tablet
 from saros_storage.folder.manifest import Manifest
 from saros_storage.mutation.mutation import Deletion, Mutation, PlacedTablet
@@ -93,15 +93,14 @@ class Partitions:
         for change in mutation.changes:
             if isinstance(change, DeleteDatabase):
                 dropped += self._drop(change.path, index, spared)
-            if index > self.schema_index:
-                self.schema.apply(change)
-        if mutation.changes:
-            self.schema_index = max(self.schema_index, index)
+        if mutation.changes and index > self.schema_index:
+            self.schema.apply_all(mutation.changes)
+            self.schema_index = index
         self.applied = index
         for deletion in mutation.deletions:
             self._delete(index, deletion, spared)
-        for placed in mutation.tablets:
-            self._write(index, placed)
+        if mutation.tablets:
+            self._write(index, mutation.tablets)
         self.changed()
         return dropped
 
@@ -153,32 +152,46 @@ class Partitions:
             if touched and partition.wants(index) and not spared(*partition.key):
                 partition.delete(deletion.patterns, deletion.time, index)
 
-    def _write(self, index: int, placed: PlacedTablet) -> None:
+    def _write(self, index: int, tablets: Sequence[PlacedTablet]) -> None:
+        """Write tablets to MemTables. Neighbours mostly belong to the same one."""
+        #: By parent of a device and depth of its database; None: the device is the database.
+        databases: dict[tuple[str, int], str | None] = {}
+        key, partition = None, None
+        for placed in tablets:
+            frame = placed.tablet
+            head, span = frame.head, frame.span
+            place = parent_of(head.device), placed.depth
+            if place not in databases:
+                above = split_path(place[0])
+                databases[place] = join_nodes(above[: placed.depth]) if len(above) >= placed.depth else None
+            database = databases[place] or head.device
+            first = span.start // self._interval
+            if first != span.end // self._interval:
+                self._write_to_several(index, database, placed)
+                continue
+            if key != (database, first):
+                key, partition = (database, first), self._partition_for(database, first, index)
+            if partition is not None:
+                memtable = self._memtable(partition, index, head, frame.rows)
+                self.memory_bytes += memtable.write(frame, index)
+
+    def _write_to_several(self, index: int, database: str, placed: PlacedTablet) -> None:
+        """Write a tablet whose rows belong to several partitions."""
         frame = placed.tablet
-        database = join_nodes(split_path(frame.head.device)[: placed.depth])
-        first, last = frame.span.start // self._interval, frame.span.end // self._interval
-        if first == last:
-            memtable = self._memtable(database, first, index, frame.head, frame.rows)
-            if memtable is not None:
-                self.memory_bytes -= memtable.bytes
-                memtable.write(frame, index)
-                self.memory_bytes += memtable.bytes
-            return
         tablet = decode_tablet(placed.frame)
         numbers = tablet.times // self._interval
         for number in sorted(set(numbers.tolist())):
-            places = np.flatnonzero(numbers == number)
-            memtable = self._memtable(database, number, index, frame.head, len(places))
-            if memtable is None:
+            partition = self._partition_for(database, number, index)
+            if partition is None:
                 continue
+            places = np.flatnonzero(numbers == number)
             times = tablet.times[places]
             rows = Tablet(
                 tablet.device, tablet.measurements, times, tuple(c.take(places) for c in tablet.columns), tablet.aligned
             )
             span = DeviceSpan(int(times.min()), int(times.max()))
-            self.memory_bytes -= memtable.bytes
-            memtable.write_rows(frame.head, rows, index, span, ordered=frame.ordered)
-            self.memory_bytes += memtable.bytes
+            memtable = self._memtable(partition, index, frame.head, len(places))
+            self.memory_bytes += memtable.write_rows(frame.head, rows, index, span, ordered=frame.ordered)
 
     def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
         """Add a loaded file of the applied entry `index`. Return its partition, or None if it already has the file."""
@@ -194,19 +207,18 @@ class Partitions:
         self.changed()
         return partition
 
-    def _memtable(self, database: str, number: int, index: int, head: FrameHead, rows: int) -> MemTable | None:
-        """Return the MemTable for an entry's rows; None if the partition already contains them or was created later."""
-        partition = self._partition_for(database, number, index)
-        if partition is None:
-            return None
+    def _memtable(self, partition: Partition, index: int, head: FrameHead, rows: int) -> MemTable:
+        """Return the MemTable for an entry's rows."""
         self._touched[id(partition)] = partition
         partition.activity.written += rows * len(head.measurements)
-        if partition.active is not None and not partition.active.takes(head):
-            partition.freeze(index - 1)  # the type of a series has changed since its last write
+        memtable = partition.active
+        if memtable is not None and memtable.takes(head):
+            return memtable
+        partition.freeze(index - 1)  # the type of a series has changed since its last write
         return partition.memtable(index)
 
     def _partition_for(self, database: str, number: int, index: int) -> Partition | None:
-        """Return the partition, created if needed; None if it skips the entry."""
+        """Return the partition, created if needed; None if it contains the entry's rows, or was created later."""
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:

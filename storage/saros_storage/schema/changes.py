@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
+from json.encoder import encode_basestring
 
 from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.base.identity_cache import cached_by_identity
@@ -137,15 +138,15 @@ OF_ALL_GROUPS = (SetTtl, UnsetTtl, SetEntry)
 
 def encode_change(change: SchemaChange) -> bytes:
     """Encode a change for the log."""
+    if isinstance(change, CreateSeries):
+        device, more = encode_basestring(change.device), ",true" * change.if_missing
+        aligned = "true" if change.aligned else "false"
+        return f'["CreateSeries",{device},{aligned},{_series_text(change.series)}{more}]'.encode()
     words: list[object] = [type(change).__name__]
     if isinstance(change, CreateDatabase | DeleteDatabase):
         words.append(change.path)
     elif isinstance(change, DeleteSeries):
         words.append(change.pattern)
-    elif isinstance(change, CreateSeries):
-        device, more = _json(change.device), ",true" * change.if_missing
-        aligned = "true" if change.aligned else "false"
-        return f'["CreateSeries",{device},{aligned},{_series_text(change.series)}{more}]'.encode()
     elif isinstance(change, AlterType):
         words += [change.device, change.measurement, int(change.type), int(change.encoding)]
     elif isinstance(change, AlterStorage):

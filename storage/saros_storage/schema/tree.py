@@ -29,6 +29,7 @@ from saros_storage.base.paths import (
     PathPattern,
     check_path,
     join_nodes,
+    parent_of,
     parse_pattern,
     split_path,
 )
@@ -94,6 +95,10 @@ class _Node:
     @property
     def empty(self) -> bool:
         return not (self.children or self.database or self.device)
+
+
+#: The parent of new devices, and the database at or above it, if there is one.
+_Parent = tuple[_Node, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +281,7 @@ class SchemaTree:
         Returns False, with some of them applied, if there are other changes, if a device is not new in `source`, if
         another device is above or below it, or if its series need more checks.
         """
-        places: dict[tuple[str, ...], _Place] = {}
+        places: dict[str, _Place] = {}
         inner: set[str] = set()
         for change in changes:
             if isinstance(change, CreateDatabase):
@@ -286,24 +291,26 @@ class SchemaTree:
                 continue
             if not isinstance(change, CreateSeries):
                 return False
-            device, nodes = change.device, split_path(change.device)
-            place = places.get(nodes[:-1])
+            device = change.device
+            above = parent_of(device)
+            place = places.get(above)
             if place is None:
-                place = places[nodes[:-1]] = self._place_below(source, nodes[:-1])
+                place = places[above] = self._place_below(source, above)
                 inner.update(place.paths)
                 if not place.paths.isdisjoint(self._devices):
                     return False
             longest = _longest_name(change.series)
-            if place.database is None or not place.is_free(nodes[-1]) or device in self._devices or device in inner:
+            is_free = place.is_free(device[len(above) + 1 :])
+            if place.database is None or not is_free or device in self._devices or device in inner:
                 return False
             if longest is None or len(device) + 1 + longest > PATH_CHARACTERS_MAX:
                 return False
             self._devices[device] = DeviceSchema(device, place.database, change.aligned, _by_measurement(change.series))
         return True
 
-    def _place_below(self, source: SchemaTree, nodes: tuple[str, ...]) -> _Place:
+    def _place_below(self, source: SchemaTree, path: str) -> _Place:
         """Return the place below a node of `source`; it has no database if a series is at or above the node."""
-        path = join_nodes(nodes)
+        nodes = split_path(path)
         database = self.database_of(path) if source._series_above(path) is None else None
         node, device = source._find(path), source.device(path)
         paths = frozenset(join_nodes(nodes[:count]) for count in range(2, len(nodes) + 1))
@@ -330,7 +337,7 @@ class SchemaTree:
         elif isinstance(change, DeleteDatabase):
             self._delete_database(change.path)
         elif isinstance(change, CreateSeries):
-            self._create_series(change)
+            self._create_series(change, {})
         elif isinstance(change, DeleteSeries):
             self._delete_series(change.pattern)
         elif isinstance(change, SetTtl):
@@ -346,6 +353,17 @@ class SchemaTree:
         else:
             self._alter(change)
         self.version += 1
+
+    def apply_all(self, changes: Iterable[SchemaChange]) -> None:
+        """Apply changes, each of which passes `check` after the ones before it."""
+        parents: dict[str, _Parent] = {}
+        for change in changes:
+            if isinstance(change, CreateSeries):
+                self._create_series(change, parents)
+                self.version += 1
+            else:
+                parents.clear()  # the change may remove nodes, or create a database
+                self.apply(change)
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
         """Return the changes; number TTL rules and catalogue entries above the ones that this tree knows."""
@@ -375,8 +393,7 @@ class SchemaTree:
     def load(data: bytes) -> SchemaTree:
         """Load a tree that `dump` wrote. Raises CorruptFile."""
         tree = SchemaTree()
-        for line in data.splitlines():
-            tree.apply(decode_change(line))
+        tree.apply_all(map(decode_change, data.splitlines()))
         return tree
 
     # ------------------------------------------------------------------ rules
@@ -465,15 +482,25 @@ class SchemaTree:
 
     # ------------------------------------------------------------------ effects
 
-    def _create_series(self, change: CreateSeries) -> None:
-        device = self._devices.get(change.device)
-        if device is None:
-            database = self.database_of(change.device)
-            assert database is not None
-            self._place(DeviceSchema(change.device, database, change.aligned, _by_measurement(change.series)))
+    def _create_series(self, change: CreateSeries, parents: dict[str, _Parent]) -> None:
+        """Create series, and their device if it is new; `parents` collects the parents of new devices by path."""
+        path = change.device
+        device = self._devices.get(path)
+        if device is not None:
+            added = {s.measurement: s for s in change.series}
+            self._place(replace(device, series={**device.series, **added}))
             return
-        added = {s.measurement: s for s in change.series}
-        self._place(replace(device, series={**device.series, **added}))
+        above = parent_of(path)
+        parent = parents.get(above)
+        if parent is None:
+            parent = parents[above] = self._node(above), self.database_of(above)
+        node, database = parent[0], parent[1] or self.database_of(path)
+        assert database is not None
+        device = DeviceSchema(path, database, change.aligned, _by_measurement(change.series))
+        node.make_child(path[len(above) + 1 :]).device = device
+        self._devices[path] = device
+        if is_internal(path):
+            self._internal.add(path)
 
     def _alter(self, change: AlterSeries) -> None:
         device = self._devices[change.device]
@@ -557,7 +584,7 @@ class SchemaTree:
 
 def is_internal(path: str) -> bool:
     """Return whether a canonical path lies below an internal node."""
-    return f".{INTERNAL_NODE}." in f"{path}."
+    return INTERNAL_NODE in path and f".{INTERNAL_NODE}." in f"{path}."
 
 
 def nodes_of_device(nodes: tuple[str, ...], device: DeviceSchema | None) -> Iterator[tuple[str, ...]]:
