@@ -263,13 +263,14 @@ class Writer:
             try:
                 require_not_internal(path)
                 require_no_views(catalogue, path, names)
-                if kind.known is None:
-                    databases.update(dict.fromkeys(self._database_below(path, below)))
+                needed = self._database_below(path, below) if kind.known is None else ()
             except UserMistake:
                 continue
             series = like.series
             if tags and tags[number]:
                 series = tuple([replace(one, tags=tags[number]) for one in series])
+            if needed:
+                databases.update(dict.fromkeys(needed))
             found[path] = CreateSeries(path, like.aligned, series, if_missing=True)
         return databases, found
 

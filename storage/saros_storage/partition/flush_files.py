@@ -212,7 +212,7 @@ class FileFlush:
             times = [one.parts[number].times for one in alike]
             rows = [one.series.column.numbers[first:stop] for one in alike]
             values = np.concatenate(rows).reshape(len(rows), -1)
-            bounds = np.array([(part[0], part[-1]) for part in times])
+            bounds = np.concatenate(times).reshape(len(times), -1)
             pages = encode_plain_rows(values) if written is Encoding.PLAIN else encode_rows(type_, values)
             encoded = zip(_time_pages(times), pages, of_rows(type_, bounds, values), strict=True)
             for one, part, (time_page, page, seen) in zip(alike, times, encoded, strict=True):

@@ -25,6 +25,7 @@ from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -247,6 +248,14 @@ def _types_of(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> Map
     return dict(zip(measurements, types, strict=True))
 
 
+def _present(times: Int64Array, column: Column) -> tuple[Int64Array, Column]:
+    """Return the rows in which the column has a value."""
+    if column.valid is None:
+        return times, column
+    places = np.flatnonzero(column.valid)
+    return times[places], Column(column.type, column.values).take(places)
+
+
 #: See `_Device`: the runs of a device without runs.
 _NO_RUNS: tuple[int, Mapping[str, Sequence[_Run]]] = (0, MappingProxyType({}))
 
@@ -343,10 +352,7 @@ class _Device:
             parts = [_Sorted(chunks)]
         if not parts:
             return None
-        times, column = parts[0].times, parts[0].column(measurement, type_)
-        if column.valid is not None:
-            places = np.flatnonzero(column.valid)
-            times, column = times[places], Column(type_, column.values).take(places)
+        times, column = _present(parts[0].times, parts[0].column(measurement, type_))
         return (times, column) if len(times) else None
 
     def latest(self, index: int) -> Mapping[str, LatestValue]:
@@ -361,13 +367,20 @@ class _Device:
                     found[name] = value
         return found
 
-    def fill(self, index: int) -> None:
-        """Build the columns of all runs (see `_Sorted.fill`), if each series of the device is in only one run."""
-        if sum(map(len, self.runs)) == len(self.types):
-            for run in self.runs.values():
-                part = run.sorted(index)
-                if part is not None:
-                    part.fill()
+    def all_series(self, index: int) -> list[SeriesData]:
+        """Return the series of a non-aligned device that have points, in order of their names."""
+        if len(self.runs) > 1 and sum(map(len, self.runs)) > len(self.types):
+            merged = [(name, self.series(name, index)) for name in sorted(self.types)]
+            return [SeriesData(name, *found) for name, found in merged if found is not None]
+        columns: dict[str, tuple[Int64Array, Column]] = {}
+        for names, run in self.runs.items():
+            part = run.sorted(index)
+            if part is not None:
+                part.fill()
+                for name in names:
+                    columns[name] = part.times, part.column(name, self.types[name])
+        series = [(name, _present(*columns[name])) for name in sorted(columns)]
+        return [SeriesData(name, *found) for name, found in series if len(found[0])]
 
     def rows(self, index: int) -> _Sorted | None:
         """Return all rows of an aligned device, or None."""
@@ -375,8 +388,7 @@ class _Device:
         return None if run is None else run.sorted(index)
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesData:
+class SeriesData(NamedTuple):
     """The content of a MemTable for one series of a non-aligned device: sorted, without nulls, never empty."""
 
     measurement: str
@@ -610,12 +622,7 @@ class MemTableSnapshot:
                 if data is not None:
                     yield name, data
             else:
-                device.fill(self._index)
-                series = []
-                for measurement in sorted(device.types):
-                    found = device.series(measurement, self._index)
-                    if found is not None:
-                        series.append(SeriesData(measurement, *found))
+                series = device.all_series(self._index)
                 if series:
                     yield name, series
 

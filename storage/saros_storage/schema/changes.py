@@ -20,6 +20,10 @@ from saros_storage.schema.model import Deadband, SeriesSchema
 
 #: Cached sets of series: devices of one kind often have equal sets, which are then encoded and decoded once.
 _SERIES_SETS_MAX = 4_096
+#: The start of an encoded CreateSeries, before the device's path.
+_CREATION = b'["CreateSeries","'
+#: Size of the encoded series of a device up to which the decoded ones are cached.
+_SHAPE_BYTES_MAX = 4_096
 #: Made once: a log entry may have thousands of changes.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 #: Number of encoded items of a series that has only a measurement, type, encoding and compressor.
@@ -165,6 +169,9 @@ def encode_change(change: SchemaChange) -> bytes:
 def decode_change(data: bytes) -> SchemaChange:
     """Decode a change; the inverse of `encode_change`. Raises CorruptFile; NewerFormat for an unknown one."""
     try:
+        creation = _decode_creation(data)
+        if creation is not None:
+            return creation
         name, *words = json.loads(data)
         if name == "CreateDatabase":
             return CreateDatabase(str(words[0]))
@@ -198,6 +205,23 @@ def decode_change(data: bytes) -> SchemaChange:
     if not isinstance(name, str):
         raise CorruptFile("schema log", 0, "not a schema change")
     raise NewerFormat("the schema", f"change {name!r}")
+
+
+def _decode_creation(data: bytes) -> CreateSeries | None:
+    """Decode a CreateSeries as `encode_change` writes it, at little cost if others had equal series; None: not one."""
+    if not data.startswith(_CREATION):
+        return None
+    device, comma, shape = data[len(_CREATION) :].partition(b'",')
+    if not comma or b"\\" in device or len(shape) > _SHAPE_BYTES_MAX:
+        return None
+    return CreateSeries(device.decode(), *_decode_shape(shape))
+
+
+@lru_cache(_SERIES_SETS_MAX)
+def _decode_shape(data: bytes) -> tuple[bool, tuple[SeriesSchema, ...], bool]:
+    """Return the fields of a CreateSeries after the device. Raises ValueError, TypeError, KeyError."""
+    aligned, series, *more = json.loads(b"[" + data)
+    return bool(aligned), _all_series_of(series), bool(more)
 
 
 def _json(value: object) -> str:

@@ -175,8 +175,12 @@ class TsFileWriter:
         assert 0 < statistics.count <= self._page_rows
         entry = self._begin(device, measurement)
         body = b"".join((uvar(len(times)), times, values))
-        page = _Page(statistics, len(body), compress(compressor, body))
-        self._write_chunk(entry, _header(measurement, type_, compressor, encoding, 0), [page])
+        stored = compress(compressor, body)
+        sizes = uvar(len(body)) + uvar(len(stored))
+        assert len(stored) <= CHUNK_BYTES_MAX - len(sizes)
+        header = _header(measurement, type_, compressor, encoding, 0)
+        entry.add(header, self._out.position, statistics)
+        self._out.add(header.encode(len(sizes) + len(stored), many=False), sizes, stored)
 
     def _begin(self, device: str, measurement: str) -> _Device:
         """Begin a chunk of a non-aligned device."""
