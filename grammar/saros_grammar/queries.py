@@ -1,4 +1,4 @@
-"""Checks of texts that a program runs to read data: whether a text is a query, and which series it names.
+"""Checks of texts that a program reads data with: whether a text is a query or a condition, and which series it names.
 
 Pure: any thread.
 """
@@ -31,6 +31,31 @@ def is_non_query(text: str) -> bool:
     if isinstance(statement, ast.Select):
         return statement.into is not None
     return not isinstance(statement, _QUERIES | ast.NotSupported)
+
+
+def check_condition(condition: str) -> None:
+    """Raise ParseError, with its place in `condition`, unless the text is one WHERE condition, with or without ()."""
+    for opening, closing in (("", ""), ("(", ")")):
+        before = f"select s from root.d where {opening}"  # noqa: S608 (is not run)
+        try:
+            parse(f"{before}{condition}{closing}")
+        except ParseError as error:
+            raise _moved(error, condition, len(before)) from None
+
+
+def _moved(error: ParseError, condition: str, before: int) -> ParseError:
+    """Return the error with its place in the condition, at whose end it lies at most."""
+    lines = condition.split("\n")
+    line = min(error.line, len(lines))
+    column = error.column - (before if line == 1 else 0)
+    return ParseError(
+        error.message,
+        text=condition,
+        line=line,
+        column=min(column, len(lines[line - 1])),
+        expected=error.expected,
+        code=error.code,
+    )
 
 
 def paths_in_condition(condition: str) -> tuple[ast.PathExpression, ...]:

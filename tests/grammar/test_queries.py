@@ -1,10 +1,11 @@
-"""Texts that programs read data with: the paths in a condition."""
+"""Texts that programs read data with: the paths in a condition, and what is no condition."""
 
 from __future__ import annotations
 
 import pytest
 
-from saros_grammar.queries import paths_in_condition
+from saros_grammar.queries import check_condition, paths_in_condition
+from saros_grammar.syntax.errors import ParseError
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,27 @@ from saros_grammar.queries import paths_in_condition
 )
 def test_paths_in_a_condition(condition: str, expected: list[str]) -> None:
     assert expected == [str(path) for path in paths_in_condition(condition)]
+
+
+@pytest.mark.parametrize("condition", ["x > 1", "(x > 1) or (`)` = ')')", "x in\n(1, 2)", "true"])
+def test_a_condition_is_taken(condition: str) -> None:
+    check_condition(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "line", "column", "said"),
+    [
+        ("t >", 1, 3, "ends too early"),
+        ("t > 1 and\nu >>  2", 2, 3, "unexpected '>'"),
+        ("t > 1) or (u > 2", 1, 5, "unexpected '\\)'"),
+        ("t > 1 limit 5", 1, 6, "unexpected 'limit'"),
+        ("t > 1; drop database root.a", 1, 7, "one statement at a time"),
+        ("t > 1;", 1, 5, "unexpected ';'"),
+        ("t > 1 -- all", 1, 12, "ends too early"),
+        ("t = 'a", 1, 4, "does not end"),
+    ],
+)
+def test_what_is_no_condition_is_named_with_its_place(condition: str, line: int, column: int, said: str) -> None:
+    with pytest.raises(ParseError, match=said) as error:
+        check_condition(condition)
+    assert (condition, line, column) == (error.value.text, error.value.line, error.value.column)

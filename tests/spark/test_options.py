@@ -48,6 +48,8 @@ def test_options_of_a_scan_are_typed() -> None:
         ({**URL, "path": "root.a", "aggregate": "avg(x)", "interval": "often"}, "option interval must be a duration"),
         ({**URL, "path": "root.a", "interval": "5m"}, "pass aggregate, too"),
         ({**URL, "path": "root.a", "aggregate": "avg(x)", "layout": "narrow"}, "omit columns and layout"),
+        ({**URL, "path": "root.a", "where": "t >"}, r"option where, line 1, column 4: .*\nt >\n   \^"),
+        ({**URL, "path": "root.a", "where": "t > 1) or (u > 1"}, r"option where, line 1, column 6: unexpected '\)'"),
         ({**URL, "path": "root.a", "password": "a", "passwordFile": "b"}, "not both"),
         ({**URL, "path": "root.a", "passwordFile": "/nowhere/at/all"}, "cannot be read"),
     ],

@@ -186,8 +186,10 @@ def test_what_is_not_there_is_said(plant: str) -> None:
         read(plant, path="root.p.long", aggregate="avg(nope)")
     with pytest.raises(SourceError, match="devices: "):
         read(plant, path="root..x")
-    with pytest.raises(saros.ProgrammingError):
-        read(plant, path="root.p.long", where="v >")
+    for layout in ("by_device", "by_time", "narrow"):
+        relation = Relation(scan_options({"url": plant, "path": "root.p.m*", "where": "x > 'a'", "layout": layout}))
+        with pytest.raises(SourceError, match=r"option where, \"x > 'a'\": Invalid input expression data type"):
+            _ = relation.schema
 
 
 @pytest.mark.parametrize("layout", ["by_device", "by_time", "narrow"])

@@ -319,6 +319,18 @@ def _check_scan(made: ScanOptions, given: _RawOptions) -> None:
         raise SourceError("option aggregate names its columns itself, by device; omit columns and layout")
     if made.value_type is not None and made.layout != "narrow":
         raise SourceError("option valueType is for the layout narrow")
+    if made.where is not None:
+        _check_condition(made.where)
+
+
+def _check_condition(text: str) -> None:
+    from saros_grammar.queries import check_condition  # for this option only
+    from saros_grammar.syntax.errors import ParseError
+
+    try:
+        check_condition(text)
+    except ParseError as error:
+        raise SourceError(f"option where, {error}\n{error.caret()}") from error
 
 
 def _check_sql(text: str) -> None:

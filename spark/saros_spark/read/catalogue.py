@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from saros.errors import ProgrammingError
 from saros_spark.base.errors import SourceError
 from saros_spark.base.types import wider
 from saros_storage.base.errors import UserMistake
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: The limit of series whose points are counted for a plan: some seconds at worst.
 _COUNTED_MAX = 20_000
+#: The limit of groups of devices for which a condition is checked, at about 2 ms each.
+_CHECKED_MAX = 50
 #: The limit of devices in one statement, whose text stays well below the limit of a message.
 DEVICES_PER_STATEMENT = 2_000
 
@@ -71,7 +74,8 @@ def read_catalogue(
 ) -> Catalogue:
     """Return the devices that the patterns match; `columns` are measurements, empty for all. Raises SourceError.
 
-    Each series that `columns` or `condition` names must exist in at least one of the devices.
+    Each series that `columns` or `condition` names must exist in at least one of the devices, and the condition must
+    suit the types of the series.
     """
     wanted = dict.fromkeys(canonical(name) for name in columns)
     every = read_series(connection, devices)
@@ -87,7 +91,10 @@ def read_catalogue(
         patterns = ", ".join(devices)
         what = f"no device of {patterns} has {', '.join(sorted(missing))}" if missing else f"{patterns} has no series"
         raise SourceError(f"{what} (that this user may see)")
-    return Catalogue(unit_of(connection), found)
+    unit = unit_of(connection)
+    if condition is not None:
+        _check_types(condition, connection, Catalogue(unit, {device: every[device] for device in found}))
+    return Catalogue(unit, found)
 
 
 def _missing_in(
@@ -107,6 +114,17 @@ def _missing_in(
         if not any(len(path.nodes) > 1 or split_series(series)[0] in devices for series in shown):
             missing.add(str(path))
     return missing
+
+
+def _check_types(condition: str, connection: saros.Connection, catalogue: Catalogue) -> None:
+    """Raise SourceError if the database refuses the condition: LIMIT 0 makes it check a statement and read nothing."""
+    names = {name for series in catalogue.devices.values() for name in series}
+    for of, devices in by_signature(catalogue, names)[:_CHECKED_MAX]:
+        text = f"select {sql_node(of[0])} from {devices[0]} where ({condition}) limit 0"  # noqa: S608 (canonical)
+        try:
+            connection.execute(text)
+        except ProgrammingError as error:
+            raise SourceError(f"option where, {condition!r}: {error}") from error
 
 
 def read_series(connection: saros.Connection, devices: Sequence[str]) -> dict[str, dict[str, DataType]]:
