@@ -37,5 +37,6 @@ def refuse_failed(messages: Sequence[WriterCommitMessage | None]) -> None:
     """Raise SourceError with the first reason of the tasks that failed; return if there are none."""
     reasons = [message.reason for message in messages if isinstance(message, Failed)]
     if reasons:
-        more = f"; {len(reasons) - 1} other tasks failed, too" if len(reasons) > 1 else ""
+        others = len(reasons) - 1
+        more = f"; {others} other {'task' if others == 1 else 'tasks'} failed, too" if others else ""
         raise SourceError(f"{reasons[0]}{more}")

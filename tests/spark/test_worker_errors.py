@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from saros_spark.base.errors import SourceError
+from saros_spark.messages import Failed, refuse_failed
+
 PROGRAM = """
 import os, sys
 from importlib.machinery import ModuleSpec
@@ -43,3 +46,11 @@ def test_a_worker_reports_reasons_alone_and_is_silent_once_nobody_reads(process:
     done = subprocess.run([sys.executable, "-c", PROGRAM, process], capture_output=True, text=True, check=True)
     assert f"ValueError False\nSourceError {hidden}\n" == done.stdout
     assert stderr == done.stderr
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "^bad 0$"), (2, "^bad 0; 1 other task failed, too$"), (3, "; 2 other tasks failed, too$")]
+)
+def test_the_first_reason_and_the_number_of_other_tasks_that_failed_are_named(count: int, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        refuse_failed([None, *(Failed(f"bad {number}") for number in range(count))])

@@ -131,6 +131,19 @@ def test_a_task_that_runs_again_leaves_the_same(options: WriteOptions) -> None:
     assert [(100,)] == answers(options, f"select count(x) from {name}.d")
 
 
+@pytest.mark.parametrize("options", ["tablet"], indirect=True)
+def test_a_misfit_names_its_row_and_counts_the_refused_batches(options: WriteOptions) -> None:
+    with saros.connect(options.connecting.url) as connection:
+        for device in "de":
+            connection.execute(f"create timeseries root.misfit.{device}.x INT32")
+    for devices, said in (("d", "1 batch was refused"), ("de", "2 batches were refused")):
+        part = batch(
+            time=[5] * len(devices), device=[f"root.misfit.{name}" for name in devices], x=["a"] * len(devices)
+        )
+        with pytest.raises(SourceError, match=rf"root\.misfit\.d at 5: x is INT32, and 'a' .* is not; {said}$"):
+            write(options, part)
+
+
 @pytest.mark.parametrize("options", ["bulk"], indirect=True)
 def test_files_are_seen_only_after_the_commit(options: WriteOptions, folder: Path) -> None:
     part = batch(time=[1, 2], device=["root.later.d"] * 2, x=[1.0, 2.0])

@@ -206,7 +206,8 @@ class _Task:
         times, columns = pa.array(failure.times), {name: _as_array(values) for name, values in failure.columns.items()}
         said = describe_misfit(failure.device, times, columns, types, unit_of(self._connection).suffix)
         if said is not None:
-            return SourceError(f"{said}; {len(error.failures)} batches were refused")
+            count = len(error.failures)
+            return SourceError(f"{said}; {count} {'batch was' if count == 1 else 'batches were'} refused")
         refused = isinstance(failure.error, saros.ProgrammingError | saros.DataError | saros.NotSupportedError)
         return SourceError(str(error)) if refused else error
 
