@@ -59,6 +59,24 @@ def test_rows_of_all_files_with_the_keys_of_their_folders(plant: Path) -> None:
         assert (None, False) == (of["root.p.d", start + 3]["x"], of["root.p.d", start + 3]["p q"])
 
 
+def test_a_folder_that_saros_export_wrote_is_read(tmp_path: Path) -> None:
+    data, target = str(tmp_path / "data"), tmp_path / "out"
+    with saros.connect(data, options={"durability": "os"}) as connection:
+        connection.execute("create aligned timeseries root.a.`pump 1`(`p in` STRING, n INT64)")
+        connection.execute("insert into root.a.`pump 1`(time, `p in`, n) aligned values (1, '007', 9007199254740993)")
+        connection.execute("insert into root.a.`pump 1`(time, `p in`, n) aligned values (2, null, 8), (3, '', null)")
+        connection.execute("insert into root.a._pump_1_(time, m) values (1, true)")
+        connection.execute("insert into root.b.d(time, m) values (1, true)")
+    assert 0 == exporter.main(["root.a.**", "-d", data, "-o", str(target), "--format", "tsfile", "--quiet"])
+    rows, _ = read(target, timeType="long")
+    assert [
+        {"time": 1, "device": "root.a._pump_1_", "m": True, "n": None, "p in": None},
+        {"time": 1, "device": "root.a.`pump 1`", "m": None, "n": 9007199254740993, "p in": "007"},
+        {"time": 2, "device": "root.a.`pump 1`", "m": None, "n": 8, "p in": None},
+        {"time": 3, "device": "root.a.`pump 1`", "m": None, "n": None, "p in": ""},
+    ] == sorted(rows, key=lambda row: (row["device"], row["time"]))
+
+
 def test_points_are_narrow_rows(plant: Path) -> None:
     rows, _ = read(plant / "plant=1", layout="narrow", columns="x", timeType="long")
     assert [(NOON + 2 * n, "root.p.d", "x", float(n)) for n in range(50)] == [tuple(row.values()) for row in rows]
