@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,7 @@ _LAID_OUT = re.compile(r"^ |\S {2,}\S", re.MULTILINE)
 _HEAD = """# Python API
 
 The interface of the package `saros`, generated from its docstrings by `docs/api_reference.py`. The guide is
-[driver.md](driver.md).
+[Python](driver.md).
 
 | constant | value |
 |---|---|
@@ -66,10 +67,15 @@ def _class(class_: type) -> Iterator[str]:
     yield _document(class_)
     for name, member in sorted(_members(class_).items()):
         if isinstance(member, property):
-            yield f"#### {class_.__name__}.{name}\n"
+            yield f"{_heading(class_, name)}\n"
             yield _document(member)
         else:
-            yield from _function(member, f"#### {class_.__name__}.{name}")
+            yield from _function(member, _heading(class_, name))
+
+
+def _heading(class_: type, name: str) -> str:
+    """Return the heading of a member; without the backslashes, Markdown would make the name bold."""
+    return f"#### {class_.__name__}.{name}".replace("__", r"\_\_")
 
 
 def _members(class_: type) -> dict[str, object]:
@@ -126,7 +132,7 @@ class _Annotation(str):
 def _document(member: object) -> str:
     """Format a docstring; paragraphs that are tables or drawings keep their lines."""
     paragraphs = (inspect.getdoc(member) or "").split("\n\n")
-    return "\n".join(f"```text\n{p}\n```\n" if _LAID_OUT.search(p) else f"{p}\n" for p in paragraphs)
+    return "\n".join(f"```text\n{textwrap.dedent(p)}\n```\n" if _LAID_OUT.search(p) else f"{p}\n" for p in paragraphs)
 
 
 def _name(member: object) -> str:

@@ -2,6 +2,7 @@
 
 The pages are written in GitHub's Markdown, so that they can be read there too. Python-Markdown, which mkdocs uses,
 differs in the indentation of nested lists, in the words after a fence, and in bars in the code of tables.
+Long names in tables get places at which they may break, so that tables fit on narrow screens.
 `CHANGELOG.md` becomes a page, and the version of `pyproject.toml` follows the site's name. A link to any other file
 outside of `docs` becomes plain text.
 """
@@ -16,9 +17,12 @@ from typing import Any
 
 _DOCS = Path(__file__).resolve().parent
 _ROOT = _DOCS.parent
+_CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
 _CODE = re.compile(r"`[^`]+`")
 _INFO = re.compile(r"^(```\w*).*")
 _ITEM = re.compile(r"([-*+]|\d+\.) +")
+_OPTION = re.compile(r"(?<=<code>)[^<\n]*--\w[^<\n]*(?=</code>)")
+_JOINT = re.compile(r"<[^>]*>|(?<=\w)[_/.,=:(|](?=[^\W\d_]|[\[{'])")
 _LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -42,6 +46,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     folder = (_DOCS / page.file.src_uri).parent
     lines = _inner_links(markdown, folder).splitlines()
     return "\n".join(_CODE.sub(_bars, line) if line.startswith("|") else line for line in _indented(lines))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Let names in tables break after their parts, as in `saros_<wbr>disk_<wbr>free`, but options not after `--`."""
+    html = _OPTION.sub(lambda code: re.sub(r"--\w+", r'<span class="option">\g<0></span>', code[0]), html)
+    return _CELL.sub(lambda cell: _JOINT.sub(_breakable, cell[0]), html)
+
+
+def _breakable(joint: re.Match[str]) -> str:
+    return joint[0] if joint[0].startswith("<") else f"{joint[0]}<wbr>"
 
 
 def _inner_links(text: str, folder: Path) -> str:
