@@ -22,7 +22,7 @@ _CODE = re.compile(r"`[^`]+`")
 _INFO = re.compile(r"^(```\w*).*")
 _ITEM = re.compile(r"([-*+]|\d+\.) +")
 _OPTION = re.compile(r"(?<=<code>)[^<\n]*--\w[^<\n]*(?=</code>)")
-_JOINT = re.compile(r"<[^>]*>|(?<=\w)[_/.,=:(|](?=[^\W\d_]|[\[{'])")
+_JOINT = re.compile(r"<[^>]*>|(?<=[\w'\])}])[_/.,=:(|](?=[^\W\d_]|[\[{'])|(?<=[a-z])(?=Error\b)")
 _LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
