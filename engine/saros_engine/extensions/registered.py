@@ -21,6 +21,7 @@ from saros_engine.extensions.installed import installed_function
 from saros_engine.extensions.interface import AggregateFunction
 from saros_engine.functions.aggregate import Aggregate
 from saros_engine.functions.function import Function
+from saros_engine.functions.patterns import PATTERN_AGGREGATES
 from saros_engine.functions.regex import REGEX_FUNCTIONS
 from saros_engine.functions.registry import AGGREGATES, FUNCTIONS, RegisteredCall
 from saros_engine.transforms import LIBRARY_TRANSFORMS, POINT_FUNCTIONS
@@ -34,7 +35,7 @@ _EXISTS, _MISSING = 2081, 2082
 _OTHERS = frozenset({"now", "version", "cast", "count_time", "tags"})
 #: The package of IoTDB's function library, whose functions are built into Saros.
 _LIBRARY = "org.apache.iotdb.library."
-_LIBRARY_FUNCTIONS = LIBRARY_TRANSFORMS.keys() | {function.name for function in REGEX_FUNCTIONS}
+_LIBRARY_FUNCTIONS = LIBRARY_TRANSFORMS.keys() | {each.name for each in (*REGEX_FUNCTIONS, *PATTERN_AGGREGATES)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,5 +4,5 @@ registry                                 all functions and aggregates by name; l
 function                                 the definition of a function: its signature and checks
 scalar, series, regex                    tables of functions of rows and of series
 aggregate, aggregates                    partial, merge and final step of each aggregate
-moments, count_if, mode                  aggregates with a state of their own
+moments, count_if, mode, patterns        aggregates with a state of their own
 """

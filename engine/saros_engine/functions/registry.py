@@ -20,6 +20,7 @@ from saros_engine.functions.count_if import CountIf
 from saros_engine.functions.function import Function
 from saros_engine.functions.mode import Mode
 from saros_engine.functions.moments import MOMENTS
+from saros_engine.functions.patterns import PATTERN_AGGREGATES
 from saros_engine.functions.regex import REGEX_FUNCTIONS
 from saros_engine.functions.scalar import SCALAR_FUNCTIONS
 from saros_engine.functions.series import SERIES_FUNCTIONS
@@ -34,7 +35,8 @@ FUNCTIONS: dict[str, Function] = {
     for name in (function.name, *function.aliases)
 }
 AGGREGATES: dict[str, Aggregate] = {
-    aggregate.name: aggregate for aggregate in (*BASIC_AGGREGATES, Mode("mode"), CountIf("count_if"), *MOMENTS)
+    aggregate.name: aggregate
+    for aggregate in (*BASIC_AGGREGATES, Mode("mode"), CountIf("count_if"), *MOMENTS, *PATTERN_AGGREGATES)
 }
 
 
