@@ -1,14 +1,14 @@
 """Compare the answers of a running IoTDB with those of Saros, through IoTDB's Python client; or record them.
 
 python benchmarks/compare_iotdb.py [--port 6667] [--record] [TOPIC ...]
-python benchmarks/compare_iotdb.py [--port 6667] --minutes M [--seed 1]
+python benchmarks/compare_iotdb.py [--port 6667] --minutes M [--seed 1] [--samples N]
 
 The statements are those of `tests/iotdb/*.sql`; see `tests/iotdb_answers.py`. IoTDB must run on this machine with user
 root, password root; all its databases are dropped. Without --record, prints the answers that differ and are not in
 `tests/iotdb/differences.toml`, and the percentage of equal ones; the exit code is 1 if there are any. With --record,
 writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros. With --minutes, runs random queries over random
 databases (`tests/engine/model`) on both servers, and prints the seed of each database with a difference that no rule of
-`differences.toml` explains.
+`differences.toml` explains; then how many differences each rule explains, with --samples some of them.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def compare(iotdb: Session, saros: Session, names: Sequence[str]) -> int:
 # ---------------------------------------------------------------------------------------------- random queries
 
 
-def campaign(iotdb: Session, saros: Session, minutes: float, seed: int) -> int:
+def campaign(iotdb: Session, saros: Session, minutes: float, seed: int, samples: int) -> int:
     """Compare answers for some minutes."""
-    deadline, comparison, unexplained = time.monotonic() + 60 * minutes, Comparison(), 0
+    deadline, comparison = time.monotonic() + 60 * minutes, Comparison()
+    explained: dict[str | None, list[str]] = {None: []}
     for number in itertools.count(seed):
         if time.monotonic() > deadline:
             break
@@ -69,9 +70,16 @@ def campaign(iotdb: Session, saros: Session, minutes: float, seed: int) -> int:
             expected, answer = ask(iotdb, statement), ask(saros, statement)
             before = len(comparison.different)
             comparison.add(statement, expected, answer)
-            if len(comparison.different) > before and rule_for(statement, expected, answer) is None:
-                unexplained += 1
-                print(f"seed {number}\n> {statement}\nIoTDB: {expected}\nSaros: {answer}\n", flush=True)
+            if len(comparison.different) == before:
+                continue
+            rule = rule_for(statement, expected, answer)
+            text = f"seed {number}\n> {statement}\nIoTDB: {expected}\nSaros: {answer}\n"
+            explained.setdefault(rule, []).append(text)
+            if rule is None:
+                print(text, flush=True)
+    unexplained = len(explained.pop(None))
+    for rule, texts in sorted(explained.items(), key=lambda item: -len(item[1])):
+        print(f"{len(texts):5} {rule}", *texts[:samples], sep="\n")
     print(f"{comparison.share()}, {unexplained} differences without a rule")
     return 1 if unexplained else 0
 
@@ -125,6 +133,7 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="rewrite tests/iotdb/answers")
     parser.add_argument("--minutes", type=float, default=0, help="compare random queries for so long")
     parser.add_argument("--seed", type=int, default=1, help="of the first random database")
+    parser.add_argument("--samples", type=int, default=0, help="differences to print of each rule")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     try:
@@ -136,7 +145,8 @@ def main() -> int:
         return record(iotdb, arguments.topics)
     with own_server() as server:
         if arguments.minutes:
-            return campaign(iotdb, session_at(server.port), arguments.minutes, arguments.seed)
+            samples = arguments.samples
+            return campaign(iotdb, session_at(server.port), arguments.minutes, arguments.seed, samples)
         return compare(iotdb, session_at(server.port), arguments.topics)
 
 

@@ -35,7 +35,13 @@ _EXISTS, _MISSING = 2081, 2082
 _OTHERS = frozenset({"now", "version", "cast", "count_time", "tags"})
 #: The package of IoTDB's function library, whose functions are built into Saros.
 _LIBRARY = "org.apache.iotdb.library."
-_LIBRARY_FUNCTIONS = LIBRARY_TRANSFORMS.keys() | {each.name for each in (*REGEX_FUNCTIONS, *PATTERN_AGGREGATES)}
+_LIBRARY_FUNCTIONS = frozenset(
+    (
+        *LIBRARY_TRANSFORMS,
+        *(function.name for function in REGEX_FUNCTIONS),
+        *(aggregate.name for aggregate in PATTERN_AGGREGATES),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
