@@ -1,4 +1,4 @@
-"""`saros cluster`: a cluster of three processes, folders where something is wrong, and what is said about it."""
+"""`saros cluster`: a cluster of three processes, damaged or foreign folders, and the messages about them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 
 
 def base_port() -> int:
-    """Return a port that is likely followed by free ones; concurrent test processes get different ones."""
+    """Return the first of a range of ports that are probably free; concurrent test processes get different ranges."""
     return 20_000 + os.getpid() % 1_000 * 10
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as a process: the servers that it starts are not children of this one."""
+    """Run the command as a process, so that the servers it starts are not children of this process."""
     return subprocess.run([*SAROS, *words], capture_output=True, text=True, check=False)
 
 
@@ -93,7 +93,7 @@ def well(directory: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cluster of three that runs; nothing of it is left, also if it does not come up."""
+    """Yield the directory of a running cluster of three nodes, all ended afterwards, even if the start failed."""
     made = tmp_path_factory.mktemp("cluster")
     try:
         done = run("up", "--nodes", "3", "--dir", str(made), "--base-port", str(base_port()))
@@ -197,7 +197,7 @@ def test_a_node_joins_and_leaves(directory: Path, monkeypatch: pytest.MonkeyPatc
         assert 0 == done.returncode, done.stderr
         assert "adding node 4: " in done.stderr
         assert re.search(r"\n +4 .* up ", done.stdout)
-        # A node that is asked to take part in a change has nothing left to compile, or has taken too long to compile.
+        # A node joins a change only after its warm-up has ended or timed out.
         events = [json.loads(line)["event"] for line in (directory / "node4" / "server.log").read_text().splitlines()]
         before = events[: events.index("serving")]
         assert {"warm", "serving before the warm-up has ended"} & set(before)
@@ -231,7 +231,7 @@ def join(directory: Path, folder: Path, peer: str, client: str, *more: str) -> s
 
 @pytest.mark.slow
 def test_a_folder_elsewhere_joins(directory: Path, tmp_path: Path) -> None:
-    """And may be asked to do so again; then another one takes its place, which is lost."""
+    """A second `join` of the same folder changes nothing; after the node is lost, another folder replaces it."""
     second = tmp_path.with_name(f"{tmp_path.name}-second")
     peer, client = (f"127.0.0.1:{base_port() + 1_000 + number}" for number in range(2))
     with saros.connect(f"saros://{cluster_in(directory).address(ONE)}") as connection:
@@ -310,7 +310,7 @@ def test_a_node_whose_port_is_taken_says_so(tmp_path: Path) -> None:
 def interrupted_up(directory: Path, port: int) -> str:
     """Interrupt `up` as soon as it has launched a server, and return its messages from then on."""
     up = [*SAROS, "up", "--nodes", "1", "--dir", str(directory), "--base-port", str(port)]
-    # The process that runs the tests may ignore the signal, and child processes inherit that.
+    # If the process that runs the tests ignores the signal, its children would inherit that.
     words = ["env", "--default-signal=INT", *up]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
@@ -323,7 +323,7 @@ def interrupted_up(directory: Path, port: int) -> str:
 
 @pytest.mark.slow
 def test_interrupted_while_it_waits(tmp_path: Path) -> None:
-    """The server that it launched is the one that `up` waits for when it is called again: there is no second one."""
+    """The next `up` waits for the server that the interrupted one launched, instead of starting a second one."""
     told = interrupted_up(tmp_path, base_port() + 8)
     assert "saros cluster up: interrupted; started nodes keep running" in told
     assert "Traceback" not in told
@@ -347,7 +347,7 @@ def test_down_ends_also_what_is_just_coming_up(tmp_path: Path) -> None:
 
 
 def servers_of(directory: Path) -> list[int]:
-    """The processes that serve a directory, or a folder in it, or are about to."""
+    """Return the processes that serve the directory or a folder in it, or are about to."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -364,7 +364,7 @@ def servers_of(directory: Path) -> list[int]:
 
 @pytest.mark.slow
 def test_a_cluster_with_users_shows_its_groups_to_who_logs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1. a one-time password, once; 2. without a login: processes; 3. with one: groups; 4. a wrong one."""
+    """`up` prints a one-time password once; `status` shows processes without a login, groups with one."""
     monkeypatch.setenv("SAROS_PASSWORD_COST", "10")
     monkeypatch.delenv("SAROS_PASSWORD", raising=False)
     up = ("up", "--nodes", "1", "--dir", str(tmp_path), "--base-port", str(base_port() - 5_000), "--auth")
@@ -421,7 +421,7 @@ def listening(port: int) -> socket.socket:
 
 
 def test_ports_that_are_taken_are_passed_over(tmp_path: Path) -> None:
-    base = base_port() - 10_000  # far from the cluster of the other tests
+    base = base_port() - 10_000  # far from the ports of the other tests' cluster
     with listening(base + 1):
         file = make(str(tmp_path), 2, 2, base, DISK).file
     ports = [int(text.rpartition(":")[2]) for address in file.nodes.values() for text in (address.client, address.peer)]
@@ -470,7 +470,7 @@ def test_a_making_that_was_interrupted_is_begun_anew(tmp_path: Path, lost: NodeI
 
 @pytest.mark.parametrize("lost", [ONE, TWO])
 def test_a_node_that_lost_its_folder_does_not_come_back(tmp_path: Path, lost: NodeId) -> None:
-    """It has forgotten for whom it voted."""
+    """The node no longer knows for whom it voted, and could vote twice in a term."""
     made = make(str(tmp_path), 2, 2, base_port(), DISK)
     ran = TWO if lost == ONE else ONE
     (tmp_path / f"node{ran}" / "node.json").touch()
@@ -504,7 +504,7 @@ def test_one_process_at_a_time_makes_and_starts(tmp_path: Path) -> None:
 
 
 def test_a_file_that_a_dead_process_left_behind_is_no_process(tmp_path: Path) -> None:
-    """After a restart of the machine its number may be that of any other process."""
+    """After a restart of the machine, the recorded process id may belong to any other process."""
     cluster = make(str(tmp_path), 1, 1, base_port(), DISK)
     (tmp_path / "node1" / "server.json").write_text(json.dumps({"pid": os.getpid(), "address": "127.0.0.1:1"}))
     assert cluster.running(ONE) is None
@@ -600,7 +600,7 @@ def test_certificates_are_made_for_all_nodes(tmp_path: Path) -> None:
 
 
 def _tls_port(folder: Path, *, tls: bool) -> tuple[socket.socket, int]:
-    """A port where nodes speak TLS to each other, or do not."""
+    """Listen for connections of nodes, with or without TLS; return the socket and its port."""
     listening = socket.create_server(("127.0.0.1", 0))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if tls:
@@ -622,7 +622,7 @@ def _tls_port(folder: Path, *, tls: bool) -> tuple[socket.socket, int]:
 def test_who_joins_is_told_at_once_that_certificates_do_not_go_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """1. Others have certificates, the new node none. 2. Both. 3. Neither. 4. It has some, the others none."""
+    """All four cases: the other nodes have certificates or not, and the new node has one or not."""
     make_certificates(str(tmp_path), ID, {NodeId(1): "127.0.0.1", NodeId(2): "127.0.0.1"})
     (tmp_path / "bare").mkdir()
     (tmp_path / "given").mkdir()

@@ -1,4 +1,4 @@
-"""Frames of every type through every door and back: bit by bit the same values."""
+"""Frames of every type, written and read in every way: the values come back bit by bit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_table_and_a_column_of_sqlalchemy_may_be_called_as_words_of_sql(places
     check(places, "sqlalchemy", walk_of("root.words.timestamp", columns, exists=True))
 
 
-@pytest.mark.parametrize("door", sorted(set(DOORS) - {"sqlalchemy"}))  # whose tables have the names of series
+@pytest.mark.parametrize("door", sorted(set(DOORS) - {"sqlalchemy"}))  # its tables are reflected from existing series
 def test_a_name_with_a_zero_byte_is_refused(places: Places, door: str) -> None:
     place = places.of("first", "ms")
     frame = walk_of("root.zero.byte", {"a\0b": ("INT64", 1)}).frame

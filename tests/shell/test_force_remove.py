@@ -1,4 +1,4 @@
-"""The warning of `remove-node --force` before its question."""
+"""The warning that `remove-node --force` prints before it asks for confirmation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell's history: it holds the lines typed, and never a password."""
+"""The shell's history: it records the lines typed, but never a password."""
 
 from __future__ import annotations
 

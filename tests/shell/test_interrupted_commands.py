@@ -1,4 +1,4 @@
-"""Ctrl-C of long-running commands with threads and processes of their own: one line, and exit code 130."""
+"""Ctrl-C ends long-running commands, with their threads and processes, with one line and exit code 130."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ run(main)
 
 
 def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Exit code and what was written after Ctrl-C, which all processes of a terminal get."""
+    """Send Ctrl-C to all processes of the terminal, as a user does; return the exit code and the messages."""
     with process:
         subprocess.run(["kill", "-INT", "--", f"-{process.pid}"], check=True)
         _, told = process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""Which results go through `less`, and how; `less` is a script that notes its arguments."""
+"""The results that are shown by `less`, and its arguments. Here `less` is a script that records them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLE = ["Time | a", "-----+--", *(f"{n:4} | 1" for n in range(100)), "(100 rows
 
 @pytest.fixture
 def less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a `less` of a version first on the path; returns its arguments for lines that were printed."""
+    """Return a function that installs a fake `less` of a version; its result prints lines and returns the arguments."""
 
     def install(version: int):
         script = tmp_path / "less"

@@ -1,4 +1,4 @@
-"""Lines that tell of progress on a terminal: as wide as that is, and no wider."""
+"""Progress lines on a terminal are never wider than the terminal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_bar(width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 
 
 def test_the_last_line_is_of_all(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It includes rows that came since the line was last drawn."""
+    """The last line includes rows that were added since the line was last drawn."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     bar = Progress(100, quiet=False)

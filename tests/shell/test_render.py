@@ -97,7 +97,7 @@ def test_what_stands_in_a_value_does_not_command_the_terminal() -> None:
     assert ["a\\nb\\tc", "\\x1b[31mred\\x07", "日本 \u200d é"] == list(RENDERERS["table"](schema, [batch]))[2:5]
     vertical = list(RENDERERS["vertical"](schema, [batch]))
     assert ["n | a", "  | b\\tc", "n | \\x1b[31mred\\x07"] == [vertical[1], vertical[2], vertical[4]]
-    assert '"a\nb\tc"' == list(RENDERERS["csv"](schema, [batch]))[1][:7]  # as it is: files are for programs
+    assert '"a\nb\tc"' == list(RENDERERS["csv"](schema, [batch]))[1][:7]  # unescaped: files are for programs
 
 
 def test_a_table_wider_than_the_screen_is_shown_as_blocks_if_these_fit() -> None:
@@ -128,7 +128,7 @@ def test_every_format_has_a_renderer() -> None:
 
 def test_times_before_there_were_zones_are_the_same_instants() -> None:
     moment = pa.array([-2_840_140_800_000, None], pa.int64()).cast(pa.timestamp("ms", "Europe/Amsterdam"))
-    text, absent = iso_times(moment)  # the local mean time was 32 seconds more
+    text, absent = iso_times(moment)  # local mean time was 32 seconds ahead of this offset
     assert ("1880-01-01T00:19:00.000+00:19", None) == (text, absent)
 
 

@@ -29,7 +29,7 @@ COLUMNS, LINES = 60, 20
 
 
 class Terminal:
-    """A shell in a terminal of its own."""
+    """A shell in a new pseudo-terminal."""
 
     def __init__(self, *arguments: str) -> None:
         self.end, other = pty.openpty()
@@ -58,7 +58,7 @@ class Terminal:
 
 @contextmanager
 def shell_in(folder: Path) -> Iterator[Terminal]:
-    """A shell that is left by its command."""
+    """Yield a shell, which its own command ends afterwards."""
     made = Terminal(str(folder))
     try:
         yield made

@@ -1,4 +1,4 @@
-"""The count of points that replace others, against a model: pairs of series and time in the order of the batches."""
+"""The number of points that replace others, compared with a model: a set of pairs of series and time."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ VALUES: dict[str, pa.Array] = {
     "DATE": pa.array([0, 19_782, -719_162, 2_932_896, None], pa.int32()).cast(pa.date32()),
     "TIMESTAMP": pa.array([0, -1, 1_709_164_800_123, 253_402_214_399_999, None]).cast(pa.timestamp("ms", "UTC")),
 }
-#: Types that a fresh series gets from a CSV, which states none.
+#: Types of new series by file format; a CSV does not state types.
 FRESH = {
     "csv": dict.fromkeys(VALUES, "TEXT") | {"BOOLEAN": "BOOLEAN", "INT64": "INT64"},
     "parquet": {type_: type_ for type_ in VALUES},
@@ -47,7 +47,7 @@ def create(folder: str, type_: str, device: str = "root.plant.pump") -> None:
 
 
 def fill(folder: str, type_: str, device: str = "root.plant.pump") -> pa.Array:
-    """A series with the values of its type, and another one, so that a CSV has a row for a null, too."""
+    """Write a series of the type, and a second one so that a CSV has a row even where the first one is null."""
     values = VALUES[type_]
     create(folder, type_, device)
     with saros.connect(folder) as connection:
@@ -63,7 +63,7 @@ def read(folder: str, device: str = "root.plant.pump") -> pa.Array:
 
 
 def bits(values: pa.Array) -> list[object]:
-    """Comparable values, floats by their bits."""
+    """Return comparable values: floats as their bits."""
     if not pa.types.is_floating(values.type):
         return list(values.to_pylist())
     unsigned = {pa.float32(): np.uint32, pa.float64(): np.uint64}[values.type]

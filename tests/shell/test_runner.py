@@ -1,4 +1,4 @@
-"""Messages to a person in addition to the rows."""
+"""Messages that an interactive user sees in addition to the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements and backslash commands, as a file or a pipe brings them."""
+"""Statements and backslash commands from a file or a pipe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSERT = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5);"
 
 @pytest.fixture
 def piped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Return a function that runs the shell on piped text: its exit code, its output, and its error messages."""
+    """Return a function that runs the shell on piped text, and returns exit code, output and error messages."""
     monkeypatch.chdir(tmp_path)
 
     def run(text: str, *arguments: str) -> tuple[int, list[str], list[str]]:
@@ -44,7 +44,7 @@ def test_commands_stand_between_statements(piped) -> None:
 
 
 def test_what_was_not_run_behind_a_mistake_is_counted(piped) -> None:
-    """A user pasting many statements sees which one failed, but not how many were still to come."""
+    """A user who pastes many statements sees which one failed, and would not know how many of them followed it."""
     text = f"{INSERT}\nselct 1;\n{INSERT}\n-- a comment;\n\\l\nselect x from root.a.d;"
     code, out, err = piped(text)
     assert (1, ["done, 2 points"]) == (code, out)
@@ -184,7 +184,7 @@ def test_series_are_listed_with_what_some_of_them_have(piped) -> None:
 def test_quiet_prints_rows_and_errors_only(piped) -> None:
     code, out, err = piped(f"{INSERT}\n\\timing on\nselect x from root.a.d where time = 1;", "--quiet")
     assert (0, "root.a.d.x", "(1 row)") == (code, out[0].split("|")[1].strip(), out[-1])
-    assert 1 == len(err)  # the time that was asked for
+    assert 1 == len(err)  # the time, which \timing asked for
 
 
 def test_a_list_of_databases_is_short(piped) -> None:

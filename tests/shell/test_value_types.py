@@ -1,4 +1,4 @@
-"""Values of all ten types through every door, into series that exist and new ones: types, values and nulls are kept."""
+"""Values of all ten types, written in every way to existing and new series: types, values and nulls are preserved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VALUES: dict[str, pa.Array] = {
     "TIMESTAMP": pa.array(STAMPS, pa.int64()).cast(pa.timestamp("ms", "UTC")),
 }
 SAME = {type_: type_ for type_ in VALUES}
-#: Types of new series where the source has one kind of text, or no types.
+#: Types of new series if the source has only one text type (here), or no types at all (`UNTYPED`).
 ONE_TEXT = SAME | {"STRING": "TEXT"}
 UNTYPED = dict.fromkeys(VALUES, "TEXT") | {"BOOLEAN": "BOOLEAN", "INT64": "INT64"}
 UNTYPED |= dict.fromkeys(("INT32", "FLOAT", "DOUBLE"), "DOUBLE")
@@ -101,7 +101,7 @@ def pandas_frame(columns: dict[str, pa.Array]) -> pd.DataFrame:
     return frame
 
 
-#: By door: how values go through it, and the types of new series.
+#: By name: a way to write values, and the types of the new series that it creates.
 DOORS: dict[str, tuple[Door, dict[str, str]]] = {
     "csv": (through_a_file("csv"), UNTYPED),
     "csv --types": (through_a_file("csv", "--types"), SAME),
@@ -147,11 +147,11 @@ def values_of(folder: str) -> dict[str, list[object]]:
 
 
 def bits(values: pa.ChunkedArray | pa.Array) -> list[object]:
-    """Comparable values, floats with their sign; rows without any value are no rows."""
+    """Return comparable values: floats as text, which distinguishes -0.0 from 0.0."""
     return [repr(value) if isinstance(value, float) else value for value in values.to_pylist()]
 
 
-#: Rows 2 and 6 hold nulls only.
+#: The second and the sixth row hold only nulls, so they are not stored.
 EXPECTED = {type_: bits(values)[:1] + bits(values)[2:5] for type_, values in VALUES.items()}
 
 

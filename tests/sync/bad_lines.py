@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class BadLine:
-    """A faulty link: implements `Transport`; without faults once `fair`."""
+    """A faulty link, which implements `Transport`. It has no faults once `fair` is set."""
 
     def __init__(self, line: Transport, chance: Random, badness: float = 0.3) -> None:
         self._line = line
@@ -44,7 +44,9 @@ class BadLine:
         def handed_over() -> int:
             return self._line.chunk(sender, number, sha256, offset, crc32, sent)()
 
-        if self._is("overtaken", self._badness / 2):  # by requests that are sent before its reply is awaited
+        if self._is(
+            "overtaken", self._badness / 2
+        ):  # by requests that are sent before the reply to this one is awaited
             return lambda: self._pass(handed_over)
         have = self._pass(handed_over)
         return lambda: have

@@ -1,9 +1,9 @@
 """A cluster as receiver with random faults; at most one of its nodes is down at a time.
 
 power      a node loses power, between requests or during a round; afterwards a file may be missing from its disk
-asks       requests between nodes are lost
-notes      a round is committed, and the committing node never learns of it
-changes    a sender gets other replicas, when they have all data, or at once
+asks       a request between nodes is lost
+notes      a round is committed, but the committing node never learns that it was
+changes    a sender gets other replicas, after they have all its data or at once
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_sync.receiver.mirror import FOLDER as SYNC
 
 
 class ClusterByChance(Places):
-    """A cluster with random faults, which end with `come_to_rest`."""
+    """A cluster with random faults until `come_to_rest` is called."""
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
@@ -51,7 +51,7 @@ class ClusterByChance(Places):
             self.wait(1.0)
 
     def come_to_rest(self) -> None:
-        """Start all nodes, and stop all faults."""
+        """Start all nodes, and inject no more faults."""
         self._rests = True
         if self.stopped:
             self._up()
@@ -92,7 +92,7 @@ class ClusterByChance(Places):
         self.start(node, place.disk if self._is(0.3) else place.disk.after_power_cut(), place.notes)
 
     def _lose_a_file(self, disk: CrashDisk) -> None:
-        """Delete, at random, a file that another node has."""
+        """Sometimes delete a file that another node also has."""
         if self._is(0.7):
             return
         for sender in self.catalog.senders:

@@ -21,9 +21,9 @@ from saros_cluster.meta.metadata_kv import Notes
 from saros_cluster.placement.ring import NodeId
 from saros_storage.schema import SchemaTree, decode_change
 
-#: The node that the sender calls, and one that is only a replica.
+#: The node that the sender calls, and a node that only keeps a replica.
 TAKES, KEEPS = NodeId(1), NodeId(2)
-#: The time within which other nodes complete an interrupted commit.
+#: The other nodes complete an interrupted commit within this time.
 _FINISHED_SECONDS = 6.0
 
 
@@ -39,7 +39,7 @@ class _Known:
     after: State
 
     def places(self, node: NodeId, disk: CrashDisk) -> Places:
-        """Return the continuing cluster, with this disk at a node."""
+        """Return the cluster that continues after the crash, with this disk at the crashed node."""
         disks = {other: CrashDisk(picture) for other, picture in self.disks.items()}
         tree = SchemaTree()
         for line in self.schema.splitlines():
@@ -96,7 +96,7 @@ def _go_on(context: str, node: NodeId, disk: CrashDisk, known: _Known) -> None:
 
 
 def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let operations of the node's disk fail; return the number of first failures. Raises Wrong."""
+    """Let operations of the node's disk fail; return the number of runs in which one failed. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         places = Places()
@@ -108,7 +108,7 @@ def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, st
             go_on_after_failure(edge, disk)
             for state in places.states():
                 check(f"{errno.errorcode[number]}: {disk.failed}", state, (devices_of(edge.store),))
-        disk.fails_at = None  # the disk may have failed until the end, and the others continued without the node
+        disk.fails_at = None  # if the disk failed until the end, the other nodes have continued without this one
         places.settle()
         places.check_durable(edge.id)
         places.check_nothing_left(f"{errno.errorcode[number]}: {disk.failed}")

@@ -46,7 +46,7 @@ from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
 from saros_sync.transport import Answer, BeginReply
 
-#: Longer than the time for which old and held rounds are kept.
+#: Longer than old rounds, and rounds that a reader holds, are kept.
 _LONG_SECONDS = 1_000.0
 
 
@@ -169,15 +169,15 @@ class Places:
         #: By sender: its next replicas.
         self.next: dict[str, list[NodeId]] = {}
         self.running: dict[NodeId, Place] = {}
-        #: Nodes that are down, in the state in which they stopped.
+        #: Nodes that are down, in the state in which they were stopped.
         self.stopped: dict[NodeId, Place] = {}
-        #: Called with the current action: "ask", "wait", "put", "schema". May raise the errors of the other side.
+        #: Called during each "ask", "wait", "put" or "schema"; may raise what the called side would raise.
         self.meanwhile: Callable[[str], None] = lambda _: None
         for node in self.nodes:
             self.start(node, CrashDisk() if disks is None else disks[node])
 
     def start(self, node: NodeId, disk: CrashDisk, notes: Notes | None = None) -> None:
-        """Start a node that knows `notes`, by default all."""
+        """Start a node that knows these notes, or all notes."""
         self.stopped.pop(node, None)
         self.running[node] = Place(self, node, disk, self.notes if notes is None else notes)
 
@@ -197,17 +197,17 @@ class Places:
         return (half,) if after is None else (half, tuple(after))
 
     def change(self, sender: str, nodes: list[NodeId]) -> None:
-        """Begin a change to other replicas of a sender."""
+        """Begin to move a sender to other replicas."""
         self.next[sender] = nodes
         self.notes = self.notes.as_of(self.notes.version + 1)
 
     def move(self, sender: str) -> None:
-        """Complete the change: the new replicas have all available data."""
+        """Complete the move. The new replicas must have all available data."""
         self.kept_by[sender] = self.next.pop(sender)
         self.notes = self.notes.as_of(self.notes.version + 1)
 
     def end_change(self, sender: str, leader: NodeId) -> bool:
-        """Complete the change if `leader` finds that each new replica has all data; return whether. Raises Wrong."""
+        """Complete the move if `leader` finds all data on each new replica; return whether it did. Raises Wrong."""
         place, after = self.running[leader], self.next[sender]
         place.wait_notes_visible()
         entry = place.ledger.now.catalog.senders.get(sender)
@@ -237,14 +237,14 @@ class Places:
         self.meanwhile("ask")
         try:
             answer = place.replica_store.handlers()[name](asker, request)
-            if name == AHEAD:  # its thread may do it at any later time
+            if name == AHEAD:  # in production a thread does this at any later time
                 place.step()
             return answer
         except (StorageError, OSError) as error:
             raise RemoteError(node, 2000, str(error)) from error
 
     def read(self, asker: NodeId, node: NodeId, name: str, request: bytes, _: float) -> Generator[bytes, None, None]:
-        """Yield the parts of a stream, which may end anywhere."""
+        """Yield the parts of a stream, which may break off after any part."""
         place = self._reached(asker, node)
         self.meanwhile("ask")
         try:
@@ -284,7 +284,7 @@ class Places:
             raise Wrong(f"{holding} of nodes {replica_sets} have the last round of {sender} on their disks")
 
     def finish(self) -> None:
-        """Do the work of the meta leader."""
+        """Run the periodic work of the meta leader."""
         self.running[min(self.running)].receiver.finish()
 
     def check_nothing_left(self, context: str) -> None:

@@ -4,10 +4,11 @@
     then        the centre shows its state before or after the round; only the latter if the round was acknowledged
     at last     the sender runs a round: the centre has the same data as the edge, and nothing is left over
 
-`depth` 2: crash once more during that. `share`: the fraction of states that are tried, at random.
+With `depth` 2, the side crashes again during the recovery. `share`: the fraction of states that are tried, at random.
 
-Instead, an operation and some after it may fail with EIO or ENOSPC; then the disk works again, and the sender, which
-got the error or was told of it, continues. A centre whose log has failed is restarted, as its store requires.
+Instead of a crash, an operation and some after it may fail with EIO or ENOSPC. Then the disk works again, and the
+sender, to which the error was raised or reported, continues. A centre whose log has failed is restarted, as its store
+requires.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def rounds() -> Rounds:
 
 @dataclass(frozen=True)
 class Known:
-    """The allowed states at a moment: of the centre; the edge's, its final state; and the other side's disk."""
+    """The allowed states of the centre at a moment, the edge's state (the final one), and the other side's disk."""
 
     allowed: tuple[State, ...]
     after: State
@@ -151,7 +152,7 @@ def _go_on_with_edge(context: str, disk: CrashDisk, other: Picture, allowed: tup
 
 
 def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let operations of the centre's disk fail; return the number of first failures. Raises Wrong."""
+    """Let operations of the centre's disk fail; return the number of runs in which one failed. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         centre = Centre(chores=CHORES[place % len(CHORES)])
@@ -175,7 +176,7 @@ def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let the sender's operations on the edge's disk fail; return the number of first failures. Raises Wrong."""
+    """Let the sender's disk operations fail; return the number of runs in which one failed. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         centre = Centre(chores=Late())
@@ -200,13 +201,13 @@ def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def each_failure(tell: Callable[[int], CrashDisk], step: int, start: int) -> int:
-    """Run `tell` with each `step`th operation failing, until there are no more; return their number."""
+    """Call `tell` with the number of each `step`th operation, which then fails; return the number of calls."""
     places = count(start, step)
     return sum(1 for _ in takewhile(lambda place: tell(place).failed, places))
 
 
 def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None] | None = None) -> None:
-    """Run a round on a disk that may fail; after a failure, the disk works and the same sender continues.
+    """Run a round on a disk that may fail; after a failure, repair the disk and let the same sender continue.
 
     `restart` restarts a side that stopped itself because its disk failed. Raises Wrong.
     """
@@ -231,7 +232,7 @@ def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None]
 
 @contextmanager
 def no_failure(context: str) -> Iterator[None]:
-    """Raise Wrong for any failure within the context."""
+    """Turn any failure within the context into Wrong."""
     try:
         yield
     except (StorageError, OSError) as error:

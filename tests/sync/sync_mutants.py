@@ -1,6 +1,6 @@
-"""Mistakes of senders and receivers, planted one at a time; stories, crashes and failing disks must find each.
+"""Mistakes planted in senders and receivers, one at a time; stories, crashes and failing disks must find each.
 
-See `storage.planting`. `make campaign-sync` has more of the suites; `benchmarks/campaign_sync.py --mutants` shows all.
+See `storage.planting`. `benchmarks/campaign_sync.py --mutants` tries all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random stories: edges write, delete, merge and sync over faulty links; both sides restart; devices collide.
+"""Random stories: edges write, delete, merge and sync over faulty links; both sides restart; edges share devices.
 
 After each completed round of an edge, the centre has the data that the edge had sealed in its devices; a device that
 two edges have belongs to the first one, until it is transferred. `make campaign-sync` runs many stories.
@@ -35,7 +35,7 @@ class Story:
         self.centre = centre
         self.lines = [BadLine(self.centre.line(), self.chance) for _ in range(edges)]
         self.edges = [Edge(line) for line in self.lines]
-        #: The sealed devices of each edge at its last accepted round.
+        #: The devices with sealed data of each edge at its last accepted round.
         self.sealed: list[Mapping[str, Device]] = [{} for _ in range(edges)]
         self.mark = 0
         self.rounds = 0
@@ -66,7 +66,7 @@ class Story:
         state = devices_of(edge.store)
         drawing = Drawing(self.chance, state, self.mark)
         operation = self.chance.choice(DRAWN)(drawing)
-        if operation is None or operation.name.startswith("keep"):  # each side has its own TTLs
+        if operation is None or operation.name.startswith("keep"):  # a TTL is not synced
             return
         try:
             edge.tell(operation)
@@ -91,7 +91,7 @@ class Story:
             break
         else:
             raise Wrong(f"edge {which} came to no end")
-        if in_hand:  # that round was of an earlier snapshot; another one has the current data
+        if in_hand:  # that round had an earlier snapshot; the next one has the current data
             self._sync(which)
 
     def _restart(self, which: int) -> None:
@@ -102,7 +102,7 @@ class Story:
         self.check()
 
     def check(self) -> None:
-        """Check that the centre has the data that each device's owner had sealed."""
+        """Check that the centre has the data that the owner of each device had sealed."""
         for state in self.centre.states():
             owners = self.centre.catalog.owners()
             wanted = {
@@ -140,9 +140,9 @@ def two_senders_at_once() -> None:
         edge.tell(write_rows("root.a.d1", [number], 1))
 
     def meanwhile(what: str) -> None:
-        if what == "schema":  # the device is created for one sender, and its note is not written yet
+        if what == "schema":  # the device has been created for one sender, whose note is not written yet
             places.meanwhile = lambda _: None
-            places.schema.apply(DeleteSeries("root.a.d1.*"))  # a group that has not heard of it
+            places.schema.apply(DeleteSeries("root.a.d1.*"))  # as in a group that has not yet applied its creation
             conflicts.append(edges[1].sync().conflicts)
 
     places.meanwhile = meanwhile

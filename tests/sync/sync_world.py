@@ -1,4 +1,4 @@
-"""Senders and a receiver in one process, each with its own disk; tests control the link between them.
+"""Senders and a receiver in one process, each with its own disk, joined by a link that tests control.
 
     edge     a store with a sender, as with `saros sync`          centre     a store that shows the received data
 
@@ -39,9 +39,9 @@ from saros_sync.transport import Answer, BeginReply, Transport
 T = TypeVar("T")
 ADDRESS = "centre:6667"
 NAME = "centre_6667"
-#: Small chunks, so that contents have many.
+#: Small chunks, so that each content has many.
 SENDING = ReceiverOptions(f"saros://{ADDRESS}", chunk_bytes=100, name="edge")
-#: Contents are synced several times.
+#: Small, so that a content is fsynced several times while it arrives.
 incoming.GOOD_BYTES = 300
 
 

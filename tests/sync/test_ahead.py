@@ -1,4 +1,4 @@
-"""Files that all_replicas fetch while a round still arrives: no promise, nothing lost, checked like all others."""
+"""Files that all replicas fetch ahead, while a round still arrives; they are checked like all others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAKES, KEEPS = NodeId(1), NodeId(2)
 
 
 class Telling(Line):
-    """Calls functions after each chunk, and before the commit."""
+    """A link that calls functions after each chunk and before the commit."""
 
     def __init__(self, places: Places) -> None:
         super().__init__(places, TAKES)

@@ -1,4 +1,4 @@
-"""The choice of the thread that checks files that have arrived, and makes them durable."""
+"""The thread on which arrived files are checked and made durable."""
 
 from __future__ import annotations
 

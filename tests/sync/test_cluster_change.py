@@ -1,4 +1,4 @@
-"""Rounds of senders while the nodes that keep them change: new keepers have a round before the previous ones leave."""
+"""Rounds while a sender's replicas change: new replicas have the round before the previous ones leave."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def test_who_is_lost_for_good_is_not_waited_for() -> None:
 
 @pytest.fixture
 def places() -> Iterator[Places]:
-    """Return three nodes, of which the first one keeps all data."""
+    """Return three nodes, of which only the first one keeps the data."""
     made = Places(3, copies=1)
     yield made
     made.close()
 
 
 def sent(places: Places) -> tuple[Edge, SenderEntry]:
-    """Return an edge and its entry, after it has sent rows to the third node, which does not keep them."""
+    """Return an edge that has sent rows to the third node, which is not a replica, and its entry in the catalog."""
     edge = Edge(places.line(C))
     edge.tell(write_rows("root.a.d1", range(100), 1))
     edge.sync()
@@ -156,7 +156,7 @@ def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places:
 
 
 def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Places) -> None:
-    """The sender's replicas hold the round; then a change to other replicas begins, and then the notes are written."""
+    """The change begins after the previous replicas have the round, and before its note is written."""
     edge, entry = sent(places)
     edge.tell(write_rows("root.a.d2", [1], 1))
     begun: list[bool] = []
@@ -217,7 +217,7 @@ def test_a_receiver_that_never_has_the_round_in_hand_is_not_asked_for_ever(place
 
 
 def cut_short(places: Places) -> Edge:
-    """Return an edge that dropped a device and sent that; the node that took it went down right after the commit."""
+    """Return an edge that has sent the drop of a device to a node that went down right after the commit."""
     edge = Edge(places.line(C))
     edge.tell(write_rows("root.a.d1", [1], 1), write_rows("root.a.d2", [1], 1))
     edge.sync()
@@ -242,7 +242,7 @@ def test_the_leader_gives_the_schema_what_a_commit_that_was_cut_short_has_not(pl
     places.finish()
     places.wait(4.0)
     places.finish()
-    assert places.schema.device("root.a.d2") is not None  # the node that took the round may still be busy with it
+    assert places.schema.device("root.a.d2") is not None  # the node that received the round might still be doing this
     places.wait(2.0)
     places.finish()
     assert places.schema.device("root.a.d2") is None
@@ -268,7 +268,7 @@ def test_what_cannot_be_given_to_the_schema_now_is_given_later(places: Places) -
 
 
 def test_two_threads_that_read_the_notes_both_read_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One thread reads the notes and is slow; meanwhile, the other one reads newer notes."""
+    """A slow thread that has read older notes must not overwrite the newer ones that another thread has read."""
     places = Places(1)
     edge = Edge(places.line())
     edge.tell(write_rows("root.a.d1", [1], 1))

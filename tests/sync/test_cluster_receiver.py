@@ -1,4 +1,4 @@
-"""Rounds to the nodes of a cluster: exact at each node, once, whichever node receives them or fails meanwhile."""
+"""Rounds to a cluster: each node shows exactly the sent data, whichever node receives them or fails meanwhile."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
 
 @pytest.fixture
 def thin(tmp_path: Path) -> Iterator[Nodes]:
-    """A cluster with one copy of all data."""
+    """A cluster with a single copy of all data."""
     made = Nodes(tmp_path / "cluster", PLACES, 1)
     yield made
     made.close()
@@ -56,7 +56,7 @@ def synced(cluster: Nodes, number: int) -> ClusterSync:
 
 
 class Line:
-    """A link to the node that the test chooses for each request. Implements `Transport`."""
+    """A link whose requests go to the node that the test has chosen. Implements `Transport`."""
 
     def __init__(self, cluster: Nodes, node: int = 0) -> None:
         self.cluster = cluster
@@ -91,7 +91,7 @@ def times(cluster: Nodes, node: int, device: str, consistency: str = "strong") -
 
 
 def wait_for_files(cluster: Nodes, sender: str, nodes: set[int]) -> None:
-    """Wait until these nodes have all of the sender's last round."""
+    """Wait until these nodes have the whole last round of the sender."""
 
     def holders() -> set[int]:
         found = set()
@@ -134,7 +134,7 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
 
     def cut() -> None:
         line.before_commit = lambda: None
-        line.node = 1  # the sender's next question, and whatever comes of it, is another node's
+        line.node = 1  # all further requests of the sender go to another node
         raise StorageError("the line was cut")
 
     line.before_commit = cut
@@ -191,7 +191,7 @@ def test_a_late_question_of_an_earlier_round_changes_nothing(cluster: Nodes) -> 
 
     def begin(sender: str, name: str, number: int, document: Content) -> BeginReply:
         answer = begun(sender, name, number, document)
-        if number == 1 and line.sent:  # another node takes the round in hand, too
+        if number == 1 and line.sent:  # another node begins to receive the same round
             late.begin(sender, name, number, document)
         return answer
 
@@ -247,7 +247,7 @@ def test_what_the_cluster_has_is_refused_and_what_senders_have_is_changed_nowher
     edge.tell(write_rows("root.a.d2", [2], 1), write_rows("root.a.d1", [2], 1))
     assert ["root.a.d2"] == [conflict.device for conflict in edge.sync().conflicts]
     for node in range(PLACES):
-        assert [1] == times(cluster, node, "root.a.d2")  # a strong read: now it has heard of the round
+        assert [1] == times(cluster, node, "root.a.d2")  # after this strong read, the node knows of the round
         for statement in (
             "insert into root.a.d1(time, x) values (1, 1)",
             "insert into root.a.d1(time, new) values (1, 1)",
@@ -268,7 +268,7 @@ def test_what_the_cluster_has_is_refused_and_what_senders_have_is_changed_nowher
 def test_a_node_that_has_not_heard_of_the_sender_takes_no_rows_of_its_device(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its states of the meta group and of the schema are old: the group of the series refuses the rows."""
+    """The node's states of the meta group and the schema are old; the group of the series must refuse the rows."""
     late = synced(cluster, 2)
     known = late.ledger.now
     edge = Edge(Line(cluster))
@@ -336,7 +336,7 @@ def test_a_damaged_copy_is_fetched_from_another_node(cluster: Nodes) -> None:
 
 
 def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -> None:
-    """One copy of everything; a round comes while slots move, and the nodes that had the first one leave.
+    """With one copy of all data, a second round arrives while slots move, and the nodes that had the first one leave.
 
     Until the move has ended, each read returns the data of one of the two rounds, never a mixture.
     """
@@ -382,10 +382,10 @@ def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -
 def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This holds where slots stay and only a group's members change, too: after the change each member has everything.
+    """Also if no slot moves and only a group's members change, each member has all data after the change.
 
-    A member that reports that it has all contents still has them when the change ends, whatever its replica store does
-    in between.
+    A member that has reported that it has all contents still has them when the change ends, whatever its replica store
+    does in between.
     """
     steps: Counter[ReplicaStore] = Counter()
     step, tell = ReplicaStore.step, Reconciler._propose_command

@@ -1,4 +1,4 @@
-"""A sender that lies: ids and names that want to be paths, sizes, files that are none, times outside of their slice."""
+"""A malicious sender: ids and names that are paths, wrong sizes, other files than TsFiles, times outside a slice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def send(centre: Centre, data: bytes, number: int, document: Content) -> int:
 
 
 def offer(centre: Centre, round_: Round | bytes, number: int = 1) -> Content:
-    """Begin a round with a document, and hand the document over."""
+    """Begin a round with a document, and send the document."""
     data = round_ if isinstance(round_, bytes) else encode_round(round_)
     document = content_of(data)
     centre.receiver.begin(ANYBODY, SENDER, "evil", number, document)

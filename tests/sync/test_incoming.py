@@ -1,4 +1,4 @@
-"""The files that a receiver keeps open, and the state of a disk that it trusts, while contents arrive."""
+"""Contents that arrive: the files that a receiver keeps open, and the unsynced state of its disk that it relies on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Sent:
 
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
-    """Return a round with one file for each of many weeks."""
+    """Return a round with one file for each week."""
     path = tmp_path_factory.mktemp("edge")
     with saros.connect(str(path / "data")) as connection:
         connection.execute("create timeseries root.a.d.x int64")

@@ -1,4 +1,4 @@
-"""The pure parts and the small ones: records, owners, schema that is lacking, pace, the log that is followed."""
+"""The small parts of the sync tool: records, owners, missing schema, pace, reading the log while it grows."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_the_schema_is_followed_through_segments_that_come_and_go() -> None:
 
 
 def logged(*widths: int, rows: int) -> tuple[CrashDisk, bytes, list[bytes]]:
-    """Return a disk with a log of rows of these widths, the log, and the schema's dumps: at first, after each write."""
+    """Return a disk with a log of rows of these widths, the log, and the schema's dumps before and after each write."""
     disk = CrashDisk()
     store = open_store(disk, replace(OPTIONS, segment_bytes=1 << 30))
     dumps = [store.schema.dump()]

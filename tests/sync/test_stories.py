@@ -1,4 +1,4 @@
-"""Stories by chance, a few seeds of them; `make campaign-sync` tells as many as there is time for."""
+"""Random stories with a few seeds; `make campaign-sync` runs as many as there is time for."""
 
 from __future__ import annotations
 

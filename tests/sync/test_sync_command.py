@@ -1,4 +1,4 @@
-"""`saros sync` against a server, through a link that fails; and as its user reads it."""
+"""`saros sync` to a server over a faulty link, and its messages."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_round_over_a_link_that_stalls_damages_and_breaks_is_exact(
         worker = Worker(folder, name, LocalDisk(), connect, lambda _: None)
         try:
             sent = worker.run_round()
-        except Unreachable:  # however bad it was, the next turn goes on
+        except Unreachable:  # however many requests failed, the next round continues
             sent = worker.run_round()
         finally:
             worker.close()
@@ -195,7 +195,7 @@ def test_a_sender_in_the_background_sends_what_is_sealed_and_sees_receivers_come
 
 
 class _CutOnce(RemoteReceiver):
-    """A link that fails once, after all contents have been sent."""
+    """A link that fails once, right before the commit."""
 
     cut = False
 

@@ -1,4 +1,4 @@
-"""A sender and a receiver, cut off at any operation on their disks, or with a disk that fails there.
+"""A sender or a receiver that crashes at any operation on its disk, or whose disk fails there.
 
 `make campaign-sync` leaves out less.
 """
@@ -56,7 +56,7 @@ def test_a_node_of_a_cluster_that_is_cut_off_anywhere_goes_on(node: NodeId) -> N
     assert cluster_crashes(rounds()[:2], Random(4), node, share=0.03) > 5
 
 
-#: Once, or until there is room again.
+#: Fail once, or until there is space again.
 FAILURES = [(errno.EIO, 1), (errno.ENOSPC, 1_000_000)]
 
 
@@ -79,7 +79,7 @@ def test_a_cluster_of_which_a_disk_fails_anywhere_loses_nothing(
 
 
 class Clinging(CrashDisk):
-    """A disk that once fails to remove a folder whose contents are gone."""
+    """A disk that fails once to remove a folder after its contents were removed."""
 
     clings_to = ""
 

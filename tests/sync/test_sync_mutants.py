@@ -1,4 +1,4 @@
-"""A few planted mistakes are found; `make mutants` shows that all are."""
+"""A few planted mistakes are found; `make mutants` tries all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of chunks in flight, and a receiver's handling of chunks that arrive ahead of their turn."""
+"""The window of chunks in flight, and chunks that arrive at a receiver out of order."""
 
 from __future__ import annotations
 

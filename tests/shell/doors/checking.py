@@ -18,12 +18,12 @@ ZONES = ("UTC", "Asia/Kolkata", "America/New_York", "Europe/Amsterdam")
 
 @dataclass(frozen=True)
 class Walk:
-    """A frame, and the doors that it takes.
+    """A frame, and how it is exported and imported again.
 
-    exists   its series are created before it is written
-    export   the format in which it is exported and imported again
-    typed    a text format names types
-    zone     of the times in it
+    exists   whether its series are created before it is written
+    export   the file format of the export
+    typed    whether a text format names the types of columns
+    zone     the time zone of the exported times
     """
 
     frame: Frame
@@ -35,7 +35,7 @@ class Walk:
 
 @st.composite
 def walks(draw: st.DrawFn) -> Walk:
-    """A frame and its way through files."""
+    """Draw a frame and the options of its export."""
     frame = draw(frames())
     export = draw(st.sampled_from(FORMATS if frame.moments else FORMATS[2:]))
     return Walk(frame, draw(st.booleans()), export, draw(st.booleans()), draw(st.sampled_from(ZONES)))
@@ -76,13 +76,13 @@ def _drop(place: Place, frame: Frame) -> None:
 
 
 def _with_texts(frame: Frame) -> Frame:
-    """The types that Arrow's types make."""
+    """Return the frame with the types of series created from Arrow's types: TEXT instead of STRING."""
     columns = {name: ("TEXT" if t == "STRING" else t, values) for name, (t, values) in frame.columns.items()}
     return Frame(frame.unit, frame.device, frame.aligned, frame.moments, frame.times, columns)
 
 
 def _with_points(frame: Frame) -> Frame:
-    """The columns that make series: those with a value."""
+    """Return the columns that create series: those with at least one value."""
     return frame.only(lambda name, _: any(value is not None for value in frame.columns[name][1]))
 
 
@@ -111,7 +111,7 @@ def _check_cursors(place: Place, frame: Frame) -> None:
 def _check_files(place: Place, other: Place, frame: Frame, walk: Walk) -> None:
     """Export, read the file with other libraries, and import it into another database."""
     if walk.export == "parquet" and "Time" in walk.frame.columns:
-        return  # refused: the file would have two columns of the name
+        return  # refused: the file would have two columns called Time
     typed = walk.export in ("csv", "json") and (walk.typed or not all(map(_is_plain, walk.frame.columns)))
     options = ["--zone", walk.zone, *(["--types"] if typed else [])]
     file = doors_out.export(place, frame, f"out.{walk.export}", *options)
@@ -132,7 +132,7 @@ def _check_files(place: Place, other: Place, frame: Frame, walk: Walk) -> None:
 
 
 def _without_empty(values: doors_out.Values, walk: Walk) -> doors_out.Values:
-    """Python's `csv` reads no value as an empty text."""
+    """Remove empty texts if the export is a CSV: Python's `csv` reads a missing value as an empty text."""
     if walk.export != "csv":
         return {name: points for name, points in values.items() if points}
     rest = {name: {t: v for t, v in points.items() if v != ""} for name, points in values.items()}
@@ -140,7 +140,7 @@ def _without_empty(values: doors_out.Values, walk: Walk) -> doors_out.Values:
 
 
 def _is_plain(name: str) -> bool:
-    """Return whether a column without a type may have this name in a file of another program."""
+    """Return whether the name is read back unchanged from a header without types."""
     return quote_node(name) == name and name.lower() != "time"
 
 

@@ -1,4 +1,4 @@
-"""The ways into a database. Each writes a frame, and returns the part of it that it can hold.
+"""The ways into a database. Each function writes a frame and returns the part that survives this way unchanged.
 
 The limits of each way are documented: NaN is null in pandas, and the line protocol has four types.
 """
@@ -26,12 +26,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _in_a_frame(name: str) -> bool:
-    """Return whether a column of a frame may have the name; other names are passed in a mapping."""
+    """Return whether a DataFrame's column may have the name; columns with other names are passed in a mapping."""
     return name.lower() != "time" and not name.startswith("root.")
 
 
 def _key(name: str) -> str:
-    """A name as a key of a mapping, where backquotes at both ends quote it."""
+    """Return a name as a key of a mapping, quoted if it begins and ends with a backquote."""
     return quote_node(name) if name.startswith("`") and name.endswith("`") else name
 
 
@@ -41,12 +41,12 @@ def _table(frame: Frame) -> pa.Table:
 
 
 def as_moment(ticks: int, unit: str) -> datetime:
-    """An instant that a `datetime` holds."""
+    """Return an instant as an aware `datetime`."""
     return _EPOCH + timedelta(microseconds=ticks * 1_000_000 // UNITS[unit])
 
 
 def _nulls_for(frame: Frame, is_null: Callable[[str, object], bool]) -> Frame:
-    """Nulls for the values that a library takes for nulls."""
+    """Return the frame with nulls in place of the values that a library treats as null."""
     columns = {
         name: (type_, tuple(None if v is not None and is_null(type_, v) else v for v in values))
         for name, (type_, values) in frame.columns.items()
@@ -67,21 +67,21 @@ def _is_null_in_pandas(type_: str, value: object) -> bool:
 
 
 def arrow(place: Place, frame: Frame) -> Frame:
-    """An Arrow table with its times."""
+    """Insert an Arrow table with a column of times."""
     frame = frame.only(lambda name, _: _in_a_frame(name))
     place.connection.insert(frame.device, _table(frame), aligned=frame.aligned)
     return frame
 
 
 def arrays(place: Place, frame: Frame) -> Frame:
-    """Arrow arrays in a mapping, of any names."""
+    """Insert a mapping of any names to Arrow arrays."""
     columns = {_key(name): array for name, array in frame.arrays().items()}
     place.connection.insert(frame.device, pa.array(frame.times), columns, aligned=frame.aligned)
     return frame
 
 
 def polars(place: Place, frame: Frame) -> Frame:
-    """A DataFrame of Polars."""
+    """Insert a Polars DataFrame."""
     frame = frame.only(lambda name, _: _in_a_frame(name))
     place.connection.insert(frame.device, pl.DataFrame(_table(frame)), aligned=frame.aligned)
     return frame
@@ -101,14 +101,14 @@ def pandas(place: Place, frame: Frame) -> Frame:
 
 
 def pandas_of_arrow(place: Place, frame: Frame) -> Frame:
-    """A DataFrame of pandas with Arrow's types."""
+    """Insert a pandas DataFrame with Arrow's types."""
     frame = _nulls_for(frame.only(lambda name, _: _in_a_frame(name)), _is_not_a_time)
     place.connection.insert(frame.device, _table(frame).to_pandas(types_mapper=pd.ArrowDtype), aligned=frame.aligned)
     return frame
 
 
 def numpy(place: Place, frame: Frame) -> Frame:
-    """NumPy arrays, masked where they have nulls."""
+    """Insert NumPy arrays, masked where they have nulls."""
     frame = _nulls_for(frame, _is_not_a_time)
     columns = {_key(name): _masked(*column, frame.unit) for name, column in frame.columns.items()}
     place.connection.insert(frame.device, np.array(frame.times, f"M8[{frame.unit}]"), columns, aligned=frame.aligned)
@@ -125,14 +125,14 @@ def _masked(type_: str, values: Sequence[object], unit: str) -> object:
 
 
 def lists(place: Place, frame: Frame) -> Frame:
-    """Lists of Python's values."""
+    """Insert lists of Python values."""
     columns = {_key(name): list(values) for name, (_, values) in frame.columns.items()}
     place.connection.insert(frame.device, list(frame.times), columns, aligned=frame.aligned)
     return frame
 
 
 def bulk(place: Place, frame: Frame) -> Frame:
-    """A bulk writer: half of the columns in one batch, the others row by row."""
+    """Use a bulk writer: add half of the columns in one batch, the others row by row."""
     names = list(frame.columns)
     batch = {_key(name): frame.arrays()[name] for name in names[::2]}
     with place.connection.bulk_writer() as writer:
@@ -151,7 +151,7 @@ def _is_no_clock(name: str, _: str) -> bool:
 
 
 def sql(place: Place, frame: Frame) -> Frame:
-    """One INSERT of all rows, with parameters; `time` is the time there, even in quotes."""
+    """Execute one INSERT of all rows, with parameters. There, a column called `time` is the time, even if quoted."""
     frame = frame.only(_is_no_clock)
     if not frame.columns:
         return frame
@@ -164,7 +164,7 @@ def sql(place: Place, frame: Frame) -> Frame:
 
 
 def executemany(place: Place, frame: Frame) -> Frame:
-    """One INSERT for each row, with moments as `datetime`."""
+    """Execute one INSERT per row, with times as `datetime`."""
     frame = frame.only(_is_no_clock)
     if not frame.columns:
         return frame
@@ -182,7 +182,7 @@ def _parameter(type_: str, value: object, frame: Frame) -> object:
 
 
 def sqlalchemy(place: Place, frame: Frame) -> Frame:
-    """INSERT of SQLAlchemy into a reflected table, whose primary key takes the name `time`."""
+    """Insert by SQLAlchemy into a reflected table, whose primary key is called `time`."""
     frame = frame.only(_is_no_clock)
     if not frame.columns:
         return frame
@@ -195,7 +195,7 @@ def sqlalchemy(place: Place, frame: Frame) -> Frame:
 
 
 def line_protocol(place: Place, frame: Frame) -> Frame:
-    """Lines of InfluxDB; they have no text for a line break or a backslash in a name, nor for NaN."""
+    """Write InfluxDB's line protocol, which cannot express a line break or a backslash in a name, nor NaN."""
     _, database, node = split_path(frame.device)
     types = ("BOOLEAN", "INT64", "DOUBLE", "TEXT")
     frame = frame.only(lambda name, type_: type_ in types and not set(name) & set("\n\\\r"))
@@ -226,10 +226,10 @@ def _field(value: object) -> str:
 
 
 def csv_file(place: Place, frame: Frame) -> Frame:
-    """A CSV with types after the names of columns."""
+    """Import a CSV with types after the names of columns."""
     file = place.files / "in.csv"
     with file.open("w", newline="", encoding="utf-8") as stream:
-        # A text in quotes may be empty; without quotes an empty field is no value.
+        # An empty field is a null; an empty text needs quotes.
         stream.write(",".join(map(_quoted, ["Time", *_titles(frame)])) + "\n")
         for moment, row in frame.rows():
             cells = [_text(row[name]) if name in row else "" for name in frame.columns]
@@ -253,7 +253,7 @@ def _text(value: object) -> str:
 
 
 def json_lines(place: Place, frame: Frame) -> Frame:
-    """JSON lines of Python's module `json`; infinities and NaN are texts."""
+    """Import JSON lines written by Python's `json`; infinities and NaN are texts."""
     file = place.files / "in.json"
     titles = dict(zip(frame.columns, _titles(frame), strict=True))
     lines = [
@@ -273,7 +273,7 @@ def _json_value(value: object) -> object:
 
 
 def parquet(place: Place, frame: Frame) -> Frame:
-    """A Parquet file of PyArrow, whose columns have the names of series."""
+    """Import a Parquet file written by PyArrow, whose columns are named like the series."""
     frame = frame.only(lambda name, _: name.lower() != "time")
     if not frame.columns:
         return frame
@@ -285,7 +285,7 @@ def parquet(place: Place, frame: Frame) -> Frame:
     return frame
 
 
-#: Each needs the series to exist: it states no types, or not all ten.
+#: Ways that need existing series, because they cannot state each of the ten types.
 UNTYPED: Mapping[str, Door] = {
     "pandas": pandas,
     "lists": lists,
@@ -295,7 +295,7 @@ UNTYPED: Mapping[str, Door] = {
     "sqlalchemy": sqlalchemy,
     "line_protocol": line_protocol,
 }
-#: Each makes series of the right types, texts apart: see `MAKE_STRINGS`.
+#: Ways that create series of the right types, except that most create TEXT for STRING (see `MAKE_STRINGS`).
 TYPED: Mapping[str, Door] = {
     "arrow": arrow,
     "arrays": arrays,
@@ -306,6 +306,6 @@ TYPED: Mapping[str, Door] = {
     "json_lines": json_lines,
     "parquet": parquet,
 }
-#: These tell STRING from TEXT.
+#: Ways that distinguish STRING from TEXT.
 MAKE_STRINGS = ("csv_file", "json_lines")
 DOORS: Mapping[str, Door] = {**TYPED, **UNTYPED}

@@ -1,4 +1,4 @@
-"""The ways out of a database. Each returns the values of series by time, in the canonical form of `frames`."""
+"""The ways out of a database. Each function returns the values of series by time, in the canonical form of `frames`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import saros
 from saros_shell.transfer import exporter
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: The value of a TIMESTAMP that pandas and NumPy read as none.
+#: The value of a TIMESTAMP that pandas and NumPy read as NaT.
 NOT_A_TIME = -(2**63)
 FLOATS = ("FLOAT", "DOUBLE")
 Values = dict[str, dict[int, object]]
@@ -32,7 +32,7 @@ def _select(frame: Frame) -> str:
 
 
 def _by_time(frame: Frame, rows: Iterable[Sequence[object]]) -> Values:
-    """Rows of a time, and a value of each column or None."""
+    """Return the values of rows, each of which has a time and, for each column, a value or None."""
     values: Values = {name: {} for name in frame.columns}
     for moment, *cells in rows:
         for (name, (type_, _)), value in zip(frame.columns.items(), cells, strict=True):
@@ -42,13 +42,13 @@ def _by_time(frame: Frame, rows: Iterable[Sequence[object]]) -> Values:
 
 
 def _of_table(frame: Frame, table: pa.Table) -> Values:
-    """The rows of a table whose columns are the time and the frame's, with instants as integers."""
+    """Return the values of a table whose columns are the time and the frame's."""
     plain = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in table.columns]
     return _by_time(frame, zip(*(column.to_pylist() for column in plain), strict=True))
 
 
 def ticks(moment: datetime, unit: str) -> int:
-    """An aware instant in the unit."""
+    """Return an aware instant as a count of the unit."""
     return (moment - _EPOCH) // timedelta(microseconds=1) * UNITS[unit] // 1_000_000
 
 
@@ -56,12 +56,12 @@ def ticks(moment: datetime, unit: str) -> int:
 
 
 def rows(place: Place, frame: Frame) -> Values:
-    """Rows with integers for times."""
+    """Fetch rows whose times are integers."""
     return _by_time(frame, place.connection.execute(_select(frame)).fetchall())
 
 
 def moments(place: Place, frame: Frame) -> Values:
-    """Rows with a `datetime` for times."""
+    """Fetch rows whose times are `datetime` values."""
     with saros.connect(place.target, time_zone="Asia/Kolkata") as connection:
         found = connection.execute(_select(frame)).fetchall()
     plain = [[ticks(v, frame.unit) if isinstance(v, datetime) else v for v in row] for row in found]
@@ -69,17 +69,17 @@ def moments(place: Place, frame: Frame) -> Values:
 
 
 def arrow(place: Place, frame: Frame) -> Values:
-    """An Arrow table."""
+    """Fetch an Arrow table."""
     return _of_table(frame, place.connection.execute(_select(frame)).fetch_arrow())
 
 
 def polars(place: Place, frame: Frame) -> Values:
-    """A DataFrame of Polars."""
+    """Fetch a Polars DataFrame."""
     return _of_table(frame, place.connection.execute(_select(frame)).fetch_polars().to_arrow())
 
 
 def pandas(place: Place, frame: Frame) -> Values:
-    """Read a DataFrame of pandas; NaN is null in it, and integers in a column with gaps are floats."""
+    """Fetch a pandas DataFrame, in which NaN is null, and integers in a column with gaps are floats."""
     found = place.connection.execute(_select(frame)).fetch_pandas()
     table = pa.Table.from_pandas(found, preserve_index=False)
     expected = place.connection.execute(_select(frame)).fetch_arrow().schema
@@ -87,14 +87,14 @@ def pandas(place: Place, frame: Frame) -> Values:
 
 
 def numpy(place: Place, frame: Frame) -> Values:
-    """NumPy arrays, masked where they have nulls."""
+    """Fetch NumPy arrays, masked where they have nulls."""
     found = place.connection.execute(_select(frame)).fetch_numpy()
     assert len(found) == len(frame.columns) + 1
     return _by_time(frame, zip(*(column.tolist() for column in found.values()), strict=True))
 
 
 def in_pandas(frame: Frame) -> Frame:
-    """Return a frame as a DataFrame of pandas holds it."""
+    """Return the part of a frame that a pandas DataFrame can represent."""
 
     def held(values: Sequence[object]) -> tuple[object, ...]:
         return tuple(None if v == NOT_A_TIME or (isinstance(v, float) and np.isnan(v)) else v for v in values)
@@ -122,7 +122,7 @@ CURSORS: Mapping[str, Callable[[Place, Frame], Values]] = {
 
 
 def export(place: Place, frame: Frame, name: str, *options: str) -> Path:
-    """Run `saros export` of the device."""
+    """Run `saros export` for the device; return the file."""
     file = place.files / name
     with contextlib.redirect_stdout(io.StringIO()):
         code = exporter.main(["-d", place.target, f"{frame.source}.*", "-o", str(file), "--quiet", *options])
@@ -132,21 +132,21 @@ def export(place: Place, frame: Frame, name: str, *options: str) -> Path:
 
 
 def read_csv(file: Path, frame: Frame) -> Values:
-    """The values in a CSV as Python's module reads it; an empty text is not told from a null there."""
+    """Read a CSV with Python's `csv`, which cannot distinguish an empty text from a null."""
     with file.open(newline="", encoding="utf-8") as stream:
         header, *lines = csv.reader(stream)
     return _of_texts(frame, header, lines)
 
 
 def read_json(file: Path, frame: Frame) -> Values:
-    """The values in JSON lines as Python's module reads them."""
+    """Read JSON lines with Python's `json`."""
     objects = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
     header = list(objects[0]) if objects else ["Time"]
     return _of_texts(frame, header, [[one[name] for name in header] for one in objects])
 
 
 def read_parquet(file: Path, frame: Frame) -> Values:
-    """The values in a Parquet file."""
+    """Read a Parquet file with PyArrow."""
     table = pq.read_table(file)
     names = table.column_names[1:]
     return _of_table(frame.only(lambda name, _: name in names), table.select([0, *_places(names, frame)]))
@@ -157,7 +157,7 @@ def _places(names: Sequence[str], frame: Frame) -> list[int]:
 
 
 def _of_texts(frame: Frame, header: Sequence[str], lines: Iterable[Sequence[object]]) -> Values:
-    """Rows of a file whose columns are named by series, or by their paths and types."""
+    """Return the values of a file whose header names series, or their paths with types."""
     titles = {f"{frame.path(name)}({type_})": name for name, (type_, _) in frame.columns.items()}
     names = [titles.get(title, title) for title in header[1:]]
     types = {name: type_ for name, (type_, _) in frame.columns.items()}

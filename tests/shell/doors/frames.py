@@ -1,4 +1,4 @@
-"""Random frames of a device, and the points that they stand for.
+"""Random frames of a device, and the points that they contain.
 
 A point's value is compared in a canonical form: floats by their bits, days and instants as integers.
 """
@@ -24,7 +24,7 @@ UNITS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = date(1970, 1, 1).toordinal()
 #: Bounds of dates and `datetime` values, in seconds since 1970; the upper one is exclusive.
 _YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800
-#: Each frame has a database of its own.
+#: Numbers of databases: each frame goes into a new one.
 _NUMBERS = count()
 
 ODD_NAMES = [
@@ -84,7 +84,7 @@ ODD_TEXTS += [
 ODD_TEXTS += ["\x85", "🙂", "None", "9223372036854775807"]
 
 _CHARACTERS = st.characters(exclude_categories=["Cs"])
-#: Of names, which end at a zero in Arrow's C interface.
+#: Names cannot contain a zero: it ends a name in Arrow's C interface.
 _NAME_CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 _TEXTS = st.sampled_from(ODD_TEXTS) | st.text(_CHARACTERS, max_size=8)
 _NAMES = (
@@ -95,7 +95,7 @@ _NAMES = (
 
 
 def _floats(width: int) -> st.SearchStrategy[float]:
-    """Floats without the payload of a NaN, which no text keeps."""
+    """Return a strategy of floats whose NaNs have no payload, since no text format preserves it."""
     return st.floats(width=width).map(lambda value: float("nan") if value != value else value)  # type: ignore[arg-type]
 
 
@@ -108,7 +108,7 @@ def _whole(bits: int) -> st.SearchStrategy[int]:
 class Frame:
     """Times, and columns of (type, values) by the raw names of series; None is an absent point.
 
-    moments  all times and instants are those of a `datetime`: within the years 1 to 9999, whole microseconds
+    moments  whether a `datetime` can represent all times and instants: years 1 to 9999, whole microseconds
     """
 
     unit: str
@@ -119,18 +119,18 @@ class Frame:
     columns: Mapping[str, tuple[str, tuple[object, ...]]]
 
     def points(self) -> Points:
-        """The points of all series, those without any included."""
+        """Return the points of all series, including series without points."""
         return {
             name: (type_, {t: canonical(type_, v) for t, v in zip(self.times, values, strict=True) if v is not None})
             for name, (type_, values) in self.columns.items()
         }
 
     def only(self, keep: Callable[[str, str], bool]) -> Frame:
-        """The columns that `keep` accepts by name and type."""
+        """Return the frame with only the columns whose name and type `keep` accepts."""
         return replace(self, columns={name: column for name, column in self.columns.items() if keep(name, column[0])})
 
     def arrays(self) -> dict[str, pa.Array]:
-        """The columns as Arrow arrays of their types."""
+        """Return the columns as Arrow arrays of their types."""
         return {name: arrow_column(type_, values, self.unit) for name, (type_, values) in self.columns.items()}
 
     def path(self, name: str) -> str:
@@ -144,7 +144,7 @@ class Frame:
         return f"{root}.{database}.{quoted(unquote_node(device))}"
 
     def rows(self) -> list[tuple[int, dict[str, object]]]:
-        """Each time with its values that are no nulls, by name."""
+        """Return each time with its non-null values by name."""
         names = list(self.columns)
         cells = zip(*(values for _, values in self.columns.values()), strict=True) if names else [()] * len(self.times)
         return [
@@ -154,12 +154,12 @@ class Frame:
 
 
 def quoted(name: str) -> str:
-    """A name in SQL, where even plain ones may be words of the language."""
+    """Quote a name for SQL; even a plain name may be a keyword."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def arrow_column(type_: str, values: Sequence[object], unit: str) -> pa.Array:
-    """Values of one of the ten types as an array."""
+    """Return values of one of the ten types as an array."""
     stamp = pa.timestamp(unit, "UTC")
     types = {"BOOLEAN": pa.bool_(), "INT32": pa.int32(), "INT64": pa.int64(), "FLOAT": pa.float32()}
     types |= {"DOUBLE": pa.float64(), "BLOB": pa.binary(), "DATE": pa.date32(), "TIMESTAMP": pa.int64()}
@@ -173,7 +173,7 @@ def are_exact(values: Sequence[object]) -> bool:
 
 
 def canonical(type_: str, value: object) -> object:
-    """A value that is equal to another one only if they are the same, bit by bit."""
+    """Return a form of the value that is equal only for values with the same bits."""
     if isinstance(value, float):
         return "NaN" if value != value else struct.pack("d" if type_ == "DOUBLE" else "f", value)
     if isinstance(value, date):
@@ -183,7 +183,7 @@ def canonical(type_: str, value: object) -> object:
 
 @st.composite
 def frames(draw: st.DrawFn) -> Frame:
-    """Frames of up to five columns and six rows."""
+    """Draw frames of up to five columns and six rows."""
     unit = draw(st.sampled_from(list(UNITS)))
     moments = draw(st.sampled_from([True, True, True, False]))
     times = _times(unit, moments=moments)
@@ -211,7 +211,7 @@ def frames(draw: st.DrawFn) -> Frame:
 
 
 def _is_no_template(name: str) -> bool:
-    """Return whether the name has no braces, which `--device` would take for a field of its template."""
+    """Return whether the name has no brace, with which a field begins in the template of `--device`."""
     return "{" not in name
 
 
@@ -220,7 +220,7 @@ def _times(unit: str, *, moments: bool) -> st.SearchStrategy[int]:
         extremes = st.sampled_from([TIME_MIN + 1, TIME_MAX - 1, 0, -1, _YEAR_10000 * UNITS[unit] % 2**62])
         return extremes | st.integers(TIME_MIN + 1, TIME_MAX - 1)
     step = 1_000 if unit == "ns" else 1
-    day = 86_400 * UNITS[unit]  # local times are within the bounds, too
+    day = 86_400 * UNITS[unit]  # so that local times are within the bounds, too
     first = (max(_YEAR_1 * UNITS[unit], TIME_MIN) + day) // step
     last = (min(_YEAR_10000 * UNITS[unit], TIME_MAX) - day) // step
     today = 1_700_000_000 * UNITS[unit] // step

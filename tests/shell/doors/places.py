@@ -1,4 +1,4 @@
-"""Databases that frames are written to: one of each time unit, in a folder or on a server."""
+"""Databases that frames are written to: one per time unit, in a folder or on a server."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Place:
 
     @cached_property
     def engine(self) -> sa.Engine:
-        """The database in SQLAlchemy's words."""
+        """An SQLAlchemy engine for the database."""
         embedded = f"saros+embedded:///{self.target}"
         url = self.target if "://" in self.target else embedded
         return sa.create_engine(f"{url}?timestamps=epoch", poolclass=sa.pool.StaticPool)
 
     def dispose(self) -> None:
-        """Close SQLAlchemy's connections, if there are some."""
+        """Close SQLAlchemy's connections, if there are any."""
         if "engine" in self.__dict__:
             self.engine.dispose()
 
     def import_files(self, *arguments: str) -> None:
-        """Run `saros import`, which must read every row."""
+        """Run `saros import`. Raises AssertionError unless it reads every row."""
         state = str(self.files / "state")
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -48,7 +48,7 @@ class Place:
 
 
 class Places:
-    """The databases by their unit, opened when they are first needed."""
+    """Databases by name and time unit, opened when first needed."""
 
     def __init__(self, way: str, folder: Path, stack: ExitStack) -> None:
         self._way = way
@@ -57,7 +57,7 @@ class Places:
         self._open: dict[str, Place] = {}
 
     def of(self, name: str, unit: str) -> Place:
-        """The database of a name and a unit; the second is embedded, since a server does not load TsFiles from here."""
+        """Return a database. "second" is always embedded: a server would not load TsFiles from the tests' folders."""
         key = f"{name}-{unit}"
         if key not in self._open:
             folder, files = self._folder / key, self._folder / f"{key}-files"
@@ -72,6 +72,6 @@ class Places:
 
 @contextmanager
 def open_places(way: str, folder: Path) -> Iterator[Places]:
-    """Databases in a folder, embedded or served, closed at the end."""
+    """Yield databases in a folder, embedded or served, which are closed at the end."""
     with ExitStack() as stack:
         yield Places(way, folder, stack)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from waiting import PATIENCE_S, wait_until
 
-#: Of a series of numbers, one a message, with times of their own.
+#: Options for messages that each contain a number and its time.
 NUMBERS = ("--topic", "plant/+", "--path", "root.plant.{1}", "--time-key", "t")
 
 
 class CommandProcess:
-    """See the module; its output is in files of `folder`."""
+    """A running `saros mqtt`, whose output goes to files in `folder`."""
 
     def __init__(self, folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self._output = folder / "out"
@@ -41,7 +41,7 @@ class CommandProcess:
         return self._errors.read_text()
 
     def wait_ready(self) -> None:
-        """Wait until it is subscribed."""
+        """Wait until the process has subscribed."""
         wait_until(lambda: "receiving" in self.output or self._process.poll() is not None)
         assert self._process.poll() is None, self.errors
 
@@ -62,7 +62,7 @@ class CommandProcess:
 def receiving(
     folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[CommandProcess]:
-    """A process that is subscribed; it is ended with the context."""
+    """Yield a process that has subscribed; it is killed at the end."""
     command = CommandProcess(folder, arguments, environment)
     try:
         command.wait_ready()

@@ -1,4 +1,4 @@
-"""Debian's mosquitto on a free port of loopback, with a folder of its own, and a client that publishes."""
+"""A mosquitto broker on a free loopback port, with its data in a folder, and a client that publishes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ needs_mosquitto = pytest.mark.skipif(PROGRAM is None, reason="mosquitto is not i
 
 
 class Mosquitto:
-    """A broker that keeps sessions in its folder; `settings` go into its configuration."""
+    """A broker that persists sessions in its folder; `settings` go into its configuration."""
 
     def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
         folder.mkdir(exist_ok=True)
@@ -61,7 +61,7 @@ class Mosquitto:
             self._process = None
 
     def publish(self, messages: Iterable[tuple[str, bytes | str]]) -> None:
-        """Publish with QoS 1; returns once the broker has acknowledged all."""
+        """Publish with QoS 1, and wait until the broker has acknowledged all messages."""
         client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
         client.max_inflight_messages_set(0)
         client.connect(HOST, self.port)
@@ -76,7 +76,7 @@ class Mosquitto:
 
 @contextmanager
 def running(folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[Mosquitto]:
-    """A broker, until the context ends."""
+    """Yield a running broker."""
     broker = Mosquitto(folder, settings)
     broker.start()
     try:

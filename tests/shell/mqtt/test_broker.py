@@ -1,4 +1,4 @@
-"""`saros mqtt` with a real broker: nothing that was acknowledged is lost, whichever side ends."""
+"""`saros mqtt` with a real broker: no acknowledged message is lost, whichever process ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def broker(tmp_path: Path) -> Iterator[Mosquitto]:
 
 
 class Server:
-    """A Saros server in a process of its own."""
+    """A Saros server in a separate process."""
 
     def __init__(self, folder: Path) -> None:
         (self.port,) = free_ports(1)

@@ -1,4 +1,4 @@
-"""The connection to a broker, with a broker that sends what a test says, byte by byte."""
+"""The connection to a broker, tested against a broker that sends the bytes that a test gives it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def publish(number: int, payload: bytes, *, dup: bool = False, topic: bytes = b"
 
 
 class ScriptedBroker:
-    """Answers CONNECT and SUBSCRIBE of each connection, then sends its packets and keeps the bytes that come."""
+    """A broker that answers CONNECT and SUBSCRIBE, sends packets, and records the bytes that it receives."""
 
     def __init__(self, *connections: tuple[bytes, int, bytes]) -> None:
-        """`connections`: CONNACK, reason of SUBACK, and packets, after which all but the last are closed."""
+        """`connections`: CONNACK, SUBACK's reason code, and packets of each; all but the last are then closed."""
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         self.received: list[bytes] = []
@@ -55,7 +55,7 @@ class ScriptedBroker:
                     self.received.append(data)
 
     def _read(self, opened: socket.socket) -> bytes:
-        """The body of a packet of fewer than 128 bytes."""
+        """Read the body of a packet of fewer than 128 bytes."""
         return opened.recv(opened.recv(2)[1])
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ Start = Callable[..., tuple[ScriptedBroker, BrokerConnection, list[str]]]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start a broker; return it with a connection to it, and the reports."""
+    """Return a function that starts a broker, and returns it, a connection to it, and the connection's reports."""
     started: list[tuple[ScriptedBroker, BrokerConnection]] = []
 
     def begin(*connections: tuple[bytes, int, bytes]) -> tuple[ScriptedBroker, BrokerConnection, list[str]]:

@@ -1,4 +1,4 @@
-"""Wrong use of `saros mqtt` is found before anything is connected."""
+"""`saros mqtt` reports wrong arguments before it connects to anything."""
 
 from __future__ import annotations
 

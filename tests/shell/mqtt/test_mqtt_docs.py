@@ -1,4 +1,4 @@
-"""The walk-through of docs/mqtt.md runs as it stands, with the ports of a broker of its own."""
+"""The walk-through of docs/mqtt.md runs as written, except for the ports of the broker."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ VALUES = st.recursive(
 def test_json_of_any_types_is_read_or_bad(document: dict[str, object]) -> None:
     try:
         payload = orjson.dumps(document)
-    except orjson.JSONEncodeError:  # a whole number of more than 64 bits, or half of a character
+    except orjson.JSONEncodeError:  # an integer of more than 64 bits, or a lone surrogate
         return
     for parse in PARSERS:
         with suppress(BadMessage):

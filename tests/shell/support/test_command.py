@@ -1,4 +1,4 @@
-"""`saros support`: no secret that a folder, a server or its log holds gets into a bundle, and what is useful does."""
+"""`saros support`: a bundle contains the useful data, but no secrets of the folder, the server or its log."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from saros_shell.main import main
 pytestmark = pytest.mark.slow
 
 USER, PASSWORD, ROLE = "meerkatuser", "porcupinepass-81", "wombatrole"
-#: Names of the schema, which only --with-names keeps.
+#: Names in the schema, which a bundle contains only with --with-names.
 NAMES = ("okapiplant", "bongopump", "tapirflow", "ibexalias")
 HOSTS = ("quokka.example.net", "203.0.113.77", "2001:db8::77")
-#: Values of data and statements, and texts of files and of the log.
+#: Values in data and statements, and texts in files and in the log.
 LITERALS = ("narwhalvalue", "dugongtag", "axolotlcomment", "739155", "manateelog", "kinkajouerror", "pangolinline")
 FOLDERS = ("numbatfolder", "fossafile", "quollkey")
 _TRACE = """Traceback:
@@ -176,7 +176,7 @@ def test_a_server_is_asked_without_its_folder(planted: Planted, tmp_path: Path) 
     assert 0 == main(["support", f"saros://root@{planted.address}", "--out", str(out)])
     bundle = contents(out)
     assert "show-variables.json" in bundle
-    assert "machine.json" not in bundle  # it would be that of another machine
+    assert "machine.json" not in bundle  # the server may be on another machine
 
 
 def test_a_file_that_exists_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
