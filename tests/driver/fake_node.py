@@ -1,9 +1,9 @@
-"""A node without a database, for tests of the driver's connections: it answers frames as a test tells it to.
+"""A node without a database, for tests of the driver's connections: the test decides how it answers frames.
 
     with FakeNode(answer) as node: saros.connect(node.target)
 
-`answer` is called with each `Request`, on the thread of its connection, and sends frames by its methods. A session is
-opened, and closed, without asking it.
+`answer` is called with each `Request` on the thread of its connection, and sends frames by the request's methods. It is
+not called for the opening and closing of sessions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from saros_wire.generated import client_pb2
 
 @dataclass
 class Request:
-    """A request, and the connection that it came on."""
+    """A request and its connection."""
 
     link: Link
     header: Header
@@ -74,14 +74,14 @@ class Link:
     """A connection of a client."""
 
     socket: socket.socket
-    #: CANCELs and CREDITs that have come.
+    #: CANCELs and CREDITs received.
     controls: queue.Queue[tuple[Kind, bytes]] = field(default_factory=queue.Queue)
     requests: queue.Queue[Request | None] = field(default_factory=queue.Queue)
-    #: PINGs are answered.
+    #: Whether PINGs are answered.
     pongs: bool = True
-    #: PINGs that have come.
+    #: The number of PINGs received.
     pings: int = 0
-    #: The client has not closed it.
+    #: Whether the client has not closed the connection.
     is_open: bool = True
 
     def send(self, kind: Kind, request: int, head: bytes = b"", body: bytes = b"", call: int = 0) -> None:
@@ -89,7 +89,7 @@ class Link:
         self.socket.sendall(frames.encode_header(kind, request, len(head), len(body), call) + head + body)
 
     def close(self) -> None:
-        """Close it, as a node that ends does."""
+        """Close the connection, as happens when a node ends."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
@@ -102,7 +102,7 @@ class Link:
         return data
 
     def listen(self) -> None:
-        """Take frames to the end of the connection."""
+        """Receive frames until the connection ends."""
         try:
             assert frames.PREFACE == self.read(len(frames.PREFACE))
             while True:
@@ -123,7 +123,7 @@ class Link:
 
 
 class FakeNode:
-    """See the module."""
+    """A listening node; a context manager."""
 
     def __init__(self, answer: Callable[[Request], None], *, tls: ssl.SSLContext | None = None) -> None:
         self._answer = answer
@@ -132,19 +132,19 @@ class FakeNode:
         self.address = f"{HOST}:{self._listener.getsockname()[1]}"
         self.target = f"saros://{self.address}"
         self.open_reply = client_pb2.OpenReply(session=bytes(range(32)), time_unit="ms", memory=7)
-        #: All requests, in the order in which they came.
+        #: All requests in order of arrival.
         self.requests: list[Request] = []
         #: Connections that were accepted.
         self.links: list[Link] = []
         self._threads = [threading.Thread(target=self._accept)]
 
     def count(self, call: Call) -> int:
-        """Requests of a kind."""
+        """Return the number of requests of a kind."""
         return sum(request.call is call for request in self.requests)
 
     @property
     def is_connected(self) -> bool:
-        """True if a client has a connection."""
+        """Return whether a client has an open connection."""
         return any(link.is_open for link in self.links)
 
     def __enter__(self) -> Self:

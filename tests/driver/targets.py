@@ -1,4 +1,4 @@
-"""The two ways to open a database, for tests that hold for both."""
+"""The two ways to open a database, for tests of both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAYS = ("embedded", "served")
 
 @contextmanager
 def target_of(way: str, folder: Path) -> Iterator[str]:
-    """The target of a database in a folder: the folder, or a server that serves it meanwhile."""
+    """Yield a target for a database in a folder: the folder itself, or a server that serves it."""
     if way == "embedded":
         yield str(folder)
         return

@@ -1,4 +1,4 @@
-"""SQLAlchemy and pandas on Saros: embedded and through a server, in SQLAlchemy's own words."""
+"""SQLAlchemy and pandas on Saros, embedded and through a server, used as SQLAlchemy documents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST, SECOND = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UT
 
 @pytest.fixture(scope="module", autouse=True)
 def registered() -> None:
-    """As the entry points do, where the package is not installed."""
+    """Register the dialects as the entry points do if the package is installed."""
     entries = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["entry-points"]
     for name, place in entries["sqlalchemy.dialects"].items():
         sa.dialects.registry.register(name, *place.split(":"))
@@ -190,7 +190,7 @@ def test_whole_numbers_are_divided_as_in_python(engine: sa.Engine) -> None:
 
 
 def numbers(engine: sa.Engine) -> sa.Table:
-    """A device of two rows, in which n falls as m rises."""
+    """Write a device with two rows, in which n falls as m rises; return its table."""
     with engine.begin() as connection:
         connection.execute(sa.text("create timeseries root.g.e.n INT64"))
         connection.execute(

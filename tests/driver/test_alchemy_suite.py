@@ -1,4 +1,4 @@
-"""SQLAlchemy's compliance suite for dialects, in a process of its own: its pytest plugin changes how tests are made.
+"""SQLAlchemy's compliance suite for dialects, in a separate process since its pytest plugin changes the collection.
 
 `alchemy_suite/suite_exclusions.py` lists what is left out.
 """

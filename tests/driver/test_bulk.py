@@ -1,4 +1,4 @@
-"""Writing in bulk: the queue by itself, and the writer on an embedded database."""
+"""Bulk writes: the queue alone, and the writer on an embedded database."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_adding_numpy_columns_makes_no_arrow_arrays(connection: saros.Connection
             writer.add("root.a.d", np.array([1]), columns)
         finally:
             sys.setprofile(None)
-    # Arrow arrays would take 250 calls.
+    # Building Arrow arrays would take 250 calls.
     assert calls.count("call") + calls.count("c_call") < 150
 
 
@@ -251,7 +251,7 @@ def test_add_waits_while_too_much_is_held(connection: saros.Connection, monkeypa
     go, most, lock = threading.Event(), 0, threading.Lock()
 
     class Slow:
-        """The session, whose inserts wait for us."""
+        """A session whose inserts wait until the test lets them go on."""
 
         running = 0
 

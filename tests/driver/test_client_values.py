@@ -1,4 +1,4 @@
-"""Values of clients as Arrow arrays."""
+"""Conversion of clients' values to Arrow arrays."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from saros_wire.client_values import UnreadableValues, arrow_array
 
 NAN = float("nan")
 TWO_O_CLOCK = datetime(2024, 1, 1, 2)  # noqa: DTZ001 (as naive as NumPy's)
-#: As Polars gives them: a dictionary of views.
+#: A categorical column as Polars exports it: a dictionary of string views.
 _CATEGORIES = pa.chunked_array(
     [pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.uint32()), pa.array(["a", "b"], pa.string_view()))]
 )
 
 
 class Streamed:
-    """A column of a library that speaks Arrow's C interface, and of which no value may be asked by itself."""
+    """A column of a library with Arrow's C stream interface, whose values must not be iterated over."""
 
     def __init__(self, values: pa.ChunkedArray) -> None:
         self._values = values

@@ -24,7 +24,8 @@ def servers(tmp_path: Path, monkeypatch) -> Iterator[list[Server]]:
 
 
 def test_a_node_ends_while_many_write_and_no_caller_notices(servers: list[Server]) -> None:
-    """1. Connect to one node; it names the others. 2. Threads write. 3. The node ends. 4. All is there, once."""
+    """A client knows one node, which names the others and ends while threads write: each row is written exactly
+    once."""
     with saros.connect(f"saros://{servers[0].address}", timestamps="epoch") as connection:
         assert {server.address for server in servers} == set(connection._session._calls._nodes.addresses)
         connection.execute("create timeseries root.t.e.y with datatype=double")

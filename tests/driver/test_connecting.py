@@ -1,4 +1,4 @@
-"""Arguments that `connect` takes, and its messages for those that it does not take."""
+"""The arguments that `connect` accepts, and its messages about others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_address_without_its_scheme_makes_no_folder(
     assert f"the target looks like an address: write {meant}, or begin with ./ for a folder" in str(refused.value)
     assert [] == os.listdir(tmp_path)
     saros.connect(f"./{target}").close()
-    saros.connect(target).close()  # there is one of that name
+    saros.connect(target).close()  # a folder of that name exists now
 
 
 def test_an_address_with_one_slash_is_one_without_its_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_an_insert_that_cannot_be_names_the_column(
 
 
 def test_a_connection_is_not_sent_to_another_process(tmp_path: Path) -> None:
-    """As `multiprocessing` would do with the arguments of a process that it does not fork."""
+    """`multiprocessing` pickles the arguments of a process that it does not fork."""
 
     async def opened_in_asyncio() -> list[object]:
         async with await saros.aio.connect(tmp_path / "data") as connection:

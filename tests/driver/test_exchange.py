@@ -1,4 +1,4 @@
-"""The rules of calls on connections: silence, credits, idle connections, addresses."""
+"""The rules for calls on connections: silence, credits, idle connections, addresses."""
 
 from __future__ import annotations
 

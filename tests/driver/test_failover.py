@@ -1,7 +1,7 @@
-"""The driver against real nodes that die, lose answers, come back, and know of each other.
+"""The driver on real nodes that die, lose answers, come back, and know each other.
 
-A `Node` is a database served on a port in this process. Its replies can be changed on their way, and answers can be
-lost after the call was carried out, as when a connection breaks.
+A `Node` is a database served on a port in this process. A test can change its replies, or lose an answer after the call
+was executed, as when a connection breaks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from saros_wire import protocol
 from saros_wire.frames import Call, Header
 from saros_wire.generated import client_pb2
 
-#: The messages of replies that tests change; an item of a stream is bytes.
+#: The message types of the replies that tests change; an item of a stream is bytes.
 _REPLIES = {
     Call.OPEN: client_pb2.OpenReply,
     Call.EXECUTE: client_pb2.Answer,
@@ -56,7 +56,7 @@ ITEM = "item"
 
 
 class Node:
-    """See the module."""
+    """A node whose replies can be changed or lost."""
 
     def __init__(self, folder: Path, port: int | None = None, certificate: WatchedFiles | None = None) -> None:
         self.api = ClientApi(str(folder), SystemClock())
@@ -69,7 +69,7 @@ class Node:
         self._is_up = True
 
     def lose(self, name: Call | str, times: int = 1, then: Callable[[], object] = lambda: None, code: int = 0) -> None:
-        """Lose `times` answers, and call `then` after each; `code`: reply with it instead of losing the answer."""
+        """Lose `times` answers, calling `then` for each; with a `code`, reply with this error instead."""
 
         def change(reply):
             nonlocal times
@@ -83,7 +83,7 @@ class Node:
 
     @property
     def points(self) -> int:
-        """Points that were written, each time one was."""
+        """The number of points written, including repeated writes of the same point."""
         return self.api.node.engine.counters().points_written
 
     def kill(self) -> None:
@@ -149,7 +149,7 @@ class Lost(Exception):
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[list[Node]]:
-    """Three nodes that do not know of each other, with a device of the same name and different values."""
+    """Yield three independent nodes, each with a device of the same name but another value."""
     made = [Node(tmp_path / f"n{i}") for i in range(3)]
     for number, node in enumerate(made):
         node.api._own.insert("root.a.d", [1], {"x": [float(number)]}, aligned=None)
@@ -166,7 +166,7 @@ def connect(*nodes: Node, **options) -> saros.Connection:
 
 
 def which(connection: saros.Connection) -> int:
-    """The number of the node that answers reads."""
+    """Return the number of the node that answers reads."""
     return int(connection.execute("select x from root.a.d").fetchall()[0][1])
 
 
@@ -188,7 +188,7 @@ def test_clients_are_spread_over_the_addresses(nodes: list[Node]) -> None:
     for _ in range(60):
         with connect(*nodes) as connection:
             found.add(which(connection))
-    assert {0, 1, 2} == found  # by chance not: once in 10 ** 10
+    assert {0, 1, 2} == found  # fails by chance once in 10 ** 10 runs
 
 
 def test_addresses_that_a_node_names_are_used(nodes: list[Node]) -> None:
@@ -485,7 +485,7 @@ def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
         pytest.raises(saros.OperationalError, match="it is unknown whether"),
     ):
         connection.insert("root.a.e", [9], {"x": [1.0]})
-    assert time.monotonic() - started < PATIENCE_S / 2  # the node hangs twice as long
+    assert time.monotonic() - started < PATIENCE_S / 2  # the node hangs for twice this time
     released.set()
 
 
@@ -541,7 +541,7 @@ def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
     written: list[tuple[int, int]],
     missing: list[tuple[int, int]],
 ) -> None:
-    """Ten rows go in a message; the failing one of three is written up to its fourth row, if in part."""
+    """There are three messages of ten rows; one that is written in part is written up to its fourth row."""
     sent = 0
 
     def insert(_: EmbeddedSession, __: str, times: Int64Array, *___: object, **____: object) -> int:
@@ -645,7 +645,7 @@ def test_a_bulk_writer_under_a_dying_server_loses_nothing(tmp_path: Path) -> Non
 
 
 def test_sessions_share_connections_which_close_with_the_last(nodes: list[Node]) -> None:
-    before = dict(node_connection._pools)  # pools that are not of this test
+    before = dict(node_connection._pools)  # pools of other tests
     first, second = connect(nodes[0]), connect(nodes[0])
     assert [2] == [pool.leases for key, pool in node_connection._pools.items() if key not in before]
     first.close()

@@ -1,4 +1,4 @@
-"""Rows and columns of one result, and what an insert keeps of the values that it was given."""
+"""Rows and columns fetched from one result, and the values that an insert keeps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import saros
 
 
 class _CancelledMeanwhile:
-    """A session whose statements are cancelled while they are executed, as by another thread."""
+    """A session whose statements are canceled while they are executed, as another thread could do."""
 
     def __init__(self, session: Any, cursor: saros.Cursor) -> None:
         self._session = session

@@ -1,9 +1,9 @@
-"""A process that forks: its children's writes are their own, and are not taken for repetitions of each other's.
+"""A process that forks: writes of its children are not mistaken for repetitions of each other's.
 
     parent     connects, writes
       child    is refused its parent's connection, connects by itself, writes
 
-The processes are real, and apart from this one, which has threads of many kinds.
+The program runs in a separate process, because this one has threads of many kinds.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ for row in connection.execute("select count(s) from root.f.* align by device").f
 
 
 def lines(target: str) -> list[str]:
-    """Return the lines that the program printed."""
+    """Run the program; return the lines that it printed."""
     command = [sys.executable, "-c", PROGRAM, target]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr

@@ -1,4 +1,4 @@
-"""Inserts of whole frames, with the times in them."""
+"""Inserts of whole data frames that contain the times."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Nodes that are frozen: the process is stopped (SIGSTOP), the kernel still accepts what is sent to it.
+"""Frozen nodes: the process is stopped (SIGSTOP), but the kernel still accepts connections and data.
 
-While it is stopped, every call ends: at another node, or with an error that names the node.
+Every call ends nevertheless, either at another node or with an error that names the frozen one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros.transport import exchange, uploads
 pytestmark = pytest.mark.slow
 
 SILENT = "the node at {} has not answered for"
-#: A node whose threads compute in Python, for longer than a silent one is given.
+#: A node whose threads compute in Python for longer than a silent node is waited for.
 BUSY_S, BUSY_THREADS = 6, 8
 BUSY = f"""
 import sys, threading, time
@@ -73,7 +73,7 @@ def single(tmp_path: Path) -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[LocalCluster]:
-    """Three nodes that all have everything."""
+    """A cluster of three nodes that all have all data."""
     yield from _started(tmp_path, 3)
 
 
@@ -128,7 +128,7 @@ def test_all_calls_to_a_frozen_server_end_with_an_error_that_names_it(single: Lo
             for future in unknown:
                 error = future.result(PATIENCE_S)
                 assert (2018, True) == (error.code, told in str(error))
-        assert [] == single.up  # it was stopped all the time
+        assert [] == single.up  # the process is still stopped
         single.resume(1)
         sender.close()
     with connect(single, failover_s=PATIENCE_S) as connection:

@@ -1,4 +1,4 @@
-"""Messages of an Insert: their content as read by Arrow, and the same bytes from plain columns as from any others."""
+"""The messages of an Insert are readable by Arrow; the fast path for plain columns encodes the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while a call to a server waits."""
+"""Ctrl-C while a call waits for a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saros_server.server import Server
 pytestmark = pytest.mark.slow
 
 ROWS = 1_000_000
-#: More than may wait for a client.
+#: A result that is larger than a server buffers for a client.
 LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"
 
 _CHILD = """

@@ -1,4 +1,4 @@
-"""Connections to a node, of threads and of event loops: both follow the same rules."""
+"""Connections to a node, used by threads and by event loops under the same rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Steps = Callable[[Any], Awaitable[Any]]
 
 @pytest.fixture(params=["threads", "loop"])
 def perform(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Carries out steps on a network, which is closed then."""
+    """Return a function that runs steps on a network, once with threads and once on an event loop."""
 
     def on_threads(steps: Steps, authority: bytes | None = None) -> Any:
         network = BlockingNetwork(authority)
@@ -57,7 +57,7 @@ def perform(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has silent nodes given up early."""
+    """Give silent nodes up early."""
     for module in (exchange, node_connection):
         monkeypatch.setattr(module, "KEEPALIVE_S", 0.05)
     for module in (exchange, node_connection, sockets, loop_connection):
@@ -312,7 +312,7 @@ def test_a_stream_that_is_canceled_gives_its_connection_back(perform: Callable[[
 
 
 def test_items_that_come_after_a_stream_was_canceled_are_thrown_away(perform: Callable[[Steps], Any]) -> None:
-    """Another thread, or task, cancels while one waits for an item, which comes before the end."""
+    """Another thread or task cancels while one waits for an item; items sent before the end are discarded."""
 
     def answer(request: Request) -> None:
         request.reply(more=True)
@@ -369,7 +369,7 @@ def test_a_stream_that_is_dropped_closes_its_connection(perform: Callable[[Steps
 
 
 async def asyncio_or_not(network: Network, condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds, without keeping the loop from going on."""
+    """Wait until a condition holds, without blocking an event loop."""
     if isinstance(network, AsyncNetwork):
         await asyncio.to_thread(wait_until, condition)
     else:
@@ -435,7 +435,7 @@ def test_threads_that_call_at_once_have_a_connection_each() -> None:
 
 @pytest.fixture
 def tls(tmp_path: Path) -> tuple[ssl.SSLContext, bytes]:
-    """The rules of a node with a certificate, and the certificate."""
+    """Return the TLS context of a node, and its certificate."""
     key, certificate = self_signed(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)

@@ -1,4 +1,4 @@
-"""A notebook's preview of a cursor, which takes no rows from the calls that fetch."""
+"""A notebook's preview of a cursor, which consumes no rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[saros
 
 
 def cells(html: str) -> list[list[str]]:
-    """The rows of the table below its head."""
+    """Return the rows of the HTML table without its head."""
     return [re.findall("<td>(.*?)</td>", line) for line in html.splitlines() if line.startswith("<tr><td>")]
 
 

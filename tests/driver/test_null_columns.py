@@ -1,4 +1,4 @@
-"""Columns without any value are absent points, whatever their type, and through whatever they come."""
+"""Columns without any value are absent points, whatever their type, in every way to write."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DEVICES = {"root.n.d": False, "root.n.l": True}
 
 @pytest.fixture(params=["embedded", "server"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Something to connect to, in which each device has a series of each type."""
+    """Yield a target with devices that have a series of each type."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "saros.toml").write_text('durability = "os"\n')
     server = None
@@ -70,7 +70,7 @@ def declare(connection: saros.Connection) -> None:
 
 
 def columns_of(nulls: object) -> dict[str, object]:
-    """Nulls for a series of each type and for one that does not exist; and values."""
+    """Return nulls for a series of each type and for a new one, and a column of values."""
     return {**{f"of_{type_}": nulls for type_ in TYPES}, "fresh": nulls, "p": [1.5, 2.5]}
 
 
@@ -93,7 +93,7 @@ def awaited(target: str, device: str, columns: dict[str, Any]) -> None:
 
 
 def assert_only_values_are_stored(connection: saros.Connection) -> None:
-    """Nothing is created or changed by nulls, and the series take values of their types afterwards."""
+    """Check that nulls have created and changed nothing, and that the series still accept values of their types."""
     for device in DEVICES:
         shown = connection.execute(f"show timeseries {device}.*").fetchall()
         expected = {**{f"{device}.of_{type_}": type_ for type_ in TYPES}, f"{device}.p": "DOUBLE"}

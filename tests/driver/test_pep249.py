@@ -1,4 +1,4 @@
-"""The shape that PEP 249 asks for, apart from any database."""
+"""The names and attributes that PEP 249 requires, without a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that are executed again with other values, embedded and through a server."""
+"""Statements executed repeatedly with different values, embedded and through a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that are opened read-only, with and without a process that has them open."""
+"""Folders opened read-only, while another process has them open or not."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import saros
 import saros.aio
 from saros_shell.main import main
 
-#: Writes rows 0, 1, 2, ..., tells each that is acknowledged, and does the rest that owners do in between. A deletion
-#: takes the oldest rows, so what is left of the first n rows is always rows [m, n).
+#: A program that writes rows 0, 1, 2, ..., prints each acknowledged one, and sometimes flushes, deletes and merges. A
+#: deletion removes the oldest rows, so rows [m, n) remain of the first n.
 OWNER = """
 import itertools, sys
 import saros
@@ -46,7 +46,7 @@ def files_of(folder: Path) -> dict[str, tuple[int, int]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A database with rows in files and in the log."""
+    """Return a database with rows in files and in the log."""
     with saros.connect(tmp_path / "data") as connection:
         connection.insert("root.a.d", [1, 2], {"x": [1, 2]})
         connection.execute("flush")
@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def owner(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """A folder that a process writes to, and the file in which it tells what was acknowledged."""
+    """Yield a folder that a process writes to, and the file to which it prints the acknowledged rows."""
     told = tmp_path / "told"
     with told.open("w") as output:
         command = [sys.executable, "-c", OWNER, str(tmp_path / "data")]
@@ -71,13 +71,13 @@ def owner(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def last_told(told: Path) -> int:
-    """The last row that was acknowledged; -1: none."""
+    """Return the last acknowledged row, or -1."""
     lines = told.read_text().rpartition("\n")[0].splitlines()
     return int(lines[-1]) if lines else -1
 
 
 def deleted_before(last: int) -> int:
-    """The row before which all are deleted when the row `last` is written."""
+    """Return the first row that is not deleted when the row `last` has been written."""
     return max((n - 40 for n in range(49, last, 100)), default=0)
 
 
@@ -92,7 +92,7 @@ def test_a_folder_in_use_shows_a_prefix_that_has_all_that_was_acknowledged(owner
             first, last = rows[0][0], rows[-1][0]
             assert [(n, n, float(n)) for n in range(first, last + 1)] == rows
             assert acknowledged <= last
-            # After its last row, the owner may or may not have done what comes before the next one.
+            # The owner may or may not have executed the deletion that follows its last row.
             assert first in ({last - 40} if last % 100 == 49 else set()) | {deleted_before(last)}
             if last % 100 != 89:
                 assert [] == connection.execute("show timeseries root.b.**").fetchall()

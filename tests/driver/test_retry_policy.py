@@ -1,4 +1,4 @@
-"""Which failed calls are sent again; kinds of statements."""
+"""The failed calls that are retried, by kind of statement."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_attempts_at_a_read_share_its_limit(failure: Failure, after_s: float
     read.failed(failure, CLUSTER, after_s)
     assert max(30.0, after_s + 30.0 if after_s > 30.0 else 0.0) == read.deadline
     with pytest.raises(saros.OperationalError):
-        read.failed(failure, CLUSTER, read.deadline + 5.0)  # later failures do not begin it again
+        read.failed(failure, CLUSTER, read.deadline + 5.0)  # later failures do not extend it again
 
 
 def test_the_limit_of_a_read_never_goes_beyond_its_time_out() -> None:
@@ -60,7 +60,7 @@ def test_the_limit_of_a_read_never_goes_beyond_its_time_out() -> None:
     ("failure", "now", "is_last"),
     [
         (coded(2017), 9.5, False),
-        (coded(2017), 9.8, True),  # the next attempt could only end at the timeout, and its error would say less
+        (coded(2017), 9.8, True),  # another attempt would only time out, with an error that says less
         (LOST, 9.8, False),  # another node may answer at once
     ],
 )
@@ -121,7 +121,7 @@ def test_a_call_that_breaks_connections_is_not_sent_for_ever() -> None:
     attempts = RetryPolicy(30.0)
     for _ in range(LOST_MAX - 1):
         attempts.failed(LOST, HERE, 0.0)
-        attempts.failed(LOST, None, 0.0)  # at opening a session: nothing to do with the call
+        attempts.failed(LOST, None, 0.0)  # while a session was being opened: not the call's fault
     with pytest.raises(saros.OperationalError, match="connection closed"):
         attempts.failed(LOST, HERE, 0.0)
 
@@ -179,7 +179,7 @@ def test_an_insert_whose_outcome_a_node_of_a_cluster_does_not_know_is_sent_again
 
 
 def partial(*, final: bool = False) -> Failure:
-    """A node of a cluster has written a row of two."""
+    """Return the failure of a call of which a node has written only some rows."""
     written = [client_pb2.RowRanges(device="root.a", starts=[1], ends=[1])]
     missing = [client_pb2.RowRanges(device="root.a", starts=[2, 9], ends=[3, 9])]
     rows = client_pb2.PartialWrite(written=written, missing=missing, final=final)

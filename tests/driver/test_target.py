@@ -1,4 +1,4 @@
-"""Targets: their meanings, and the message for each mistake, which never repeats a password."""
+"""Targets: how they are parsed, and the message about each mistake, which never repeats a password."""
 
 from __future__ import annotations
 

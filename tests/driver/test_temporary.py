@@ -20,7 +20,7 @@ from saros_shell.main import main
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for temporary files; that of the process is another one, and both begin empty."""
+    """Return an empty folder for temporary files, in a process whose working directory is another empty folder."""
     folder, working = tmp_path / "temporary", tmp_path / "working"
     folder.mkdir()
     working.mkdir()

@@ -1,4 +1,4 @@
-"""`write_lines` of the driver: lines of InfluxDB's line protocol, embedded and served."""
+"""The driver's `write_lines` for InfluxDB's line protocol, embedded and through a server."""
 
 from __future__ import annotations
 

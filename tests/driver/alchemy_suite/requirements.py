@@ -1,4 +1,4 @@
-"""Features that SQLAlchemy's suite may demand of Saros."""
+"""The features that SQLAlchemy's suite tests for Saros."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sqlalchemy.testing.requirements import SuiteRequirements
 
 
 class Requirements(SuiteRequirements):
-    """The suite's own, without those that Saros says it lacks."""
+    """The suite's default features, without those that Saros does not have."""
 
     schemas = foreign_keys = unique_constraints_reflect_as_index = temp_table_names = property(
         lambda _: exclusions.closed()
     )
 
     def get_isolation_levels(self, config: Any) -> dict[str, Any]:
-        """AUTOCOMMIT only."""
+        """Return AUTOCOMMIT as the only level."""
         return {"default": "AUTOCOMMIT", "supported": ["AUTOCOMMIT"]}

@@ -1,4 +1,4 @@
-"""SQLAlchemy's compliance suite, collected by `test_alchemy_suite.py` in a process of its own."""
+"""SQLAlchemy's compliance suite, run by `test_alchemy_suite.py` in a separate process."""
 
 from __future__ import annotations
 

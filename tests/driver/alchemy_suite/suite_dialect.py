@@ -1,10 +1,10 @@
-"""The embedded dialect, for tests that begin with CREATE TABLE and rows without a time.
+"""The embedded dialect, extended for tests that use CREATE TABLE and insert rows without a time.
 
     CREATE TABLE t (id INTEGER, data VARCHAR)     CREATE ALIGNED TIMESERIES root.suite.t(id INT32, data TEXT)
     INSERT INTO t (id, data) VALUES (?, ?)        INSERT INTO root.suite.t (time, id, data) VALUES (now(), ?, ?)
     DROP TABLE t                                  DELETE TIMESERIES root.suite.t.*
 
-Rows are ordered as they were inserted: the database counts nanoseconds, and statements have one row each.
+Rows are in insertion order: the database's time unit is the nanosecond, and each statement inserts one row.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ DATABASE = "root.suite"
 
 
 class SuitePreparer(SarosPreparer):
-    """Tables without a schema are devices of one database."""
+    """A preparer for which tables without a schema are devices of one database."""
 
     def format_table(self, table: Any, use_schema: bool = True, name: str | None = None, **more: Any) -> str:
-        """The path of the device."""
+        """Return the path of the table's device."""
         plain = str(name or table.name)
         if table.schema is None and not plain.startswith("root."):
             return f"{DATABASE}.{self.quote(plain)}"
@@ -29,20 +29,20 @@ class SuitePreparer(SarosPreparer):
 
 
 class SuiteCompiler(SarosCompiler):
-    """Adds the time to INSERT."""
+    """A compiler that adds the time to INSERT."""
 
     def visit_insert(self, insert_stmt: Any, *args: Any, **kwargs: Any) -> str:
-        """With the time of the statement in front."""
+        """Return the statement with the current time as the first column."""
         base: Any = super()
         text = str(base.visit_insert(insert_stmt, *args, **kwargs))
         return text.replace("(", "(time, ", 1).replace("VALUES (", "VALUES (now(), ")
 
 
 class SuiteDDLCompiler(SarosDDLCompiler):
-    """Tables are aligned devices; keys, indexes, and constraints are nothing."""
+    """A compiler of tables as aligned devices, which ignores keys, indexes and constraints."""
 
     def process(self, obj: Any, **more: Any) -> str:
-        """CREATE TABLE and DROP TABLE."""
+        """Compile CREATE TABLE and DROP TABLE for a device."""
         kind = type(obj).__visit_name__
         if kind not in ("create_table", "drop_table"):
             return super().process(obj, **more)
@@ -55,7 +55,7 @@ class SuiteDDLCompiler(SarosDDLCompiler):
 
 
 class SuiteDialect(EmbeddedDialect):
-    """See the module."""
+    """The embedded dialect with the compilers above."""
 
     driver = "suite"
     supports_statement_cache = True
@@ -70,7 +70,7 @@ class SuiteDialect(EmbeddedDialect):
         return super().has_table(connection, table_name, schema or DATABASE, **more)
 
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **more: Any) -> Any:
-        """The series without the time."""
+        """Return the columns except the time."""
         return super().get_columns(connection, table_name, schema or DATABASE, **more)[1:]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **more: Any) -> list[str]:

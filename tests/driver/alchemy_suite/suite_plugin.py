@@ -14,7 +14,7 @@ registry.register("saros.suite", "suite_dialect", "SuiteDialect")
 
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the excluded tests, after the suite has made its tests for the dialect."""
+    """Remove the excluded tests after the suite has created the tests for the dialect."""
     pytestplugin.pytest_collection_modifyitems(session, config, items)
     items[:] = [item for item in items if not _is_excluded(item)]
 
