@@ -31,13 +31,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
-    """Name bytes by their parameter: compressed ones hold the time, and each worker must find the same names."""
+    """Name bytes by their parameter: compressed bytes contain a time, but all workers must see the same names."""
     return argname if isinstance(val, bytes) else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files with the most slow tests first: at the end all processes have short files left to share."""
+    """Run the files with the most slow tests first, so that only short files are left for the end."""
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
 

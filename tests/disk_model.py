@@ -5,8 +5,8 @@
     file: seen, synced, dirty (offset, bytes) ...       writes that are not durable yet, in order
 
 After a power cut each file has its synced content and some of its unsynced writes: all, none, the first bytes
-(`Inode.torn`), zeros, or some blocks. Some moves of the journal are durable (`DiskModel.durable`). Truncation is
-durable at once.
+(`Inode.torn`), zeros, or some blocks. Of the moves of names in the journal, some are durable (`DiskModel.durable`).
+Truncation is durable at once.
 
 `DiskModel` implements the read-only part of `saros_storage.io.disk.Disk`. Its subclasses decide when an operation
 fails, how long it takes, and which crashes are tried: `storage.crash_disk` enumerates them, `cluster.world_disk` draws
@@ -108,7 +108,7 @@ Move = tuple[tuple[Folder, str, Node | None], ...]
 
 
 class _Copies:
-    """Copies of folders and files, each made once."""
+    """Copies folders and files, each only once."""
 
     def __init__(self) -> None:
         self._known: dict[Node, Node] = {}

@@ -14,7 +14,7 @@ def few_files(more: int) -> Iterator[None]:
     known = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd")))
     taken = [os.open(os.devnull, os.O_RDONLY)]
-    while taken[-1] <= highest:  # the limit is one of numbers, and lower ones may be free
+    while taken[-1] <= highest:  # the limit applies to descriptor numbers, and lower numbers may be free
         taken.append(os.open(os.devnull, os.O_RDONLY))
     resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + more, known[1]))
     try:

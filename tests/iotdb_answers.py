@@ -32,15 +32,15 @@ with warnings.catch_warnings():
     from iotdb.utils.exception import IoTDBConnectionException, StatementExecutionException
 
 FOLDER = Path(__file__).parent / "iotdb"
-#: Relative differences that are none, by type.
+#: Relative differences that count as equal, by type.
 TOLERANCES = {"FLOAT": 1e-6, "DOUBLE": 1e-9}
 #: A column in the header of a recorded answer: its name and type.
 _COLUMN = re.compile(r"(.*?) (BOOLEAN|INT32|INT64|FLOAT|DOUBLE|TEXT|TIMESTAMP|DATE|BLOB|STRING)(?:, |$)")
 FETCH_ROWS = 10_000
-#: Kinds of differences that are counted apart: IoTDB 2.0.1 fails, or contradicts itself or its manual; or a later
+#: Kinds of differences that are counted separately: IoTDB 2.0.1 fails, or contradicts itself or its manual; or a later
 #: version answers as Saros does. The other kinds are `more` (IoTDB refuses the statement) and `choice`.
 APART = ("fault", "later")
-#: Removes the data of the topic before; it fails if there are none.
+#: Removes the data of the previous topic; fails if there is none.
 _CLEAR = "delete database root.**"
 
 

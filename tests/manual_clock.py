@@ -1,4 +1,4 @@
-"""Clocks of tests that move when they are told to, or when they are read."""
+"""Clocks for tests, which advance when told to, or when they are read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SECOND_NS = 1_000_000_000
 
 
 class ManualClock:
-    """A clock that stands still until `ns` is set; wall clock and monotonic clock are the same."""
+    """A clock that stands still until `ns` is set; its wall clock and its monotonic clock are the same."""
 
     def __init__(self, ns: int = 1_700_000_000 * _SECOND_NS) -> None:
         self.ns = ns
@@ -24,7 +24,7 @@ class ManualClock:
 
 
 class CountingClock(ManualClock):
-    """A clock that advances by a nanosecond per reading: times are distinct, and a test takes less than a tick."""
+    """A clock that advances by a nanosecond per reading: times are distinct, but a test takes less than a tick."""
 
     def now_ns(self) -> int:
         self.ns += 1

@@ -1,4 +1,4 @@
-"""A self-signed certificate of 127.0.0.1, made by the openssl command."""
+"""A self-signed certificate for 127.0.0.1, made by the openssl command."""
 
 from __future__ import annotations
 

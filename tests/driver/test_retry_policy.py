@@ -31,9 +31,9 @@ HERE, ELSEWHERE, CLUSTER = Memory(7), Memory(8), Memory(0)
 @pytest.mark.parametrize(
     ("failure", "after_s", "tries"),
     [
-        (coded(2017), 30.5, 0),  # it has waited for others, as long as it was told to
-        (coded(2017), 90.0, 1),  # it was at work
-        (LOST, 30.5, 1),  # it was silent
+        (coded(2017), 30.5, 0),  # the node waited for other nodes, as long as the call allowed
+        (coded(2017), 90.0, 1),  # the node was executing the call
+        (LOST, 30.5, 1),  # the node was silent
         (LOST, 5.0, 1),
     ],
 )

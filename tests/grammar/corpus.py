@@ -1,4 +1,4 @@
-"""Texts for the grammar's tests: the statements of the fixture files, and of the conformance sample if it is there."""
+"""Texts for the grammar's tests: the statements of the fixture files, and of the conformance sample if it exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAMPLE = Path(__file__).parents[3] / "shared" / "conformance" / "sample.jsonl"
 
 
 def cases(path):
-    """(input, output) of each case: `input`, a line `----`, `output`, an empty line."""
+    """Return (input, output) of each case; a case is the input, a line `----`, the output, and an empty line."""
     blocks = path.read_text(encoding="utf-8").split("\n\n")
     found = []
     for block in blocks:
@@ -25,12 +25,12 @@ def cases(path):
 
 
 def fixture_statements():
-    """Every statement of the fixture files, right or wrong."""
+    """Return every statement of the fixture files, valid or not."""
     return [text for path in sorted(TESTDATA.glob("*.txt")) for text, _ in cases(path)]
 
 
 def sample_statements():
-    """(kind, text) of the sample: kind is setup, query or error."""
+    """Return (kind, text) of each statement of the sample; the kind is setup, query or error."""
     found = {}
     for line in SAMPLE.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -42,7 +42,7 @@ def sample_statements():
 
 
 def show(node):
-    """A tree in short: fields that differ from their default, paths as text, literals as kind and value."""
+    """Return a tree in short: fields that differ from their default, paths as text, literals as kind and value."""
     if isinstance(node, PathExpression):
         return "<" + "|".join(node.nodes) + ">"
     if isinstance(node, Literal):

@@ -1,4 +1,4 @@
-"""Texts that are statements, nearly statements, or neither, drawn by chance."""
+"""Random texts that are statements, nearly statements, or neither."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BOMBS = (
 
 
 def bomb(kind: int, count: int) -> str:
-    """A text of a kind with one piece `count` times."""
+    """Return a text of a kind that repeats one piece `count` times."""
     head, piece, middle, closing, tail = _BOMBS[kind]
     return head + piece * count + middle + closing * count + tail
 
@@ -42,7 +42,7 @@ BOMBS = len(_BOMBS)
 
 
 def draw_text(chance: Random, queries: list[str]) -> str:
-    """One text; `queries` are statements that are right, to begin from."""
+    """Return a random text, sometimes a mutated one of `queries`, which are valid statements."""
     match chance.randrange(4):
         case 0:
             return " ".join(sentence(chance))

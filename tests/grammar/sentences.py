@@ -1,7 +1,7 @@
-"""Sentences of the grammar by chance, and what is nearly one.
+"""Random sentences of the grammar, and mutations of them.
 
-A walk through the parser's own transition network: at each state a transition is drawn, a rule's walk stands for the
-rule. Where a sentence gets long, the shortest way out is taken (`_cost`: tokens that a state needs at least).
+A sentence is a random walk through the parser's transition network, which walks recursively through the rules it meets.
+When a sentence gets long, the walk takes the shortest way to its end (`_costs`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from antlr4.atn.Transition import NotSetTransition, RuleTransition
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.generated.SqlLexer import SqlLexer
 
-#: Samples of the tokens that are not keywords; some of the names are those of series.
+#: Samples of the tokens that are not keywords; some of the names are names of series.
 SAMPLES = {
     "NAME": (
         "g",
@@ -58,7 +58,7 @@ def _shown(token: int, chance: Random) -> str:
 
 @functools.cache
 def _costs() -> dict[int, int]:
-    """Tokens from a state to the end of its rule, at least."""
+    """Return, by state, the minimum number of tokens to the end of its rule."""
     atn = Sql.atn
     costs = {state.stateNumber: 10**6 for state in atn.states if state is not None}
     costs |= {state.stateNumber: 0 for state in atn.ruleToStopState}
@@ -80,7 +80,7 @@ def _step(transition: object, costs: dict[int, int]) -> int:
 
 
 def sentence(chance: Random, rule: str = "statement") -> list[str]:
-    """Tokens of a sentence of the rule, as texts."""
+    """Return the tokens of a random sentence of the rule."""
     found: list[str] = []
     _walk(Sql.ruleNames.index(rule), chance, found, 0)
     return found
@@ -108,7 +108,7 @@ def _walk(rule: int, chance: Random, found: list[str], depth: int) -> None:
 
 
 def mutated(tokens: list[str], chance: Random) -> list[str]:
-    """Nearly a sentence: a token is lost, twice there, changed, in another's place, or something else altogether."""
+    """Return the tokens with random mistakes: tokens are removed, repeated, swapped, replaced, or cut."""
     found = list(tokens)
     for _ in range(chance.randint(1, 3)):
         at, other = chance.randrange(len(found)), chance.randrange(len(found))

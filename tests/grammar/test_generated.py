@@ -1,4 +1,4 @@
-"""The committed parser is what ANTLR makes of the grammar files today."""
+"""The committed parser equals what ANTLR generates from the current grammar files."""
 
 from __future__ import annotations
 

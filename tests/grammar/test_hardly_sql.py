@@ -1,4 +1,4 @@
-"""Texts that are nearly statements are parsed or refused, and nothing else happens."""
+"""Random texts are either parsed or refused with a ParseError."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUERIES = ["select x, count(*) from root.g.* where t like 'a%' and x in (1, 2) 
 
 
 def refusal(text: str) -> int | None:
-    """The code with which a text is refused; None if it is parsed."""
+    """Return the error code with which a text is refused, or None."""
     try:
         parse(text)
     except ParseError as error:

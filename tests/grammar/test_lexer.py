@@ -1,4 +1,4 @@
-"""The tokens of one pass are ANTLR's, whatever the text."""
+"""The fast lexer returns the same tokens as ANTLR's, whatever the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from saros_grammar.antlr.lexer import exact_tokens_of, tokens_of
 
-#: Where tokens of several kinds begin alike, or one may go on as another.
+#: Pieces of text where several kinds of tokens begin alike, or one kind could continue as another.
 PIECES = (
     *"abxXeT_ .,;:*()[]+-/%=<>!&|?'\"`0123456789\n\t@#{}$é",
     *(

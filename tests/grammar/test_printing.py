@@ -1,4 +1,4 @@
-"""Expressions print as equivalent SQL: a printed text, parsed and printed again, gives the same text."""
+"""Expressions are printed as equivalent SQL: parsing and printing the text again returns the same text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import Expression, Select
 from saros_grammar.syntax.errors import ParseError
 
-#: A minus of a minus begins a comment; names that are keywords print without the back-quotes that they need.
+#: Expressions whose text cannot be parsed again: `--` begins a comment, and names that are keywords lose their backquotes.
 ELSEWHERE = {"--a", "--1", "root", "time"}
 
 

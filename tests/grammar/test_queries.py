@@ -1,4 +1,4 @@
-"""Texts that programs read data with: the paths in a condition, and what is no condition."""
+"""Queries as other programs use them: the paths in a condition."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Statements and their trees, mistakes and their messages: the fixture files of testdata/.
+"""The fixture files of testdata/: statements with their trees, and mistakes with their messages.
 
-Run as a program, this module rewrites the expected outputs: review the difference before you keep it.
+Run as a program, this module rewrites the expected outputs; review the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FILES = sorted(TESTDATA.glob("*.txt"))
 
 
 def answer(text):
-    """The tree and, for SELECT, its column names; or the error with its caret."""
+    """Return the tree and, for SELECT, the column names; or the error with its caret."""
     try:
         statement = parse(text).statement
     except ParseError as error:

@@ -1,4 +1,4 @@
-"""Parsing of the sources, which most of these tests look at."""
+"""Parses the sources, which most of these tests read."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from house.source_tree import trees
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol() -> None:
-    """Parse the sources ahead of a process's first test of this folder, whose own time is not to contain it."""
+    """Parse the sources before the first test of this folder, so that the test's time excludes the parsing."""
     trees()

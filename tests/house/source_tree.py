@@ -1,4 +1,4 @@
-"""The modules of the rooms, their syntax trees, and the imports between them."""
+"""The modules of the rooms, their syntax trees, and their imports of each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "ge
 
 @cache
 def trees() -> Mapping[Path, ast.Module]:
-    """The tree of each source; parsed when a test needs it, since all processes of a run import this module."""
+    """Return the tree of each source; parsed when first needed, since all processes of a run import this module."""
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
 
 
@@ -27,14 +27,14 @@ def is_package(path: Path) -> bool:
 
 
 def module_of(path: Path) -> str:
-    """The dotted name: `saros_storage.base.types`, `saros_storage.base` for an `__init__`."""
+    """Return the dotted name: `saros_storage.base.types`, or `saros_storage.base` for an `__init__`."""
     parts = path.relative_to(ROOT).with_suffix("").parts[1:]
     return ".".join(parts[:-1] if is_package(path) else parts)
 
 
 @cache
 def imports(*, types: bool = False) -> Mapping[str, set[str]]:
-    """By module, the modules of ours that it imports, at its top or in a function; `types`: for type checkers, too."""
+    """Return the modules of Saros that each module imports; with `types`, including those for type checkers only."""
     known = {module_of(path) for path in SOURCES}
     return {module_of(path): set(_imported(trees()[path], known, types)) - {module_of(path)} for path in SOURCES}
 

@@ -1,4 +1,4 @@
-"""The reference of the driver's interface is generated, and has all that is public."""
+"""The reference of the driver's interface is generated, and contains all public names."""
 
 from __future__ import annotations
 

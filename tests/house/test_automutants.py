@@ -1,4 +1,4 @@
-"""Automatic mutants: those of a toy module are made and found, and the list of excused ones names real ones."""
+"""Automatic mutants of a small module are made and found; each entry in the list of excused mutants exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The docs cover everything that users can meet: every status code, every option."""
+"""The docs describe every status code and every option."""
 
 from __future__ import annotations
 

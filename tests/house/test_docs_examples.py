@@ -1,4 +1,4 @@
-"""The examples of the guide's pages give the answers that are shown below them."""
+"""The examples on the guide's pages return the results shown below them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every function has a sentence and an answered example: a row of a table, or a section with boxes.
+"""Every function is described by a sentence and an example with its result, in a table or in a section.
 
 `test_docs_examples` checks the answers.
 """
@@ -20,7 +20,7 @@ NAMES = [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The description of a function, or of several names of one."""
+    """The description of a function under one or several names."""
 
     names: list[str]
     meaning: str

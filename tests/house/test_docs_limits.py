@@ -1,4 +1,4 @@
-"""docs/limits.md has the numbers of the code."""
+"""docs/limits.md has the limits that the code defines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from saros_storage.schema import catalogue, ttl_rules
 from saros_wire.payload import MESSAGE_BYTES_MAX
 
 PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
-#: In the order of the page.
+#: Limits by their description, in the order of the page.
 LIMITS = {
     "characters of a statement": STATEMENT_CHARACTERS_MAX,
     "levels of nesting": NESTING_MAX,

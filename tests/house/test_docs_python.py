@@ -1,4 +1,4 @@
-"""The examples of the README and of the driver's page run as they stand, from top to bottom."""
+"""The examples of the README and of the driver's page run as written, from top to bottom."""
 
 from __future__ import annotations
 

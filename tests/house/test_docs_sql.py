@@ -1,4 +1,4 @@
-"""The SQL reference runs: every statement in its boxes, from top to bottom; and it leaves none out."""
+"""Every statement in the boxes of the SQL reference runs, from top to bottom, and no kind of statement is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFERENCE = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in FILE
 
 
 def boxes(kind: str, text: str = REFERENCE) -> list[str]:
-    """The statements in the boxes of a kind."""
+    """Return the statements in the boxes of a kind."""
     found = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
     return [line.removesuffix(";") for box in found for line in box.strip().splitlines()]
 
@@ -40,11 +40,11 @@ STATEMENTS = boxes("sql")
 ERRORS = (DOCS / "sql" / "errors.md").read_text(encoding="utf-8")
 #: Code and statement.
 EXPECTED_ERRORS = [(int(code), text) for code, text in (line.split(maxsplit=1) for line in boxes("sql error"))]
-#: These need a cluster.
+#: Statements that need a cluster.
 OF_CLUSTERS = boxes("sql cluster")
 
 
-#: These need a sender of the sync tool.
+#: Statements that need a sender of the sync tool.
 OF_SENDERS = boxes("sql senders")
 
 

@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere: to files that exist, and to headings in them; and the site shows every page."""
+"""Links between pages lead to existing files and headings, and the site shows every page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGES = sorted(page for page in ROOT.rglob("*.md") if not _FOREIGN & set(page.re
 _LINK = re.compile(
     r"\]\((?!https?:|mailto:)([^)\s]+)(?: \"[^\"]*\")?\)|<(?:img|a) [^>]*(?:src|href)=\"(?!https?:)([^\"]+)\""
 )
-#: A page that a comment, a docstring, or a message names.
+#: The path of a page in a comment, a docstring, or a message.
 _MENTION = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+)?")
 
 

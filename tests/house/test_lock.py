@@ -1,4 +1,4 @@
-"""`requirements.lock` has versions that pyproject.toml allows, with hashes; the bill of materials lists them all."""
+"""`requirements.lock` has versions that pyproject.toml allows, with hashes; the bill of materials lists all of them."""
 
 from __future__ import annotations
 

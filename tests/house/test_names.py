@@ -1,4 +1,4 @@
-"""Names in back-quotes in docstrings and comments exist: a renamed identifier is renamed there, too."""
+"""Names in backquotes in docstrings and comments exist, so a renamed identifier is renamed there, too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from house.source_tree import ROOT, SOURCES, relative, trees
 
 pytestmark = pytest.mark.slow
 
-#: Names of others' code, and what names of ours are made of.
+#: Names from other projects' code, and patterns that our names follow.
 NOT_OURS = {"compareTo", "create_engine", "dataSize", "host_port", "pushFilters", "yyyymmdd"}
 QUOTED = re.compile(r"`([A-Za-z_][\w.]*)(?:\([^`]*\))?`")
 
@@ -34,7 +34,7 @@ def names_in(tree: ast.Module) -> Iterator[str]:
 
 
 def texts_in(tree: ast.Module) -> Iterator[str]:
-    """Texts of the code: keys of options, words of SQL."""
+    """Yield the strings in the code, such as keys of options and keywords of SQL."""
     quoted = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in quoted:
@@ -43,7 +43,7 @@ def texts_in(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def known() -> set[str]:
-    """Return all words in the code's names and strings, in the names of files, and in files other than Python's."""
+    """Return all words in the code's names and strings, in the names of files, and in some non-Python files."""
     words = {*dir(builtins), *keyword.kwlist, *NOT_OURS}
     for tree in trees().values():
         words.update(names_in(tree))

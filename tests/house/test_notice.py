@@ -1,4 +1,4 @@
-"""NOTICE lists each file of others in the tree, the packages in it, their licences, and where the texts are."""
+"""NOTICE lists each third-party file in the tree, its packages, their licences, and where the licence texts are."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 from house.source_tree import ROOMS, ROOT
 
-#: Longer lines are those of a bundler.
+#: Longer lines are written by a bundler.
 OWN_LINE_MAX = 1_000
 #: Fonts, archives and compiled code: files that nobody writes by hand.
 BINARY = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".jar", ".wasm", ".so", ".zip", ".gz")
 PACKAGE = re.compile(r"^\s*(\S+) ([\d.]+) \((\S+)\)$", re.MULTILINE)
 NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")
-#: By first path: the paths and the text of each entry.
+#: The entries of NOTICE, each of which begins with the paths of files.
 ENTRIES = [entry for entry in NOTICE.split("\n\n") if re.match(r"\S+/\S+\.\w+\n", entry)]
 
 

@@ -1,4 +1,4 @@
-"""The shelves of the house: packages of a size that a reader can hold, without cycles, with names of the field."""
+"""Packages have few modules, no cycles, and names that are standard terms."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from house.source_tree import SOURCES, imports, is_package, module_of, relative, trees
 
 MODULES_MAX = 15
-#: Words of an `__init__`'s docstring; with fewer it does not say what belongs there.
+#: The minimum number of words in the docstring of an `__init__`, which must say what belongs there.
 WORDS_MIN = 6
-#: Names that no other database uses for such a thing, and what the field calls it.
+#: Names that no other database uses, each with the standard term for it.
 BANNED_MODULES = {
     "catching_up": "read_index",
     "judging": "entry_validation",
@@ -78,7 +78,7 @@ BANNED_MODULES = {
     "wanted": "cancellation",
     "appending": "bytes_field",
 }
-#: Modules whose name is a term of the field where they are.
+#: Modules whose name is banned in general, but a standard term in their package.
 TERMS = {"saros_engine.memory.ledger", "saros_cluster.transport.serving"}
 BANNED_CLASSES = {
     *("Came", "DeadShares", "Freezer", "Halves", "Pace", "ReadAtOnce", "TogetherReader", "Underlays"),
@@ -89,7 +89,7 @@ BANNED_CLASSES = {
     *("Shown", "Speaker", "Spread", "Standing", "Stretch", "Tally", "Told", "Together", "Trouble", "Turn", "Underlay"),
     *("Unwanted", "Verdict", "Visitor", "Want", "Whole", "Witness"),
 }
-#: The same for functions and methods, public or private.
+#: Banned names of functions and methods, public or private.
 BANNED_FUNCTIONS = {
     *("alone", "anew", "apart", "asked", "asker", "at_once", "await_over", "begun", "beside", "chores", "dead"),
     *("dismiss", "doubts", "fate", "fitting", "flight", "gift", "given", "go", "go_on_alone", "goes_along", "growing"),
@@ -101,7 +101,7 @@ BANNED_FUNCTIONS = {
     *("told", "trouble", "turn", "underlay", "unwanted", "verdict", "visitor", "want", "wanted", "whole", "witness"),
     *("words", "words_of"),
 }
-#: Functions of such names that are left, by module; a new one is not added.
+#: Existing functions with banned names, by module; the list must not grow.
 LEFT_FUNCTIONS: dict[str, set[str]] = {
     "saros.aio.aio": {"let_go"},  # the driver's interface
     "saros.aio.threads": {"let_go"},
@@ -130,7 +130,7 @@ LEFT_FUNCTIONS: dict[str, set[str]] = {
 def package_of(module: str, packages: set[str]) -> str:
     """Return the package that a module is in.
 
-    The root `__init__` of a room is its front, separate from the modules next to it.
+    The root `__init__` of a room counts as a package of its own, apart from the modules next to it.
     """
     if module in packages:
         return module if "." in module else f"{module} (__init__)"
@@ -228,7 +228,7 @@ def test_only_composition_roots_name_the_protocols_of_a_server() -> None:
 
 
 def imported_names(tree: ast.Module) -> list[str]:
-    """The modules that a module imports, with the names that it takes from them."""
+    """Return the modules that a module imports, and the names that it imports from them."""
     names = []
     for node in ast.walk(tree):
         match node:
@@ -241,7 +241,7 @@ def imported_names(tree: ast.Module) -> list[str]:
 
 @pytest.mark.slow
 def test_no_module_is_named_by_a_text() -> None:
-    """A text that names a module of another room would hide an import from the rules about layers."""
+    """A string that names a module of another room would hide an import from the layering rules."""
     modules = {module_of(path) for path in SOURCES if "." in module_of(path)}
     bad = []
     for path, tree in trees().items():

@@ -1,4 +1,4 @@
-"""`make run` installs what Saros needs to run; the tools of the tests are a dependency group, not a published extra."""
+"""`make run` installs only what Saros needs to run; the tests' tools are a dependency group, not a published extra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--check-slow` finds tests that take long and are not marked `slow`."""
+"""`--check-slow` finds slow tests that are not marked `slow`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of the soak campaign: lost, wrong and extra points are found, and nodes that grow."""
+"""The checks of the soak campaign find lost, wrong and extra points, and nodes whose memory grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing the driver is cheap, and so are commands that look at a server: heavy modules are imported when needed."""
+"""Importing the driver is cheap, and so are commands that query a server: heavy modules are imported when needed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ print("loaded", [m for m in {heavy!r} if m in sys.modules])
     assert done.stdout.splitlines()[-1] == "loaded []"
 
 
-#: Parts of servers and clusters, and what is loaded at first use.
+#: Modules of servers and clusters, and modules loaded at first use.
 NOT_EMBEDDED = (
     *("grpc", "cryptography", "ssl", "starlette", "uvicorn", "httptools", "thrift", "google.protobuf"),
     *("antlr4", "saros_grammar.generated", "numba", "email", "prometheus_client", "prompt_toolkit"),

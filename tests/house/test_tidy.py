@@ -1,4 +1,4 @@
-"""The house rules that a reader would notice: sizes, docstrings, leftovers, and which modules stay pure."""
+"""House rules: sizes, docstrings, leftovers, and pure modules."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from house.source_tree import ROOMS, ROOT, SOURCES, relative, trees
 
-#: The claim of a docstring that its module is pure: it decides and never acts, with `now` and events in, values out.
-#: The claim of a package's `__init__` holds for all its modules.
+#: The claim in a docstring that the module is pure: it takes `now` and events and returns values, and never acts.
+#: A claim in a package's `__init__` holds for all its modules.
 PURE = re.compile(r"\bPure\b|\A[^\n]*, pure[:.]")
-#: Packages and modules that other parts rely on to be pure, so that they must claim it.
+#: Packages and modules that must claim to be pure, because others rely on it.
 CORES = (
     "cluster/saros_cluster/placement",
     "cluster/saros_cluster/raft",

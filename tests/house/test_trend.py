@@ -1,4 +1,4 @@
-"""The trend test of the soak campaign: it finds leaks in noise, and takes neither noise nor a warm-up for one."""
+"""The trend test of the soak campaign finds a leak in noise, and does not mistake noise or a warm-up for one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def noise(seed: int, scale: float) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_leak_is_found_in_noise(seed: int) -> None:
-    """200 MB that grow by 40 MB in the time of the samples, with noise as large."""
+    """200 MB grow by 40 MB over the time of the samples, with noise of a standard deviation of 20 MB."""
     values = [200 + 40 * number / SAMPLES + off for number, off in enumerate(noise(seed, 20))]
     found = trend_of(TIMES, values)
     assert 40 == pytest.approx(found.rise, rel=0.5)

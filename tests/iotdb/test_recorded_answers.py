@@ -1,4 +1,4 @@
-"""Saros answers the statements of `*.sql` as IoTDB did, but for the differences of `differences.toml`."""
+"""Saros answers the statements of `*.sql` as IoTDB did, except for the differences in `differences.toml`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """A stock client's session with a server."""
+    """Yield a session of IoTDB's own client with a Saros server."""
     folder = tmp_path_factory.mktemp("answers")
     (port,) = free_ports(1)
     command = (sys.executable, "-m", "saros_server", "--data", str(folder), "--port", str(port), "--foreground")
@@ -51,7 +51,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 @pytest.fixture(scope="module")
 def comparison(session: Session) -> Comparison:
-    """All answers, compared with the recorded ones."""
+    """Compare all answers with the recorded ones."""
     found = Comparison()
     for topic in topics():
         for (recorded, expected), (statement, answer) in zip(recording(topic), answers(session, topic), strict=True):

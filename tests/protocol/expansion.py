@@ -4,15 +4,15 @@
     new group    nodes 4, 1        its log: OPEN, writes           slot b: moves along, is empty
     meta group     PREPARE, GROUP_READY, GO, FENCED, LOADED(slot, node), DONE(slot), CHANGE_DONE; or ABORT, GIVE_UP
 
-Raft's guarantees are assumed: a group's log is one list, of which a member has applied a prefix (old group); a write is
-acknowledged when it is in the log, and a strong read waits until the whole log is applied there. The driver of the
-change is stateless: each of its steps may happen at any time after its preconditions, and repeatedly.
+Raft's guarantees are assumed: a group's log is one list, and each member of the old group has applied a prefix of it. A
+write is acknowledged when it is in the log, and a strong read waits until the member has applied the whole log. The
+driver of the change is stateless: each of its steps may happen at any time after its preconditions, and repeatedly.
 
-Faults: one crash of a node (staged data is lost, its leases end, it replays its log), or the loss of node 4, which is
-given up; a coordinator that learns of changes arbitrarily late.
+Faults: a node crashes once (its staged data is lost, its leases end, it replays its log), or node 4 is lost for good
+and given up. The coordinator may learn of changes arbitrarily late.
 
-One client writes, one reads. `Scope` limits the number of events; `wrong` names a rule that the protocol omits, to see
-it fail.
+One client writes, one reads. `Scope` limits the number of events. `wrong` names a rule that the protocol omits, to show
+that it is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from protocol.explorer import Broken
 
-#: An entry of a group's log: a written value (0: a deletion), or one of these.
+#: An entry of a group's log is a written value (0: a deletion) or one of these.
 FENCE, OPEN = "FENCE", "OPEN"
 DELETION = 0
 OLD_MEMBERS = (1, 2)
@@ -40,7 +40,7 @@ class Phase(IntEnum):
     PREPARE = 0
     GROUP_READY = 1
     GO = 2
-    #: With the position of the fence; from here on the table assigns the slots to the new group.
+    #: Has the position of the fence; from this entry on, the table assigns the slots to the new group.
     FENCED = 3
     CHANGE_DONE = 4
     ABORT = 5
@@ -85,12 +85,12 @@ class State(NamedTuple):
     old: Log = ()
     #: The number of entries of the old group's log that its members have applied.
     applied: tuple[int, int] = (0, 0)
-    #: Members of the old group that have done DROP(a).
+    #: Members of the old group that have executed DROP(a).
     dropped: tuple[bool, bool] = (False, False)
     new: Log = ()
     members: tuple[int, ...] = (JOINER, 1)
     copies: tuple[Copy, ...] = (Copy(), Copy())
-    #: LOADED(slot, node); with repetitions, if they count.
+    #: LOADED(slot, node) entries; only M-E, which counts them, keeps repeated ones.
     loaded: tuple[tuple[str, int], ...] = ()
     #: (puller, source): the source keeps data for the puller.
     leases: tuple[tuple[int, int], ...] = ()
@@ -116,7 +116,7 @@ class Scope(NamedTuple):
 
 
 class Expansion:
-    """The protocol, without the rule that `wrong` names."""
+    """The protocol, which omits the rule that `wrong` names."""
 
     def __init__(self, scope: Scope, wrong: str | None = None) -> None:
         self.scope = scope
@@ -378,7 +378,7 @@ class Expansion:
         applied = state.applied
         if node in OLD_MEMBERS:
             applied = _put(applied, OLD_MEMBERS.index(node), 0)
-        # A read that was pinned there is lost.
+        # A read that pinned data on the crashed node is lost.
         read = None if state.read is not None and state.read.pinned == node else state.read
         return state._replace(
             crashed=True,
@@ -389,7 +389,7 @@ class Expansion:
         )
 
     def _after_crash(self, copy: Copy) -> Copy:
-        """Return the durable part; a node that takes an unreadable state for complete believes to have all (M-K)."""
+        """Return the durable part of the copy; with M-K, the node assumes after a crash that its copy is complete."""
         if self.wrong == "M-K":
             return Copy(copy.values if copy.state == 3 else (), 3)
         return copy if copy.state == 3 else Copy()

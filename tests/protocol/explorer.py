@@ -28,7 +28,7 @@ class Explored(Generic[S]):
     states: int
     broken: str | None = None
     way: tuple[str, ...] = ()
-    #: By name of a step: the number of times that it was taken.
+    #: The number of times that each step was taken, by name.
     taken: tuple[tuple[str, int], ...] = ()
 
     def told(self) -> str:

@@ -7,8 +7,8 @@ The correct protocol: a node uses the last membership in its log, committed or n
 and of the new members, NEW (after JOINT is committed) of the new ones; a leader changes members only after an entry of
 its own term is committed, and counts no entries of earlier terms.
 
-The wrong ones, by `wrong`: "thesis" is the method of the thesis. PRE adds node 4 when it is received; once PRE is done,
-the meta group's END removes node 3 on each node that hears of it, regardless of its log. PRE is done when it is
+The wrong protocols, by `wrong`: "thesis" is the method of the thesis. PRE adds node 4 when it is received; once PRE is
+done, the meta group's END removes node 3 on each node that hears of it, regardless of its log. PRE is done when it is
 committed or, in "C2", when more than half of the nodes have it. The other two omit JOINT, or do not wait for it.
 """
 
@@ -26,14 +26,14 @@ Log = tuple[tuple[int, str], ...]
 
 
 class Node(NamedTuple):
-    """The state of a node; `match` and `commit` are those of a leader."""
+    """The state of a node; `match` and `commit` are used while it is a leader."""
 
     term: int = 1
     log: Log = ()
     match: tuple[int, ...] = ()
-    #: The number of entries that it knows to be committed, as the leader of its term.
+    #: The number of entries that the node, as the leader of its term, knows to be committed.
     commit: int = 0
-    #: Whether it knows of the meta group's END.
+    #: Whether the node knows of the meta group's END.
     ended: bool = False
 
 
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
 
 class Swap:
-    """The model, with the method that `wrong` names."""
+    """The model of the method that `wrong` names."""
 
     def __init__(self, terms: int = 3, writes: int = 1, wrong: str | None = None) -> None:
         self.terms = terms
@@ -69,7 +69,7 @@ class Swap:
         return State((Node(match=(0, 0, 0, 0)), Node(), Node(), Node()), (1,))
 
     def check(self, state: State) -> None:
-        """Do nothing: the steps check the rules."""
+        """Do nothing: the steps themselves check the rules."""
 
     def is_over(self, state: State) -> bool:
         """Return True: only safety is checked, since elections may continue forever."""

@@ -1,6 +1,6 @@
-"""The expansion's protocol in all interleavings of a small configuration: its rules hold, and each of them is needed.
+"""The expansion's protocol in all interleavings of a small configuration: it is safe, and each rule is needed.
 
-`make explore` looks at larger ones.
+`make explore` checks larger configurations.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from protocol.expansion import Expansion, Scope, State
 from protocol.explorer import Explored, explore
 from protocol.swap import Swap
 
-#: Mistakes in the protocol, each with a scope in which it shows and the rule that it breaks.
+#: Mistakes in the protocol, each with a scope that reveals it and the invariant that it breaks.
 MISTAKES = (
     ("M-A", Scope(), "I8"),
     ("M-B", Scope(), "I2"),
@@ -33,7 +33,7 @@ MISTAKES = (
     ("no pins", Scope(reads=True), "I7"),
     ("leases do not end", Scope(faults=True), "I8"),
 )
-#: Mistakes that show after more than a second.
+#: Mistakes that take more than a second to find.
 SLOW = {"M-C", "M-G"}
 
 
@@ -45,7 +45,7 @@ def expand(scope: Scope, wrong: str | None = None) -> Explored[State]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scope", [Scope(1, reads=True, faults=True), Scope(2, reads=True)], ids=str)
 def test_slots_move_and_no_rule_is_broken(scope: Scope) -> None:
-    """Every change ends, and what clients see is what one group would have shown them."""
+    """Every change ends, and clients see the same as with a single group."""
     found = expand(scope)
     assert found.broken is None, found.told()
     taken = dict(found.taken)
@@ -74,7 +74,7 @@ def test_a_rule_that_is_left_out_is_missed(wrong: str, scope: Scope, rule: str) 
     ],
 )
 def test_a_member_is_swapped_under_leaders_that_change(wrong: str | None, writes: int, why: str | None) -> None:
-    """The thesis's method loses what was committed (C1), or has two leaders in a term (C2); JOINT and NEW do not."""
+    """The thesis's method loses committed entries (C1), or allows two leaders in a term (C2); JOINT prevents both."""
     model = Swap(2, writes, wrong)
     found = explore(model.start(), model.steps, model.check, model.is_over)
     assert (found.broken is None) == (why is None), found.told()
@@ -82,7 +82,7 @@ def test_a_member_is_swapped_under_leaders_that_change(wrong: str | None, writes
 
 
 def test_a_way_that_leads_nowhere_is_shown() -> None:
-    """A protocol that can get stuck is told by the shortest way there."""
+    """If a protocol can get stuck, the shortest path to such a state is reported."""
 
     def steps(state: int) -> list[tuple[str, int]]:
         return [("on", state + 1)] * (0 <= state < 3) + [("astray", -1)] * (state == 1)

@@ -1,4 +1,4 @@
-"""How a long step of a driver learns that its query was cancelled."""
+"""Cancellation of a query during a long step of a driver."""
 
 from __future__ import annotations
 

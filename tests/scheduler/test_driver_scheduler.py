@@ -1,4 +1,4 @@
-"""The scheduler: with threads (events, no sleeping) and, for interleavings, by hand without them."""
+"""The scheduler, run with threads (events, no sleeping) or, for chosen interleavings, step by step without threads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Clock:
 
 
 class ScriptedDriver:
-    """Runs one step per quantum; finished when the steps are used up."""
+    """A driver that runs one step per quantum, and is finished after the last one."""
 
     def __init__(self, query: str, number: int, steps: list[Step]) -> None:
         self.id = DriverId(QueryId(query), 0, 0, number)
@@ -144,7 +144,7 @@ def test_one_drivers_error_ends_all_drivers_of_its_query_and_no_other(threaded: 
     assert [("q", error)] == bad.ends
     assert [[error], [error]] == [d.closed for d in drivers]
     assert [("other", None)] == good.ends
-    never.set_result(None)  # comes too late, and harms nobody
+    never.set_result(None)  # too late, without effect
 
 
 def test_an_overdue_query_ends_with_its_cause(threaded: DriverScheduler) -> None:
@@ -178,7 +178,7 @@ def test_a_step_that_asks_is_broken_off_and_the_query_ends_with_its_cause(thread
 
 
 def _watched() -> tuple[DriverScheduler, list[str]]:
-    """A scheduler, and the names of the threads that have asked for the time."""
+    """Return a scheduler, and a list of the threads that read its clock."""
     looks: list[str] = []
 
     def ticker() -> int:
@@ -212,7 +212,7 @@ def test_queries_that_end_before_the_sentinel_looks_do_not_wake_it_each_time() -
     far = time.monotonic_ns() + 3_600 * 10**9
     for number in range(50):
         driver = ScriptedDriver(str(number), 0, [nothing])
-        # On this thread, so it is over before another one has its turn.
+        # `lend` runs the query on this thread, so that it ends before the sentinel runs.
         query = QueryId(str(number))
         scheduler.submit([driver], query=query, listener=Listener(), deadline_ns=far + number, lend=True)
         time.sleep(0.002)
@@ -436,7 +436,7 @@ def test_lent_threads_are_few_and_one_that_is_done_makes_room() -> None:
 
         scheduler.submit([ScriptedDriver(name, 0, [step])], query=QueryId(name), listener=Listener(), lend=True)
 
-    # Each while the one before still runs, as another thread might.
+    # Each query is submitted while the previous one still runs, as another thread could do.
     submit("a", lambda: submit("b", lambda: submit("c", nothing)))
     assert ["a", "b"] == ran
     run_next(scheduler)

@@ -1,4 +1,4 @@
-"""The queue's policy: a story (testdata/multilevel.txt) and properties."""
+"""The queue's policy: a scripted example (testdata/multilevel.txt) and properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one, and databases served on ports."""
+"""The Spark session of all tests that need one, and databases served on ports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A local session that runs a failed task three times; ends with the tests."""
+    """Yield a local session that runs a failing task up to three times."""
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, which is not here")
     pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -48,13 +48,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     patch.setenv("PYSPARK_PYTHON", sys.executable)
     patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of PySpark: about versions of pandas, which we do not use
+        warnings.simplefilter("ignore")  # from PySpark, about versions of pandas, which we do not use
         from pyspark import java_gateway
         from pyspark.sql import SparkSession
 
         import saros_spark
 
-        # PySpark starts its JVM by fork, which is unsafe with the threads left over from earlier tests.
+        # PySpark starts its JVM by fork, which is unsafe while threads of earlier tests are running.
         patch.setattr(java_gateway, "Popen", started_without_fork)
         builder = SparkSession.builder.master("local[2,3]").appName("saros tests")
         warehouse = str(tmp_path_factory.mktemp("warehouse"))
@@ -78,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(folder: Path) -> Iterator[str]:
-    """A server of this process on an empty folder."""
+    """A server in this process on an empty folder."""
     data = folder / "data"
     data.mkdir()
     files = folder / "files"

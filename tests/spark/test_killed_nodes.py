@@ -1,4 +1,4 @@
-"""A node of three is killed while a job reads or writes: the job ends, and its data are exact."""
+"""One of three nodes is killed while a job reads or writes: the job completes, and its data are exact."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from saros_spark.read.scanning import Relation, Task, planned, read_task
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 DEVICES, ROWS = 6, 1_000
-#: For which a node that does not answer is looked for.
+#: The time for which a job tries other nodes.
 PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
 def whole_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three nodes with three copies of root.in.d0 ..."""
+    """Yield a cluster of three nodes with three copies of root.in.d0 to root.in.d5."""
     folder = tmp_path_factory.mktemp("cluster")
     with LocalCluster(folder, 3, 3, environment={"SAROS_DURABILITY": "os"}) as cluster:
         cluster.restart()
@@ -58,7 +58,7 @@ EXPECTED = [(f"root.in.d{number}", time, time + number * 1.0) for number in rang
 
 
 def killed_with_the_moment(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Task], ScanOptions]:
-    """A planned job, one of whose tasks has been read, and whose moment's node is gone."""
+    """Plan a job, read its first task, and kill the node that pins its snapshot; return the tasks and options."""
     monkeypatch.setattr(connecting, "FAILOVER_S", PATIENCE_S)
     given = {"url": target(cluster), "path": "root.in.*", "pointsPerPartition": str(ROWS), "timeType": "long"}
     options = scan_options(given)
@@ -74,7 +74,7 @@ def test_tasks_read_on_at_another_node(cluster: LocalCluster, monkeypatch: pytes
     tasks, options = killed_with_the_moment(cluster, monkeypatch)
     began = time.monotonic()
     assert EXPECTED == rows_of(tasks, options)
-    assert PATIENCE_S > time.monotonic() - began  # nobody waits for a node that refuses connections
+    assert PATIENCE_S > time.monotonic() - began  # a node that refuses connections is not waited for
 
 
 def test_tasks_read_on_at_a_node_that_was_started_anew(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_tasks_read_on_at_a_node_that_was_started_anew(cluster: LocalCluster, mo
 
 
 def killing(process: int, marker: Path) -> Any:
-    """Return a function that kills a process, once, when a tenth of a partition's rows have passed."""
+    """Return a function that kills the process, once, after a tenth of a partition's rows."""
 
     def passed(rows: Iterator[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):

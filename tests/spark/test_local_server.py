@@ -1,4 +1,4 @@
-"""A folder's server lives as long as the process that wants it, however that ends."""
+"""The server of a folder ends with the process that started it, however that process ends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import saros
 from saros_server.process.server_file import serving as found_server
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skab.yaml"
-#: Waits in short steps: a signal that comes just before a long wait begins would only be seen at its end. Tests that
-#: run in the background of a shell ignore SIGINT, and so do processes that they start.
+#: A program that waits in short steps: Python would handle a signal that arrives just before a long wait only after it.
+#: It restores SIGINT, which tests in the background of a shell, and their child processes, ignore.
 WANTS = """
 import select, signal, sys, saros_spark
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,14 +28,14 @@ with saros_spark.serving(sys.argv[1]) as url:
 """
 COLUMNS = ("Accelerometer1RMS", "Current", "Pressure", "Temperature", "Volume Flow RateRMS", "anomaly")
 ROWS = 600
-#: A short life of the JVM: one compiler, one thread that collects garbage.
+#: JVM options for a short run: one compiler, one thread for garbage collection.
 QUICK = 'spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"'
-#: The time after which a broken test ends; no working test takes that long.
+#: A time limit that only a failing test reaches.
 PATIENCE_S = 120
 
 
 def await_end(process: int) -> None:
-    """Return when a process that is not our child has ended."""
+    """Wait until a process that is not our child has ended."""
     try:
         handle = os.pidfd_open(process)
     except ProcessLookupError:
@@ -86,7 +86,7 @@ def test_a_pipeline_that_was_killed_is_run_again_to_its_end(tmp_path: Path) -> N
     file.write_text(EXAMPLE.read_text().replace(master, master + f", conf: {{{QUICK}}}"))
     (tmp_path / "skab").mkdir()
     lines = [f"2020-03-09 10:{n // 60:02}:{n % 60:02};" + ";".join([str(n)] * len(COLUMNS)) for n in range(ROWS)]
-    good = [line for n, line in enumerate(lines) if n <= 150]  # Temperature is at most 150 there
+    good = [line for n, line in enumerate(lines) if n <= 150]  # the example requires a temperature of at most 150
     text = "\n".join([";".join(("datetime", *COLUMNS)), *good, lines[-1]])
     (tmp_path / "skab" / "valve.csv").write_text(text)
     command = [sys.executable, "-m", "saros_shell", "pipeline", "run", str(file)]

@@ -1,4 +1,4 @@
-"""Options parsed from texts: the values accepted, those refused, and the messages about them."""
+"""Options parsed from text: accepted values, refused values, and the messages about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices cover a relation exactly, whatever the estimates; times and durations as users write them."""
+"""Slices cover a relation exactly, whatever the estimates; times and durations are parsed as users write them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ bound = st.none() | st.integers(-150, 350)
 def test_each_point_of_a_relation_is_in_one_slice(
     devices: list[tuple[Extent, dict[str, DataType]]], start: int | None, end: int | None, points: int
 ) -> None:
-    """This holds for points outside the estimates, too: estimates may be stale."""
+    """Points outside the estimated range are covered, too, since estimates may be stale."""
     if start is not None and end is not None and start >= end:
         start, end = end, start
     named = {f"root.d{number}": part for number, part in enumerate(devices)}

@@ -1,4 +1,4 @@
-"""The quality of a series: gaps, outliers, drift, flags, and the line that a page draws."""
+"""The quality of a series: gaps, outliers, drift, flags, and the line drawn in the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def quality(at: object, values: object, interval_s: float | None = 1.0) -> Quali
 
 
 def test_gaps_are_counted_by_what_they_miss_and_the_longest_is_first() -> None:
-    at = [0, 1, 3, 4, 14, 15, 26, 27, 227]  # misses 1, 9, 10 and 199 points
+    at = [0, 1, 3, 4, 14, 15, 26, 27, 227]  # 1, 9, 10 and 199 points are missing
     found = quality(at, np.arange(9) % 3)
     assert {"short": 2, "medium": 1, "long": 1} == found.gaps
     assert 219 == found.missing

@@ -1,4 +1,4 @@
-"""The report's page: its text, escaped, and its rendering by a browser without a network."""
+"""The report's page: its text is escaped, and a browser renders it without a network."""
 
 from __future__ import annotations
 

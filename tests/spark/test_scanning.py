@@ -1,4 +1,4 @@
-"""Relations without Spark: schemas and rows as Arrow, of each type, layout and option."""
+"""Relations without Spark: schemas and rows as Arrow data, for each type, layout and option."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def no_connection_stays() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def plant(url: str) -> str:
-    """All types in root.p.all; root.p.m*, whose x differs in type; root.p.long of 1,000 rows."""
+    """Write root.p.all with all types, root.p.m1 and m2 with x of different types, root.p.long with 1,000 rows."""
     with saros.connect(url) as connection:
         for name, type_ in TYPES.items():
             connection.execute(f"create timeseries root.p.all.{name} with datatype={type_}")
@@ -79,7 +79,7 @@ def plant(url: str) -> str:
 
 
 def read(url: str, **options: object) -> tuple[pa.Table, int]:
-    """All rows, and how many tasks brought them."""
+    """Return all rows, and the number of tasks."""
     made = scan_options({"url": url, **{name: str(value) for name, value in options.items()}})
     relation = Relation(made)
     tasks = relation.tasks()
@@ -198,7 +198,7 @@ def test_a_condition_names_series_that_are_there(plant: str, layout: str) -> Non
         read(plant, path="root.p.m*", where="x > 1 and (zzz + 1 > 3 or nope is null)", layout=layout)
     with pytest.raises(SourceError, match=r"no device of root\.p\.m\* has nope, zzz"):
         read(plant, path="root.p.m*", columns="x, nope", where="zzz > 3", layout=layout)
-    # `p q` is of m1 only, so only rows of m1 can satisfy the condition.
+    # Only m1 has the series `p q`, so only rows of m1 can satisfy the condition.
     found, _ = read(
         plant, path="root.p.m*", columns="x", where="`p q` < 1 and time > 0", layout=layout, timeType="long"
     )
@@ -418,7 +418,7 @@ def test_a_job_reads_on_when_its_server_was_started_anew(url: str) -> None:
     ids=lambda options: " ".join(map(str, options.values())) or "by_device",
 )
 def test_a_job_fails_whose_series_are_dropped(url: str, options: dict[str, object], *, database: bool) -> None:
-    """Although other devices, which the same task reads, have series of that name; others' drops do no harm."""
+    """It fails even if other devices of the same task have series of that name; unrelated drops have no effect."""
     with saros.connect(url) as connection:
         for name in ("a", "b", "other"):
             device = f"root.drop.{name}" if name != "other" else "root.spared.other"

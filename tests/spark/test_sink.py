@@ -1,4 +1,4 @@
-"""DataFrames into a database: modes, retries, commit and abort as Spark calls them."""
+"""DataFrames written to a database: modes, retries, commit and abort as Spark calls them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def writer(frame: Any, url: str, **options: str) -> Any:
 def test_a_frame_becomes_points_though_a_task_fails_once(
     spark: Any, url: str, folder: Path, method: str, *, shared: bool
 ) -> None:
-    """The rows are read back as they were written; the failing task has written half of its rows."""
+    """The failing task has already written half of its rows; every row is still read back once."""
     name = f"{method}_{shared}"
     marker = str(folder / f"failed-{name}")
 
@@ -79,7 +79,7 @@ def test_modes_that_cannot_be_and_rows_that_do_not_fit_say_so(spark: Any, url: s
 def test_rows_that_cannot_be_written_fail_the_job_at_their_first_attempt(
     spark: Any, url: str, tmp_path: Path, method: str
 ) -> None:
-    """The error is its reason, and task 1 of 3, which has many more rows, runs once."""
+    """The job's error names the bad row, and task 1 of 3, which contains it, is attempted only once."""
     attempts = spark.sparkContext.accumulator(0)
 
     def counted(batches: Any) -> Any:

@@ -67,7 +67,7 @@ def test_a_schema_of_the_users_chooses_columns(spark: Any, plant: str) -> None:
 
 @pytest.mark.parametrize("push_down", ["false", "true"])
 def test_spark_answers_rightly_when_a_frame_is_used_twice(spark: Any, plant: str, push_down: str) -> None:
-    """Where Spark 4.3 answers wrongly for sources that take filters, whether it would push them or not."""
+    """Spark 4.3 returns wrong results here for sources that accept filters, whatever the setting."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", push_down)
     try:
         frame = saros_spark.scan(spark, plant, "root.ten.d")
@@ -90,7 +90,7 @@ def test_a_view_keeps_its_options(spark: Any, plant: str) -> None:
 
 
 def test_a_table_of_the_catalog_keeps_its_options(spark: Any, plant: str) -> None:
-    """Read, appended to and overwritten in statements of their own, each of which plans again."""
+    """Reads, appends and overwrites in separate statements, each planned anew, all use the table's options."""
     with saros.connect(plant) as connection:
         connection.insert("root.table.d", np.arange(10), {"x": np.arange(10.0)})
     options = f"url '{plant}', devices 'root.table.d', startTime '2'"
@@ -140,7 +140,7 @@ def test_settings_of_a_session_are_options_of_relations_without_a_url(spark: Any
 def test_a_session_learns_the_formats_once_and_again_if_its_settings_change(
     spark: Any, plant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark warns of each that is registered again, and every scan asks for it."""
+    """Every scan wants the formats registered, but Spark warns about each repeated registration."""
     registered = []
     register = DataSourceRegistration.register
 
@@ -178,7 +178,7 @@ def test_a_later_action_and_a_task_that_runs_again_see_what_the_first_one_saw(sp
         assert 100 == frame.count()
 
         def upset(rows: Iterator[Any]) -> Iterator[float]:
-            """Count a partition; the first attempt writes and deletes, then fails."""
+            """Count the rows of a partition; the first attempt writes and deletes, then fails."""
             from pyspark import TaskContext
 
             context = TaskContext.get()

@@ -1,4 +1,4 @@
-"""Streams by time: offsets without Spark; then queries that stop, start again, and write each batch once."""
+"""Streams by time: offsets without Spark, and queries that stop, restart, and write each batch once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_progress_is_a_device(url: str) -> None:
 
 
 def run(spark: Any, url: str, tmp_path: Path, *, crash: bool = False) -> list[int]:
-    """A query over root.in.* until all is read; rows of each batch, which go to root.out.copy."""
+    """Run a query that copies root.in.* to root.out.copy until all rows are read; return the rows of each batch."""
     from pyspark.errors import StreamingQueryException
 
     rows: list[int] = []
@@ -95,7 +95,7 @@ def test_a_query_that_starts_again_goes_on_where_it_stopped(spark: Any, url: str
 
 
 def test_a_stream_writes_each_batch_once(spark: Any, url: str, tmp_path: Path) -> None:
-    """The last batch comes again, as after a crash between its commit here and in the checkpoint."""
+    """The last batch is repeated, as after a crash between its commit in Saros and that in the checkpoint."""
     files = tmp_path / "in"
     sink = {"url": url, "progress": "root.ops.once", "checkpointLocation": str(tmp_path / "checkpoint")}
 

@@ -1,4 +1,4 @@
-"""Folders of TsFiles, without Spark: schemas, keys of folders, pruning by statistics, rows."""
+"""Folders of TsFiles, without Spark: schemas, partition columns from folder names, pruning by statistics, rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOON = 1_704_110_400_000
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """plant=1 and plant=2, each a file of root.p.d (not aligned, series of different times) and root.p.l (aligned)."""
+    """Write folders plant=1 and plant=2, each with a file of root.p.d (not aligned) and root.p.l (aligned)."""
     folder = tmp_path_factory.mktemp("files")
     for number in (1, 2):
         data = folder / f"data{number}"

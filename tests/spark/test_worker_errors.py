@@ -1,4 +1,4 @@
-"""Errors of Spark's workers: which of them need no traceback, and what a worker that nobody reads prints."""
+"""Errors of Spark's workers: those reported without a traceback, and the output of a worker whose reader is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that the collector of Spark's Python processes need not look at again."""
+"""Objects that are frozen, so that the garbage collector of Spark's Python workers skips them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_workers_that_have_read_are_settled(spark: Any, url: str) -> None:
         yield pa.RecordBatch.from_pydict({"rows": [rows], "frozen": [gc.get_freeze_count()]})
 
     def settled() -> bool:
-        """Return whether some worker has frozen objects. Spark uses the workers in turn; some may have read nothing."""
+        """Return whether a worker has frozen objects; some may not have read anything yet."""
         tasks = 8
         found = spark.range(tasks, numPartitions=tasks).mapInArrow(frozen, "rows long, frozen long").collect()
         assert [1] * tasks == [row.rows for row in found]

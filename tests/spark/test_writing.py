@@ -1,4 +1,4 @@
-"""Tasks that write, without Spark: rows by device, messages for rows that do not fit, tablets and sealed files."""
+"""Tasks that write, without Spark: rows by device, errors for rows that do not fit, tablets and sealed files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from saros_spark.write.writing import Attempt, Receipt, commit, discard, prepare
 
 INSTANT = pa.timestamp("us", "UTC")
 WEEK = 604_800_000
-#: No two jobs have one name.
+#: Numbers that make the names of jobs unique.
 NUMBERS = itertools.count()
 
 
@@ -40,7 +40,7 @@ def options(url: str, folder: Path, request: pytest.FixtureRequest) -> WriteOpti
 
 
 def face(options: WriteOptions) -> str:
-    """How rows go, as part of a name."""
+    """Return the way in which rows are written, as part of a name."""
     return f"{options.method}_{'shared' if options.bulk_folder else 'sent'}"
 
 
@@ -48,7 +48,7 @@ both = pytest.mark.parametrize("options", ["tablet", "bulk", "uploaded"], indire
 
 
 def write(options: WriteOptions, *batches: pa.RecordBatch, job: str = "j", overwrite: bool = False) -> list[Receipt]:
-    """A job of one task per batch."""
+    """Run a job with one task per batch; return the receipts."""
     schema = batches[0].schema
     job = f"{job}-{next(NUMBERS)}"
     made = prepare(schema, options, job, overwrite=overwrite)
@@ -163,7 +163,7 @@ def test_files_are_seen_only_after_the_commit(options: WriteOptions, folder: Pat
 def test_a_commit_that_is_cut_after_the_server_carried_it_out_has_one_effect(
     options: WriteOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answers to all its statements are lost; somebody else writes the same points before they come again."""
+    """All answers are lost, and another client writes the same points before the statements are repeated."""
     monkeypatch.setattr(writing, "_COMMIT_PAUSE_S", 0.0)
     name = f"root.cut_{face(options)}"
     scope = replace(options, devices=(f"{name}.**",))
@@ -197,7 +197,7 @@ def test_a_commit_that_is_cut_after_the_server_carried_it_out_has_one_effect(
 def test_a_commit_that_comes_again_as_a_whole_has_one_effect(
     options: WriteOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More files than a node remembers numbers of one conversation."""
+    """The commit has more files than the sequence numbers that a node remembers per client."""
     monkeypatch.setattr(writing, "SEQUENCES_KEPT", 2)
     monkeypatch.setattr(writing, "discard", lambda *_: None)
     part = batch(time=[1, 2], device=["root.whole.d"] * 2, x=[1.0, 2.0])
@@ -212,7 +212,7 @@ def test_a_commit_that_comes_again_as_a_whole_has_one_effect(
 
 @pytest.mark.parametrize("options", ["bulk"], indirect=True)
 def test_sealed_rows_are_sorted_and_of_equal_times_the_last(options: WriteOptions) -> None:
-    """Late rows, repeated times with nulls, several slices, declared types, an aligned device, small memory."""
+    """The rows are late, repeat times with nulls, span several slices, and have declared types; memory is small."""
     with saros.connect(options.connecting.url) as connection:
         connection.execute("create timeseries root.seal.d.i with datatype=INT32, encoding=RLE")
         connection.execute("create aligned timeseries root.seal.l(i INT32, s STRING)")
@@ -325,7 +325,7 @@ def test_files_for_databases_that_are_not_there_are_taken_as_they_are(options: W
     job = prepare(part.schema, options, "halls", overwrite=False)
     receipt = write_rows([part], part.schema, options, Attempt("halls", 0, 0), job)
     sealed = {Path(file).read_bytes() for file in receipt.files}
-    assert 2 == len(sealed)  # one for each database that LOAD makes
+    assert 2 == len(sealed)  # one for each database that LOAD creates
     commit([receipt], options, job)
     for device, value in zip(devices, (1.0, 2.0, 3.0), strict=True):
         assert [(1, value)] == answers(options, f"select x from {device}")
@@ -338,7 +338,7 @@ def test_files_for_databases_that_are_not_there_are_taken_as_they_are(options: W
 def test_of_many_devices_each_keeps_its_types_and_alignment(
     options: WriteOptions, shown_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tsfile_output, "_SHOWN_MAX", shown_max)  # a longer answer is not taken
+    monkeypatch.setattr(tsfile_output, "_SHOWN_MAX", shown_max)  # longer answers are ignored
     root = f"root.many_{face(options)}_{shown_max}"
     with saros.connect(options.connecting.url) as connection:
         connection.execute(f"create aligned timeseries {root}.b.d0(x FLOAT encoding=RLE)")
