@@ -9,7 +9,7 @@ from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import Expression, Select
 from saros_grammar.syntax.errors import ParseError
 
-#: Expressions whose text cannot be parsed again: `--` begins a comment, and names that are keywords lose their backquotes.
+#: Texts that cannot be parsed again: `--` begins a comment, and names that are keywords lose their backquotes.
 ELSEWHERE = {"--a", "--1", "root", "time"}
 
 
