@@ -548,7 +548,7 @@ def unchanged(log: Log, *commands: GrowthCommand) -> None:
     [
         (Begin(leaving=(NodeId(9),)), "node 9 is not in the cluster"),
         (Begin(leaving=(NodeId(4),)), "node 4 is not in the cluster"),
-        (Begin(leaving=(NodeId(1), NodeId(2))), "1 nodes would be left for 2 replicas; add a node first"),
+        (Begin(leaving=(NodeId(1), NodeId(2))), "1 node would be left for 2 replicas; add a node first"),
         (Begin((NodeId(4),), owners={NodeId(1): (1,)}), "cannot be chosen while nodes join or leave"),
         (Begin((NodeId(4),), members={NodeId(1): (NodeId(1), NodeId(2))}), "cannot be chosen while nodes join"),
         (Begin(leaving=(NodeId(3),), owners={NodeId(1): (1,)}), "cannot be chosen while nodes join or leave"),

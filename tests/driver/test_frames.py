@@ -104,7 +104,7 @@ def test_a_fetched_frame_goes_back_under_its_names(connection: saros.Connection)
     [
         (
             pd.DataFrame({"n": [1]}),
-            "the DataFrame has no column time, and no index of times: name one, or give the times as",
+            "the DataFrame has no column time, and no index of times: rename one to time, or give the times",
         ),
         (pd.DataFrame({"time": [1]}, index=MOMENTS[:1]), "a column time and an index of times: remove one"),
         (pl.DataFrame({"time": [1], "Time": [1]}), "a column time and a column Time: remove one"),

@@ -102,5 +102,5 @@ def test_rows_of_one_table_go_to_the_hours_they_have(tmp_path: Path) -> None:
 
 def test_an_error_of_the_query_is_no_table(tmp_path: Path) -> None:
     text = "#datatype,string,string\n#group,true,true\n#default,,\n,error,reference\n,no such bucket,897\n"
-    with pytest.raises(SourceError, match="holds an error of InfluxDB's instead of rows"):
+    with pytest.raises(SourceError, match="contains an error message of InfluxDB instead of rows"):
         read(tmp_path, text)

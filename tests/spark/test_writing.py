@@ -262,7 +262,7 @@ def test_overwrite_replaces_what_the_options_describe(options: WriteOptions) -> 
     assert [(1, 1.0), (3, 30.0), (4, 4.0)] == answers(options, f"select x from {name}.d")
     for bad, said in [
         (batch(time=[3, 4], device=[f"{name}.d"] * 2, x=[1.0, 2.0]), "at 4 is outside"),
-        (batch(time=[3], device=["root.other.d"], x=[1.0]), "not in the replaced data"),
+        (batch(time=[3], device=["root.other.d"], x=[1.0]), "outside the replaced devices"),
     ]:
         with pytest.raises(SourceError, match=said):
             write(scope, bad, overwrite=True, job=f"bad-{len(said)}")

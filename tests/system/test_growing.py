@@ -378,7 +378,7 @@ def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
     for text, message in (
         ("add node 4", "node 4 is not waiting"),
         ("remove node 7", "node 7 is not in the cluster"),
-        ("remove node 1, 2", "1 nodes would be left for 2 replicas"),
+        ("remove node 1, 2", "1 node would be left for 2 replicas"),
         ("abort change", "no change of the cluster is in progress"),
         ("give up node 4", "node 4 is not in the cluster"),
         ("dismiss node 1", "node 1 is not waiting"),

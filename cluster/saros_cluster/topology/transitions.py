@@ -146,7 +146,7 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
     heads = sorted({*topology.in_state(NodeState.IN), *command.joining} - set(command.leaving))
     if len(heads) < table.replicas:
         raise UserMistake(
-            f"{len(heads)} nodes would be left for {table.replicas} replicas; add a node first",
+            f"{len(heads)} node{'s' * (len(heads) != 1)} would be left for {table.replicas} replicas; add a node first",
             code=TOO_FEW_NODES,
         )
     moves = _moves(topology, _owners(topology, command, heads))
@@ -339,7 +339,7 @@ def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topol
     _check(topology, set(nodes) - joining, NodeState.IN, "is not in the cluster")
     lost = topology.lost | set(nodes)
     if not members - lost:
-        raise UserMistake("no node would be left", code=TOO_FEW_NODES)
+        raise UserMistake("no node would be left; at least one must remain", code=TOO_FEW_NODES)
     found = replace(topology, lost=lost)
     if change is None:
         return found.with_wanted(META, index, found.meta_voters_among(members - lost))

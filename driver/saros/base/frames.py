@@ -90,7 +90,9 @@ def _split(device: object, frame: object) -> tuple[object, Mapping[str, object]]
     if len(times) + (index is not None) != 1:
         places = [f"a column {name}" for name in times] + ([] if index is None else ["an index of times"])
         problem = (
-            f"{' and '.join(places)}: remove one," if places else "no column time, and no index of times: name one,"
+            f"{' and '.join(places)}: remove one,"
+            if places
+            else "no column time, and no index of times: rename one to time,"
         )
         raise InterfaceError(f"the {type(frame).__name__} has {problem} or give the times as the second argument")
     return index if index is not None else next(iter(times.values())), {n: named[n] for n in named if n not in times}

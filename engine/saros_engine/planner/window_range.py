@@ -87,8 +87,8 @@ def _on_grid(interval: Duration, step: Duration, time: TimeRange, moment: TimeCo
         return time.start, time.end  # a step of 0 is refused later, with any range
     if kinds > 1:
         raise SemanticError(
-            "GROUP BY needs a time range unless its step is of one kind (mo or y, cd or cw, w and less):"
-            " GROUP BY ([start, end), interval)"
+            "GROUP BY needs a time range if its step mixes months, calendar days and fixed lengths (mo or y, cd or cw,"
+            " w and less): GROUP BY ([start, end), interval)"
         )
     day = _JANUARY if step.months else _MONDAY
     origin = Calendar(parse_time(day, moment.zone, moment.unit), moment.unit, moment.zone)

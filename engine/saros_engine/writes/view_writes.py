@@ -52,7 +52,9 @@ def _by_device(device: str, names: Iterable[str], sources: Mapping[str, str]) ->
         target, measurement = (device, name) if source is None else split_series(source)
         chosen = found.setdefault(target, [])
         if any(measurement == other for _, other in chosen):
-            raise UserMistake(f"{target}.{measurement} is written twice: by its own name or by views", code=701)
+            raise UserMistake(
+                f"{target}.{measurement} is written twice, by its own name or by views: name it once", code=701
+            )
         chosen.append((place, measurement))
     return found
 

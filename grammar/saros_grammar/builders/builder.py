@@ -184,7 +184,7 @@ class StatementBuilder:
             return NotSupported(f"the database setting {other.upper()}{_INSTEAD[other]}")
         if other is not None:
             known = tuple(key.upper() for key in _SETTINGS)
-            raise self._expressions.error(found[other].parentCtx, f"{other} is no setting of a database", known)
+            raise self._expressions.error(found[other].parentCtx, f"unknown database setting {other}", known)
         numbers: dict[str, int] = {}
         for key, value in found.items():
             text = self._expressions.raw(value)
@@ -347,7 +347,7 @@ class StatementBuilder:
     def _set_system(self, context: Any) -> ast.SetSystem:
         mode = self._expressions.name(context.status).lower()
         if mode not in _MODES:
-            raise self._expressions.error(context.status, "SET SYSTEM TO READONLY or RUNNING")
+            raise self._expressions.error(context.status, "SET SYSTEM TO takes READONLY or RUNNING")
         return ast.SetSystem(_MODES[mode], context.LOCAL() is not None)
 
     def _set_dialect(self, context: Any) -> Statement:
@@ -356,7 +356,7 @@ class StatementBuilder:
             return ast.SetSqlDialect()
         if dialect == "table":
             return NotSupported("the table model")
-        raise self._expressions.error(context.dialect, "the dialect is TREE", ("TREE",))
+        raise self._expressions.error(context.dialect, "the only SQL dialect is TREE", ("TREE",))
 
     def _set_ttl(self, context: Any) -> ast.SetTtl:
         path = select_builder.pattern(self._expressions, context.path())

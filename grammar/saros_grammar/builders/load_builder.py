@@ -67,11 +67,11 @@ def _value(expressions: ExpressionBuilder, name: str, context: Any) -> int | boo
         return True
     if name == "level":
         if not text.isdecimal() or not int(text):
-            raise expressions.error(context, "a database lies 1 or more levels below root", ("1",), SEMANTIC_ERROR)
+            raise expressions.error(context, "a database must lie at least 1 level below root", ("1",), SEMANTIC_ERROR)
         return int(text)
     if name == "threshold":
         if not text.lstrip("-").isdecimal():
-            raise expressions.error(context, "a threshold is a number of bytes", ("an integer",), SEMANTIC_ERROR)
+            raise expressions.error(context, "a threshold must be a number of bytes", ("an integer",), SEMANTIC_ERROR)
         return True
     words = _WORDS[name]
     if text.lower() not in words:

@@ -182,7 +182,7 @@ def _group_by(expressions: ExpressionBuilder, clause: Any) -> dict[str, Any]:
     for grouping in clause.groupings:
         name, value = _grouping(expressions, grouping)
         if name in fields:
-            message = "GROUP BY takes one window, one LEVEL and one TAGS"
+            message = "GROUP BY takes at most one window, one LEVEL and one TAGS"
             raise expressions.error(grouping, message, code=SEMANTIC_ERROR)
         fields[name] = value
     return fields

@@ -110,5 +110,8 @@ def _admitted(topology: Topology, peer: str, token: str) -> NodeId:
     if node is None:
         node = next((n for n in topology.in_state(NodeState.WAITING) if topology.nodes[n].peer == peer), None)
     if node is None or topology.nodes[node].state is NodeState.GONE:
-        raise UserMistake(f"the node at {peer} has left: admit it without a token, or with another", code=NO_SUCH_NODE)
+        raise UserMistake(
+            f"the node at {peer} has left the cluster: admit it again without AS, or with another token",
+            code=NO_SUCH_NODE,
+        )
     return node

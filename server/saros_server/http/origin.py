@@ -29,7 +29,10 @@ def check_local_name(headers: Headers) -> None:
     host = headers.get("host", "")
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
     if name and not _is_local_name(name.lower()):
-        raise HttpError(403, f"this node has no users, so it is not served as {name[:100]!r}: use http://127.0.0.1")
+        raise HttpError(
+            403,
+            f"this node has no users, so it refuses requests to the host name {name[:100]!r}: use http://127.0.0.1",
+        )
 
 
 def _is_local_name(name: str) -> bool:

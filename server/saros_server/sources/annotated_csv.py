@@ -70,7 +70,7 @@ def read_annotated_csv(file: InputFile, options: SourceOptions, series: Series) 
         part = replace(file, start=table.start, stop=table.stop)
         rows = CsvRows(part, replace(options, skip_lines=table.preamble, delimiter=options.delimiter or ","))
         if "error" in rows.header:
-            raise SourceError(f"{file.name} holds an error of InfluxDB's instead of rows")
+            raise SourceError(f"{file.name} contains an error message of InfluxDB instead of rows")
         converter = _Converter(rows.header, table.annotations, options, series, file.name)
         before = row
         for batch in rows.converted([f"{place}" for place in range(len(rows.header))], converter.convert):

@@ -66,8 +66,8 @@ class Destination:
             return self._stated, name
         if not name.startswith("root."):
             raise SourceError(
-                f"{self._file}: no device for column {name!r}: --device root.a.b names one, or the columns have "
-                f"paths as names, such as root.a.b.{quote_node(name)}"
+                f"{self._file}: no device for column {name!r}: pass --device root.a.b, or name columns by their "
+                f"paths, such as root.a.b.{quote_node(name)}"
             )
         try:
             device, measurement = split_series(name)

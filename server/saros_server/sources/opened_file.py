@@ -169,7 +169,7 @@ def input_file(path: Path, name: str, format_: str | None, encoding: str) -> Inp
         head = file.stream.read(_HEAD_BYTES)
     found = _format_of(head, name, encoding, said=format_)
     if compression is not None and found in _TYPED.values():
-        raise SourceError(f"{name} is compressed ({compression}): a file of this format is unpacked first")
+        raise SourceError(f"{name} is compressed ({compression}): decompress a file of this format first")
     return InputFile(path, name, found, compression)
 
 

@@ -189,7 +189,7 @@ class Layout:
         named |= {c for c in (*options.time_columns, options.device_column) if c is not None}
         twice = next((name for name, times in Counter(header).items() if times > 1), None)
         if twice is not None:
-            raise SourceError(f"{file} has several columns {twice!r}: give each a name of its own")
+            raise SourceError(f"{file} has several columns {twice!r}: give each a different name")
         unknown = sorted(named - set(header))
         if unknown:
             raise SourceError(f"{file} has no column {unknown[0]!r}; it has {', '.join(header)}")
@@ -208,8 +208,8 @@ class Layout:
 
     def _no_values(self, times: Sequence[str]) -> SourceError:
         return SourceError(
-            f"{self._file} has no column of values beside {', '.join(map(repr, times))}: --skip-lines N says how "
-            "many lines are in front of the header, --delimiter what is between its names"
+            f"{self._file} has no column of values beside {', '.join(map(repr, times))}: pass --skip-lines N if "
+            "lines precede the header, or --delimiter if another character separates its names"
         )
 
     def convert(self, batch: pa.RecordBatch, first_row: int, position: int) -> SourceBatch:
@@ -282,9 +282,8 @@ class Layout:
             if not self._reader.reads(type_):
                 word = self._stated[name].name if name in self._stated else type_
                 raise SourceError(
-                    f"{self._file}: column {name!r} is {word}, which cannot be a time: --time-column NAME says which"
-                    " column holds the times"
-                    f"{', --time-format epoch:s that they are seconds' * pa.types.is_floating(type_)}"
+                    f"{self._file}: column {name!r} is {word}, which cannot be a time: pass --time-column NAME"
+                    f"{', or --time-format epoch:s if it holds seconds' * pa.types.is_floating(type_)}"
                 )
 
     # ------------------------------------------------------------------ times and devices

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"saros support: cannot write {out}: {error.strerror}\n")
         return 1
-    sys.stdout.write(f"{out}: look into it before you send it\n")
+    sys.stdout.write(f"{out}: check its contents before you send it\n")
     return 1 if errors else 0
 
 

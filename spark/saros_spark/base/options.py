@@ -403,7 +403,11 @@ class _RawOptions:
         for name in self._values:
             if name not in names:
                 near = difflib.get_close_matches(name, names, 1, 0.5)
-                hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(sorted(names.values()))}"
+                hint = (
+                    f"did you mean {names[near[0]]}?"
+                    if near
+                    else f"the options are {', '.join(sorted(names.values()))}"
+                )
                 raise SourceError(f"there is no option {name}: {hint}")
 
     def text(self, name: str) -> str | None:

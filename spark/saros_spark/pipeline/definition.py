@@ -246,7 +246,7 @@ def _mapping(value: object, where: _Key, known: set[str]) -> Mapping[str, Any]:
     for key in value:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+            hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(sorted(known))}"
             raise _Invalid(where, f"has no key {key}: {hint}", (*where, key))
     return value
 

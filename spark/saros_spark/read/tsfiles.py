@@ -90,7 +90,8 @@ class Folder:
             raise SourceError(f"there are no *.tsfile files in {', '.join(self.options.paths)}")
         names = {tuple(key for key, _ in keys) for _, keys in found}
         if len(names) > 1:
-            raise SourceError(f"the files' folders have different keys: {' and '.join(map(str, sorted(names)[:2]))}")
+            different = " and ".join(map(str, sorted(names)[:2]))
+            raise SourceError(f"the files' folders have different keys: {different}; read them separately")
         return found
 
     @cached_property
@@ -118,7 +119,7 @@ class Folder:
         known = [field.name.lower() for field in fields]
         for key, type_ in self._keys().items():
             if key.lower() in known:
-                raise SourceError(f"the folders' key {key} is a column of the files, too")
+                raise SourceError(f"the folders' key {key} is a column of the files, too; rename the folders")
             fields.append(pa.field(key, type_))
         repeated = {name for name in known if known.count(name) > 1} & {"time", "device"}
         if repeated:

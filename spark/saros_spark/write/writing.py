@@ -230,7 +230,9 @@ class _Bounds:
         wanted = self._replacement
         if rows.device not in self._known:
             if not any(pattern.matches(split_path(rows.device)) for pattern in self._patterns):
-                raise SourceError(f"a row of {rows.device} is not in the replaced data: {', '.join(wanted.patterns)}")
+                raise SourceError(
+                    f"a row of {rows.device} is outside the replaced devices: {', '.join(wanted.patterns)}"
+                )
             self._known.add(rows.device)
         times = rows.times
         if pa.types.is_timestamp(times.type):

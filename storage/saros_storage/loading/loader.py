@@ -91,7 +91,7 @@ class FileLoad:
             raise UserMistake(f"{self._path} cannot be read: {error.strerror}", code=_NOT_READABLE) from error
         for suffix in _DELETIONS:
             if self._disk.exists(self._path + suffix):
-                raise UnsupportedFile(self._path, f"deletions beside it (*{suffix})")
+                raise UnsupportedFile(self._path, f"deletions in a *{suffix} file next to it")
         return data
 
     def _inspect(self, data: memoryview) -> tuple[TsFileReader, Sequence[ForeignDevice]]:

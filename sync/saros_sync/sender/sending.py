@@ -166,7 +166,8 @@ class Sending:
             begun = self._send(snapshot, begun)
         if begun.status is RoundStatus.OLD:
             raise RoundRefused(
-                f"the receiver has round {begun.last} of sender {self._sender}: is it used by another folder?"
+                f"the receiver already has round {begun.last} of sender {self._sender}: another folder has the same"
+                " sender id, perhaps a copy of this one; stop its sender"
             )
         self._journal.add(JournalRecord(snapshot.round.number, COMMITTED))
         is_new = _digest(snapshot.round) != self.last().digest
@@ -285,7 +286,9 @@ class Sending:
             stuck = stuck + 1 if flight.have == before else 0
             losses += flight.have < before
             if max(stuck, losses) > self._options.retries:
-                raise Unreachable(f"the receiver has {flight.have} of {content.size} bytes of {content.sha256}, again")
+                raise Unreachable(
+                    f"the receiver still has only {flight.have} of {content.size} bytes of {content.sha256}"
+                )
 
     def _send_chunks(self, number: int, flight: _ContentTransfer) -> None:
         """Send chunks until the receiver has the whole content, or reports a gap. Raises Unreachable, Stopped."""

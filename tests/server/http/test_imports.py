@@ -131,7 +131,7 @@ def test_the_content_says_what_a_file_is(node: HttpNode, data: bytes) -> None:
         (b"TsFile\x04rest", "pump.csv is a TsFile: saros import and LOAD load it as it is"),
         (b'[{"time": 1, "x": 1}]', "pump.csv is a JSON array: write one object per line"),
         (b"ARROW1\0\0", "pump.csv is an Arrow file: write it as Parquet"),
-        (gzip.compress(b"PAR1"), "pump.csv is compressed (gzip): a file of this format is unpacked first"),
+        (gzip.compress(b"PAR1"), "pump.csv is compressed (gzip): decompress a file of this format first"),
         (gzip.compress(b"time,x\n1,1\n")[:12], "pump.csv"),
     ],
 )

@@ -89,7 +89,7 @@ class ParquetWorker:
             stream.write(json.dumps(request).encode() + b"\n")
             stream.flush()
         except (OSError, ValueError) as error:  # the worker was closed
-            raise ParquetRefused(f"{name} is no longer read") from error
+            raise ParquetRefused(f"the import of {name} was stopped") from error
         return self._received(name)
 
     def _received(self, name: str) -> tuple[bytes, bytes]:
@@ -101,7 +101,7 @@ class ParquetWorker:
             payload = stream.read(size)
         except (struct.error, ValueError) as error:  # the process has ended, or the worker was closed
             if self._is_closed:
-                raise ParquetRefused(f"{name} is no longer read") from error
+                raise ParquetRefused(f"the import of {name} was stopped") from error
             raise self._died(name) from error
         if kind == b"M":
             self._end()
