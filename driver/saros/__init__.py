@@ -55,7 +55,7 @@ from saros_wire.read_point import ReadPoint
 if TYPE_CHECKING:
     from saros import aio as aio
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 apilevel = "2.0"
 #: Threads may share the module and connections, but not cursors.
