@@ -40,7 +40,7 @@ FETCH_ROWS = 10_000
 #: Kinds of differences that are counted separately: IoTDB 2.0.1 fails, or contradicts itself or its manual; or a later
 #: version answers as Saros does. The other kinds are `more` (IoTDB refuses the statement) and `choice`.
 APART = ("fault", "later")
-#: Removes the data of the previous topic; fails if there is none.
+#: Removes the data of the previous topic; fails if there are no databases.
 _CLEAR = "delete database root.**"
 
 

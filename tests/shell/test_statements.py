@@ -87,7 +87,7 @@ def test_enter_runs_complete_statements_only(text: str, complete: bool) -> None:
     ],
 )
 def test_a_command_may_interrupt_a_statement_that_has_not_ended(text: str, command: str | None) -> None:
-    """A user who forgot a semicolon can still quit, or ask for help."""
+    """A forgotten semicolon does not prevent the user from quitting or asking for help."""
     assert command == trailing_command(text)
     assert is_complete(text) is (command is not None or text == "\\q")
 

@@ -90,7 +90,7 @@ def test_a_view_keeps_its_options(spark: Any, plant: str) -> None:
 
 
 def test_a_table_of_the_catalog_keeps_its_options(spark: Any, plant: str) -> None:
-    """Reads, appends and overwrites in separate statements, each planned anew, all use the table's options."""
+    """Reads, appends and overwrites in separately planned statements all use the table's options."""
     with saros.connect(plant) as connection:
         connection.insert("root.table.d", np.arange(10), {"x": np.arange(10.0)})
     options = f"url '{plant}', devices 'root.table.d', startTime '2'"
