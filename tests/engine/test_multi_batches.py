@@ -200,6 +200,19 @@ def test_small_batches_of_one_shape_are_one_tablet_and_keep_their_tags(
     assert shown == [(f"{device}.a", f'{{"number":"{number}"}}') for number, device in enumerate(devices)]
 
 
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_new_devices_beside_a_database_fare_as_each_does_alone(engine: Engine, first: int) -> None:
+    """The device n2 of each call is a database itself, so the database above it, which the others need, cannot be."""
+    found = []
+    for write in (one_by_one, together):
+        above = next(DATABASES)[0]
+        engine.ask(f"create database {above}.n2")
+        devices = [f"{above}.n{(first + number) % 3 + 1}" for number in range(3)]
+        found.append((shown(write(engine, numbers(devices)), above), content(engine, above)))
+    assert found[0] == found[1]
+    assert [4] == [one for one in found[0][0] if isinstance(one, int)]
+
+
 def test_a_device_that_differs_is_written_in_the_same_entry(engine: Engine, written: list[list[object]]) -> None:
     engine.ask("insert into root.differ.d1(time, a, b) values (9, 1, 1)")
     del written[:]

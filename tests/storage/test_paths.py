@@ -13,7 +13,9 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import (
     PATH_CHARACTERS_MAX,
     join_nodes,
+    parent_of,
     parse_pattern,
+    plain_nodes,
     quote_node,
     split_path,
     split_series,
@@ -148,3 +150,22 @@ def test_a_zero_byte_is_refused(read: Callable[[str], object]) -> None:
     with pytest.raises(UserMistake, match=re.escape(r"root.`a\0b` is not a legal path: it has a zero byte")) as refused:
         read("root.`a\0b`")
     assert 509 == refused.value.code
+
+
+TEXTS = ["root", "root.a", "root.a.b1", "root.é_1", "root.1a", "root.a.1", "root.a.`b.c`", "root.a\nroot.b", "root.a."]
+
+
+@given(st.lists(st.sampled_from([*TEXTS, "", "a", "root.*", "root." + "x" * PATH_CHARACTERS_MAX]), max_size=4))
+def test_plain_paths_are_those_of_letters_that_need_no_quotes(texts: list[str]) -> None:
+    plain = [text in ("root", "root.a", "root.a.b1", "root.é_1") for text in texts]
+    if texts and all(plain):
+        assert {node for text in texts for node in split_path(text)} == plain_nodes(texts)
+    else:
+        assert plain_nodes(texts) is None
+
+
+@pytest.mark.parametrize(
+    "path", ["root.a", "root.a.b", "root.a.`b.c`", "root.`a.b`.c", "root.`a.``.b`.`c`", "root.`.`"]
+)
+def test_the_parent_of_a_path_has_all_nodes_but_the_last(path: str) -> None:
+    assert join_nodes(split_path(path)[:-1]) == parent_of(path)

@@ -270,3 +270,38 @@ def test_a_dry_run_ends_as_the_changes_do(before: list[SchemaChange], changes: l
         assert [expected.get(path) for path in paths] == [found.device(path) for path in paths]
         assert [copy.database_of(path) for path in paths] == [found.database_of(path) for path in paths]
     assert known == tree.dump()
+
+
+DELETIONS = st.builds(DeleteDatabase, NODES) | st.builds(DeleteSeries, st.sampled_from(["root.**", "root.a.*.a"]))
+QUOTED = st.builds(
+    CreateSeries,
+    st.sampled_from(["root.a.`b.c`", "root.a.`b.c`.`d.`", "root.a._saros"]),
+    st.just(False),
+    st.just(SETS[0]),
+)
+
+
+@pytest.mark.slow
+@given(st.lists(CREATIONS | QUOTED | st.builds(CreateDatabase, NODES) | DELETIONS, max_size=9))
+@settings(max_examples=300)
+def test_changes_applied_together_end_as_one_by_one(changes: list[SchemaChange]) -> None:
+    each, together = SchemaTree(), SchemaTree()
+    wanted = [CreateDatabase("root.a"), *changes]
+    applied = [one for one in wanted if isinstance(outcome(each, [one]), dict)]
+    together.apply_all(applied)
+    assert each.dump() == together.dump()
+    assert (each.version, each.device_count) == (together.version, together.device_count)
+    pattern = parse_pattern("root.**")
+    assert each.match_devices(pattern) == together.match_devices(pattern)
+    assert each.child_paths(pattern) == together.child_paths(pattern)
+
+
+@pytest.mark.parametrize("name", ["b", '`"`', '`",[]`', "`\\`", "`é \n`"])
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("if_missing", [False, True])
+@pytest.mark.parametrize("names", [("s",), ("s", '`",`'), ("s" * 5_000,)])
+def test_creations_of_devices_come_back_whatever_their_names(
+    name: str, aligned: bool, if_missing: bool, names: Sequence[str]
+) -> None:
+    creation = CreateSeries(f"root.a.{name}", aligned, tuple(map(series, names)), if_missing)
+    assert creation == decode_change(encode_change(creation))

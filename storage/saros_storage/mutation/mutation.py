@@ -86,8 +86,12 @@ def encode_mutation(mutation: Mutation) -> list[bytes | memoryview]:
     payload: list[bytes | memoryview] = [_HEAD.pack(*counts)]
     total = 0
     for depth, content in items:
-        size, parts = _sized(content)
-        payload += [_ITEM.pack(size, depth), *parts, _PADDING[-size & 7]]
+        if isinstance(content, TabletFrame):
+            size = content.size
+            payload += (_ITEM.pack(size, depth), *content.parts, _PADDING[-size & 7])
+        else:
+            size = len(content)
+            payload += (_ITEM.pack(size, depth), content, _PADDING[-size & 7])
         total += size
     return payload if total > _SMALL_BYTES * len(payload) else [b"".join(payload)]
 

@@ -170,10 +170,10 @@ class Partitions:
                 self._write_to_several(index, database, placed)
                 continue
             if key != (database, first):
-                key, partition = (database, first), self._partition_for(database, first, index)
+                key, partition = (database, first), self._partition_to_write(database, first, index)
             if partition is not None:
-                memtable = self._memtable(partition, index, head, frame.rows)
-                self.memory_bytes += memtable.write(frame, index)
+                partition.activity.written += frame.rows * len(head.measurements)
+                self.memory_bytes += self._memtable(partition, index, head).write(frame, index)
 
     def _write_to_several(self, index: int, database: str, placed: PlacedTablet) -> None:
         """Write a tablet whose rows belong to several partitions."""
@@ -181,16 +181,17 @@ class Partitions:
         tablet = decode_tablet(placed.frame)
         numbers = tablet.times // self._interval
         for number in sorted(set(numbers.tolist())):
-            partition = self._partition_for(database, number, index)
+            partition = self._partition_to_write(database, number, index)
             if partition is None:
                 continue
             places = np.flatnonzero(numbers == number)
+            partition.activity.written += len(places) * len(frame.head.measurements)
             times = tablet.times[places]
             rows = Tablet(
                 tablet.device, tablet.measurements, times, tuple(c.take(places) for c in tablet.columns), tablet.aligned
             )
             span = DeviceSpan(int(times.min()), int(times.max()))
-            memtable = self._memtable(partition, index, frame.head, len(places))
+            memtable = self._memtable(partition, index, frame.head)
             self.memory_bytes += memtable.write_rows(frame.head, rows, index, span, ordered=frame.ordered)
 
     def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
@@ -207,10 +208,16 @@ class Partitions:
         self.changed()
         return partition
 
-    def _memtable(self, partition: Partition, index: int, head: FrameHead, rows: int) -> MemTable:
-        """Return the MemTable for an entry's rows."""
-        self._touched[id(partition)] = partition
-        partition.activity.written += rows * len(head.measurements)
+    def _partition_to_write(self, database: str, number: int, index: int) -> Partition | None:
+        """Return `_partition_for` the entry, noting it as touched."""
+        partition = self._partition_for(database, number, index)
+        if partition is not None:
+            self._touched[id(partition)] = partition
+        return partition
+
+    @staticmethod
+    def _memtable(partition: Partition, index: int, head: FrameHead) -> MemTable:
+        """Return the MemTable for rows of an entry."""
         memtable = partition.active
         if memtable is not None and memtable.takes(head):
             return memtable
