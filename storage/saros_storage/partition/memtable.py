@@ -25,7 +25,6 @@ from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
@@ -388,7 +387,8 @@ class _Device:
         return None if run is None else run.sorted(index)
 
 
-class SeriesData(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SeriesData:
     """The content of a MemTable for one series of a non-aligned device: sorted, without nulls, never empty."""
 
     measurement: str
