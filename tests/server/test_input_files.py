@@ -208,6 +208,22 @@ def test_times_with_an_offset_and_without_one_may_stand_in_one_column(tmp_path: 
     assert ("", "4") == batch.bad[1].values
 
 
+@pytest.mark.parametrize(
+    ("unit", "times"),
+    [
+        ("ms", ["-9223372036854775808", "9223372036854775807"]),
+        ("ns", ["1677-09-21T00:12:43.145224192Z", "2262-04-11T23:47:16.854775807Z"]),
+        ("ns", ["1500-01-01T00:00:00Z", "2500-01-01T00:00:00Z"]),
+    ],
+)
+def test_rows_whose_time_the_database_cannot_hold_are_bad(tmp_path: Path, unit: str, times: list[str]) -> None:
+    fits = "7" if unit == "ms" else "2024-01-01T00:00:00Z"
+    batch = read(tmp_path, f"time,v\n{times[0]},1\n{fits},2\n{times[1]},3\n", unit=unit)
+    reasons = [f"time: {time!r} is out of the range of times" for time in times]
+    assert list(zip([2, 4], reasons, strict=True)) == [(row.number, row.reason) for row in batch.bad]
+    assert [[2.0]] == [column.values.to_pylist() for column in batch.columns]
+
+
 @pytest.mark.parametrize("times", ["timestamp", "date", "text"])
 def test_times_of_parquet_without_a_zone_are_in_that_of_the_option(tmp_path: Path, times: str) -> None:
     moments = pa.array([datetime(2024, 7, 1), None], pa.timestamp("us"))  # noqa: DTZ001 (that is the point)

@@ -302,7 +302,11 @@ class Layout:
             found.reasons[index] = f"{header}: " + (
                 "the value is missing" if absent else f"{_stripped(value)!r} {misfit}"
             )
-        return times
+        outside = self._reader.out_of_range(times)
+        for index in pc.indices_nonzero(outside).to_pylist():
+            value = _stripped(column.slice(index, 1).cast(pa.string())[0].as_py())
+            found.reasons[index] = f"{header}: {value!r} is out of the range of times"
+        return pc.if_else(outside, pa.scalar(None, times.type), times)
 
     def _devices(self, batch: pa.RecordBatch, found: _Findings) -> pa.DictionaryArray | None:
         header = self._options.device_column

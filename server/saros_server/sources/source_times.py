@@ -25,6 +25,7 @@ from saros_server.sources.source_types import (
     whole_numbers,
     without_blank,
 )
+from saros_storage.base.types import TIME_MAX, TIME_MIN
 
 _FRACTION = r"(:\d\d)[.,](?P<fraction>\d{1,9})"
 _EPOCH_UNITS = {"epoch:s": "s", "epoch:ms": "ms", "epoch:us": "us", "epoch:ns": "ns"}
@@ -65,6 +66,15 @@ class TimeReader:
             return self._iso(text, notes), NO_TIME
         parsed = _parsed(text, self._format)  # in UTC if the pattern has %z
         return parsed if parsed.type.tz else self._zoned(parsed, notes), f"does not fit {self._format}"
+
+    def out_of_range(self, times: pa.Array) -> pa.Array:
+        """Return for each of these times of rows whether the database's unit cannot hold it; null for null."""
+        mine = _NANOSECONDS[times.type.unit if pa.types.is_timestamp(times.type) else self._unit]
+        units = _NANOSECONDS[self._unit]
+        least = max(TIME_MIN * units // mine + 1, TIME_MIN)
+        most = min(-(-TIME_MAX * units // mine) - 1, TIME_MAX)
+        ticks = times.cast(pa.int64())
+        return pc.or_(pc.less(ticks, least), pc.greater(ticks, most))
 
     def reads(self, type_: pa.DataType) -> bool:
         """Return whether a column of this type can be read as times."""
