@@ -298,6 +298,15 @@ def test_a_recording_is_imported(browser: Browser, node: HttpNode) -> None:
         expect(page.get_by_role("heading", name=f"Imported {file.name}")).to_be_visible()
 
 
+def test_the_focus_stays_on_a_table_that_is_refreshed(browser: Browser, node: HttpNode) -> None:
+    with console(browser, node.url, "cluster", "root", ROOT) as page:
+        frame = panel(page, "Nodes").locator(".table-frame")
+        frame.focus()
+        frame.evaluate("element => element.dataset.old = 1")
+        expect(frame).not_to_have_attribute("data-old", "1")
+        expect(frame).to_be_focused()
+
+
 # ---------------------------------------------------------------------------------------------- accessibility
 
 

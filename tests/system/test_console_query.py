@@ -271,6 +271,79 @@ def test_the_live_view_follows_new_points(browser: Browser, node: HttpNode) -> N
         expect(page.get_by_label("New points").locator("tbody td").last).to_have_text("42")
 
 
+def test_the_tree_is_walked_by_arrows_and_keeps_its_place(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, f"{_console(node)}#/explore") as page:
+        page.get_by_label("Search series").focus()
+        page.locator('.tree-link[title="root.plant"]').wait_for()
+        page.keyboard.press("Tab")
+        links = page.locator(".tree-link")
+        expect(links.first).to_be_focused()
+        page.keyboard.press("End")
+        expect(links.last).to_be_focused()
+        page.keyboard.press("Home")
+        for _ in range([link.get_attribute("title") for link in links.all()].index("root.plant")):
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+        pump = page.locator('.tree-link[title="root.plant.pump1"]')
+        pump.wait_for()
+        page.keyboard.press("ArrowRight")
+        expect(pump).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".detail h2")).to_have_text("root.plant.pump1")
+        expect(pump).to_be_focused()
+        expect(pump).to_have_attribute("aria-current", "true")
+        page.locator(".detail table").wait_for()  # the details are complete
+        page.keyboard.press("Tab")
+        expect(page.locator(".detail").get_by_role("link", name="Query")).to_be_focused()
+
+
+def test_a_chart_zooms_and_moves_by_keys(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, f"{_console(node)}#/explore/root.plant.pump1.temperature") as page:
+        expect(page.locator(".chart-note")).to_contain_text("reduced to the pixels")
+        page.locator(".chart-area").focus()
+        with page.expect_request("**/console/chart") as asked:
+            page.keyboard.press("+")
+        zoomed = asked.value.post_data_json
+        with page.expect_request("**/console/chart") as asked:
+            page.keyboard.press("ArrowRight")
+        moved = asked.value.post_data_json
+        assert moved["from"] > zoomed["from"] > START
+        assert moved["to"] - moved["from"] == zoomed["to"] - zoomed["from"]
+        with page.expect_request("**/console/chart") as asked:
+            page.keyboard.press("Home")
+        assert asked.value.post_data_json["from"] is None
+        expect(page.get_by_role("button", name="Whole range")).to_be_disabled()
+
+
+def test_tabs_are_opened_by_arrows(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        type_statement(page, "show databases")
+        page.keyboard.press("Alt+n")
+        type_statement(page, "show devices")
+        page.get_by_role("tab", name="show devices").focus()
+        page.keyboard.press("ArrowLeft")
+        expect(page.get_by_role("tab", name="show databases")).to_be_focused()
+        expect(page.locator(".cm-content")).to_have_text("show databases")
+
+
+def test_a_statement_run_by_its_button_leaves_the_focus_there(browser: Browser, node: HttpNode) -> None:
+    with console_page(browser, _console(node)) as page:
+        type_statement(page, "show version")
+        page.get_by_role("button", name="Run").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(".row")).to_have_count(1)
+        expect(page.get_by_role("button", name="Run")).to_be_focused()
+
+
+def test_a_console_without_data_says_how_to_begin(browser: Browser, tmp_path: Path) -> None:
+    with http_server(tmp_path / "data") as node, console_page(browser, _console(node)) as page:
+        expect(page.locator(".result")).to_contain_text("insert into root.plant.pump")
+        page.get_by_role("link", name="Explore").first.click()
+        expect(page.locator(".detail")).to_contain_text("There is no series yet.")
+        page.locator(".detail").get_by_role("link", name="Import").click()
+        expect(page.locator(".drop")).to_be_visible()
+
+
 # ---------------------------------------------------------------------------------------------- safety, accessibility
 
 

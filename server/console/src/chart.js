@@ -46,7 +46,7 @@ export class Chart {
     this.note = h("span", { class: "muted chart-note" });
     this.axes = button("Axis per series", () => this.#toggleAxes(), { "aria-pressed": "false", kind: "small" });
     this.reset = button("Whole range", () => this.#zoom(null), { kind: "small", disabled: true });
-    this.area = h("div", { class: "chart-area", role: "img", "aria-label": "Chart of the result" });
+    this.area = h("div", { class: "chart-area", role: "group", tabindex: 0, "aria-label": "Chart of the result; plus and minus zoom, arrows move", onkeydown: (event) => this.#key(event) });
     this.overview = h("div", { class: "chart-brush", "aria-hidden": "true" });
     this.element = h("div", { class: "chart" }, h("div", { class: "chart-tools" }, this.axes, this.reset, this.note), this.area, this.overview);
     this.observer = new ResizeObserver(() => this.#resize());
@@ -70,7 +70,7 @@ export class Chart {
       const points = found.series.reduce((sum, series) => sum + series.times.length, 0);
       const hidden = found.hidden ? `; ${found.hidden} more series are not shown` : "";
       const kind = found.is_reduced ? "reduced to the pixels" : "all points";
-      fill(this.note, found.series.length ? `${points.toLocaleString("en")} points, ${kind}, ${Math.round(performance.now() - began)} ms${hidden}. UTC. Drag to zoom.` : "The result has no numbers to draw.");
+      fill(this.note, found.series.length ? `${points.toLocaleString("en")} points, ${kind}, ${Math.round(performance.now() - began)} ms${hidden}. UTC. Drag to zoom, or press + and −.` : "The result has no numbers to draw.");
       this.#build();
     } catch (error) {
       if (isAbort(error)) return;
@@ -89,8 +89,25 @@ export class Chart {
 
   #zoom(range) {
     this.range = range;
+    if (!range && this.reset === document.activeElement) this.area.focus();
     this.reset.disabled = range === null;
     this.refresh();
+  }
+
+  // Zoom by + and -, move by arrows, show all by Home, as far as there are points.
+  #key(event) {
+    if (!this.whole || event.altKey || event.ctrlKey || event.metaKey) return;
+    const [first, last] = [this.whole.from, this.whole.to + 1];
+    const [low, high] = this.range ?? [first, last];
+    const [width, middle] = [high - low, (low + high) / 2];
+    const around = (center, wanted) => [center - wanted / 2, center + wanted / 2];
+    const wanted = { "+": around(middle, width / 2), "=": around(middle, width / 2), "-": around(middle, width * 2), ArrowLeft: around(middle - width / 4, width), ArrowRight: around(middle + width / 4, width), Home: [first, last] }[event.key];
+    if (!wanted) return;
+    event.preventDefault();
+    const size = Math.min(wanted[1] - wanted[0], last - first);
+    if (size < 2) return;
+    const from = Math.round(Math.min(Math.max(wanted[0], first), last - size));
+    this.#zoom(size >= last - first ? null : [from, Math.round(from + size)]);
   }
 
   #build() {

@@ -19,11 +19,14 @@ const SHORTCUTS = [
   ["Esc", "cancel the statement; close a dialog"],
   ["Ctrl Space", "complete"],
   ["Alt N", "new tab"],
+  ["+ - ← → Home", "zoom and move in a chart"],
+  ["↑ ↓ ← →", "walk through the tree of Explore"],
 ];
 
 const toasts = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 const api = new Api({ onLoggedOut: () => logIn("The session has ended."), onError: (error) => toast(error.message, "bad") });
 let dispose = null;
+let shownId = null;
 
 // Show a message for a while.
 function toast(text, kind = "") {
@@ -110,7 +113,14 @@ function showPage() {
   if (!main.isConnected) return;
   const [id, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
   const page = PAGES.find((found) => found.id === id) ?? PAGES[0];
+  const route = rest.map(decodeURIComponent).join("/");
+  if (page.id === shownId && dispose?.follow) {
+    dispose.follow(route);
+    return;
+  }
+  const hadFocus = main.contains(document.activeElement);
   leave();
+  shownId = page.id;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.dataset.page === page.id) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -118,7 +128,8 @@ function showPage() {
   document.title = `${page.title} · Saros`;
   main.className = `page page-${page.id}`;
   fill(main, h("h1", { class: "hidden-title" }, page.title));
-  dispose = page.show(main, api, rest.map(decodeURIComponent).join("/")) ?? null;
+  if (hadFocus) main.focus();
+  dispose = page.show(main, api, route) ?? null;
 }
 
 function showShortcuts() {

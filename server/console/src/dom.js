@@ -88,7 +88,7 @@ export function table(columns, rows, { caption } = {}) {
 // Ask in a dialog; resolves to true if it was confirmed.
 export function confirmed(question, verb) {
   return new Promise((resolve) => {
-    const dialog = h("dialog", { class: "dialog", onclose: () => { dialog.remove(); resolve(dialog.returnValue === "yes"); } },
+    const dialog = h("dialog", { class: "dialog", "aria-label": question, onclose: () => { dialog.remove(); resolve(dialog.returnValue === "yes"); } },
       h("form", { method: "dialog" }, h("p", {}, question),
         h("div", { class: "actions" }, h("button", { class: "button", value: "no" }, "Cancel"),
           h("button", { class: "button danger", value: "yes" }, verb))));

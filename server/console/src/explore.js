@@ -24,18 +24,39 @@ const isSeries = (type) => type === "TIMESERIES";
 class ExplorePage {
   constructor(root, api, path) {
     this.api = api;
+    this.end = new AbortController();
     this.abort = new AbortController();
     this.path = path || "root";
     this.search = h("input", { type: "search", placeholder: "Search series", "aria-label": "Search series", oninput: () => this.#searchSoon() });
-    this.list = h("div", { class: "tree" });
-    this.detail = h("section", { class: "detail", "aria-live": "off" });
+    this.list = h("div", { class: "tree", onkeydown: (event) => this.#treeKey(event), onfocusin: (event) => this.#rove(event.target) });
+    this.detail = h("section", { class: "detail", "aria-label": "Details", "aria-live": "off", tabindex: -1 });
     root.append(h("aside", { class: "tree-side" }, this.search, this.list), this.detail);
     this.#showTree();
     this.api.guarded(() => this.#showDetail());
   }
 
-  rows(sql) {
-    return this.api.rows(sql, { signal: this.abort.signal });
+  // Show another path; the tree stays as it is, and opens the path if it is not below a closed node.
+  follow(path) {
+    this.#stopLive();
+    this.chart?.destroy();
+    this.chart = this.chartPlace = null;
+    this.abort.abort();
+    this.abort = new AbortController();
+    this.path = path || "root";
+    const hadFocus = this.detail.contains(document.activeElement);
+    for (const link of this.list.querySelectorAll(".tree-link")) {
+      if (link.title === this.path) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+    if (!this.search.value.trim() && this.path !== "root" && !this.list.querySelector("[aria-current]")) this.#showTree();
+    if (hadFocus) this.detail.focus();
+    this.detail.scrollTo(0, 0);
+    this.api.guarded(() => this.#showDetail());
+  }
+
+  // Return the rows for the details, which another path cancels; the tree passes the signal of the page.
+  rows(sql, signal = this.abort.signal) {
+    return this.api.rows(sql, { signal });
   }
 
   // ---------------------------------------------------------------------------------------------- tree
@@ -47,7 +68,7 @@ class ExplorePage {
   }
 
   async #fillLevel(list, path) {
-    const rows = await this.rows(`show child paths ${path}`);
+    const rows = await this.rows(`show child paths ${path}`, this.end.signal);
     fill(list, rows.length ? null : h("li", { class: "muted none" }, path === "root" ? "There is no data yet." : "empty"));
     this.#growLevel(list, rows, Math.max(LEVEL_MAX, 1 + rows.findIndex((row) => this.#isAbove(row.ChildPaths))));
   }
@@ -56,6 +77,7 @@ class ExplorePage {
   #growLevel(list, rows, count) {
     const items = rows.slice(0, count).map((row) => this.#branch(row.ChildPaths, row.NodeTypes));
     list.append(...items);
+    this.#rove(this.list.querySelector(".tree-link[tabindex='0']") ?? this.list.querySelector(".tree-link"));
     const rest = rows.slice(count);
     if (rest.length) {
       const grow = () => {
@@ -68,6 +90,30 @@ class ExplorePage {
     return items[0];
   }
 
+  // Make one link of the tree the only one in the order of Tab; arrows reach the others.
+  #rove(link) {
+    if (!link?.matches(".tree-link")) return;
+    for (const other of this.list.querySelectorAll(".tree-link[tabindex='0']")) other.tabIndex = -1;
+    link.tabIndex = 0;
+  }
+
+  // Up, down, Home and End walk through the nodes in sight; right opens a node, left closes it or goes to its parent.
+  #treeKey(event) {
+    const stops = [...this.list.querySelectorAll(".tree-link, .tree-more button")].filter((stop) => !stop.closest("[hidden]"));
+    const at = stops.indexOf(event.target);
+    if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
+    const item = event.target.closest("li");
+    const toggle = item.querySelector(":scope > .tree-row > .tree-toggle");
+    const isOpen = toggle?.getAttribute("aria-expanded") === "true";
+    let target = { ArrowDown: stops[at + 1], ArrowUp: stops[at - 1], Home: stops[0], End: stops.at(-1) }[event.key];
+    if (event.key === "ArrowRight" && isOpen) target = item.querySelector(":scope > ul .tree-link");
+    else if (event.key === "ArrowLeft" && !isOpen) target = item.parentElement.closest("li")?.querySelector(".tree-link");
+    else if (["ArrowLeft", "ArrowRight"].includes(event.key)) toggle?.click();
+    else if (!["ArrowDown", "ArrowUp", "Home", "End"].includes(event.key)) return;
+    event.preventDefault();
+    target?.focus();
+  }
+
   // Return whether the chosen path is a node or below it.
   #isAbove(path) {
     return this.path === path || this.path.startsWith(`${path}.`);
@@ -75,8 +121,8 @@ class ExplorePage {
 
   #branch(path, type) {
     const children = h("ul", { hidden: true });
-    const toggle = isSeries(type) ? h("span", { class: "tree-leaf" }) : button(icon(CHEVRON), () => this.#toggle(toggle, children, path), { kind: "quiet tree-toggle", label: `Open ${path}`, "aria-expanded": "false" });
-    const link = h("a", { href: encoded(path), class: "tree-link", title: path, "aria-current": path === this.path ? "true" : null }, lastNode(path), type === "INTERNAL" ? null : h("span", { class: "badge" }, isSeries(type) ? "series" : type.toLowerCase()));
+    const toggle = isSeries(type) ? h("span", { class: "tree-leaf" }) : button(icon(CHEVRON), () => this.#toggle(toggle, children, path), { kind: "quiet tree-toggle", label: `Open ${path}`, "aria-expanded": "false", tabindex: -1 });
+    const link = h("a", { href: encoded(path), class: "tree-link", title: path, tabindex: -1, "aria-current": path === this.path ? "true" : null }, lastNode(path), type === "INTERNAL" ? null : h("span", { class: "badge" }, isSeries(type) ? "series" : type.toLowerCase()));
     const item = h("li", {}, h("div", { class: "tree-row" }, toggle, link), isSeries(type) ? null : children);
     if (!isSeries(type) && this.#isAbove(path)) this.#toggle(toggle, children, path);
     return item;
@@ -87,6 +133,7 @@ class ExplorePage {
     children.hidden = !opens;
     toggle.setAttribute("aria-expanded", String(opens));
     if (opens) this.api.guarded(() => this.#fillLevel(children, path));
+    else if (children.querySelector("[tabindex='0']")) this.#rove(children.parentElement.querySelector(".tree-link"));
   }
 
   #searchSoon() {
@@ -99,10 +146,10 @@ class ExplorePage {
       this.#showTree();
       return;
     }
-    const rows = await this.rows(`show timeseries root.** where timeseries contains ${quoted(wanted)} limit ${SEARCH_MAX}`);
+    const rows = await this.rows(`show timeseries root.** where timeseries contains ${quoted(wanted)} limit ${SEARCH_MAX}`, this.end.signal);
     if (this.search.value.trim() !== wanted) return;
     fill(this.list, rows.length
-      ? h("ul", { class: "tree-list found" }, rows.map((row) => h("li", {}, h("a", { class: "tree-link", href: encoded(row.Timeseries), title: row.Timeseries }, row.Timeseries))))
+      ? h("ul", { class: "tree-list found" }, rows.map((row, at) => h("li", {}, h("a", { class: "tree-link", tabindex: at ? -1 : 0, href: encoded(row.Timeseries), title: row.Timeseries }, row.Timeseries))))
       : h("p", { class: "muted none" }, "No series has this in its path."),
     rows.length === SEARCH_MAX ? h("p", { class: "muted none" }, `The first ${SEARCH_MAX}; search for more of the path.`) : null);
   }
@@ -131,7 +178,7 @@ class ExplorePage {
     const counted = async (what) => (await this.rows(`count ${what} ${path}.**`))[0];
     const [series, devices] = await Promise.all([counted("timeseries"), counted("devices")]);
     fill(this.detail, this.#heading(path), facts([["Series", number(Object.values(series)[0])], ["Devices", number(Object.values(devices)[0])]]),
-      h("p", { class: "muted" }, "Choose a device or a series."));
+      h("p", { class: "muted" }, path !== "root" || Object.values(series)[0] ? "Choose a device or a series." : ["There is no series yet. ", h("a", { href: "#/import" }, "Import"), " a file, or write points in ", h("a", { href: "#/query" }, "Query"), "."]));
   }
 
   async #showDevice(device) {
@@ -245,6 +292,7 @@ class ExplorePage {
     this.#stopLive();
     clearTimeout(this.searchTimer);
     this.abort.abort();
+    this.end.abort();
     this.chart?.destroy();
   }
 }
@@ -272,7 +320,7 @@ function timeText(ticks, api) {
 
 function show(root, api, route) {
   const page = new ExplorePage(root, api, route);
-  return () => page.destroy();
+  return Object.assign(() => page.destroy(), { follow: (path) => page.follow(path) });
 }
 
 export const explore = { id: "explore", title: "Explore", icon: "M5 4v14h6M5 9h6M15 7h5v4h-5zM15 16h5v4h-5z", show };

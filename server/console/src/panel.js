@@ -4,11 +4,12 @@ import { isAbort } from "./api.js";
 import { fill, h } from "./dom.js";
 
 const NO_PERMISSION = 803;
+const CONTROLS = "a, button, input, select, [tabindex]";
 
 // Make a panel. `actions`: elements beside the title; `note`: a sentence below it.
 export function panel(title, { note, actions = [] } = {}) {
   const body = h("div", { class: "panel-body" }, h("p", { class: "muted" }, "Loading ..."));
-  const element = h("section", { class: "card panel", "aria-label": title },
+  const element = h("section", { class: "card panel", "aria-label": title, tabindex: -1 },
     h("header", {}, h("h2", {}, title), h("div", { class: "panel-actions" }, actions)),
     note ? h("p", { class: "muted" }, note) : null, body);
 
@@ -34,15 +35,18 @@ export function sentence(error) {
   return `${error.message.replace(/^No permission for this operation: /, "You may not see this: ")}. An administrator can grant it.`;
 }
 
-// Replace the content of an element; the focus stays on the control with the same data-key, and tables stay scrolled.
+const keyOf = (control) => control.dataset.key ?? control.getAttribute("aria-label") ?? control.textContent;
+
+// Replace the content of an element; the focus stays on the control with the same data-key, label, or text, or else goes
+// to the region, and tables stay scrolled.
 export function refill(element, ...children) {
-  const key = element.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  const focused = element.contains(document.activeElement) ? document.activeElement : null;
   const scrolled = [...element.querySelectorAll(".table-frame")].map((frame) => [frame.scrollLeft, frame.scrollTop]);
   fill(element, ...children);
   [...element.querySelectorAll(".table-frame")].forEach((frame, at) => {
     if (scrolled[at]) [frame.scrollLeft, frame.scrollTop] = scrolled[at];
   });
-  if (key !== undefined) element.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+  if (focused) ([...element.querySelectorAll(CONTROLS)].find((control) => keyOf(control) === keyOf(focused)) ?? element.closest("section, main"))?.focus();
 }
 
 // Call an async function now and every `ms` after it is done, while the page is visible. Return the function that ends

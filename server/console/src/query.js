@@ -44,7 +44,7 @@ class QueryPage {
   }
 
   #build(root) {
-    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Statements" });
+    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Statements", onkeydown: (event) => this.#tabKey(event) });
     this.closeButton = button(icon(ICONS.close), () => this.#close(this.open), { label: "Close tab", kind: "quiet" });
     this.runButton = button([icon(ICONS.run, "filled"), "Run"], () => this.run(), { kind: "primary", title: "Run (Ctrl Enter)" });
     this.cancelButton = button("Cancel", () => this.cancel(), { disabled: true, title: "Cancel (Esc)" });
@@ -56,7 +56,7 @@ class QueryPage {
     this.result = h("div", { class: "result" }, this.#welcome());
     root.append(
       h("div", { class: "tab-bar" }, this.tabs, this.closeButton, button(icon(ICONS.plus), () => this.add(), { label: "New tab (Alt N)", kind: "quiet" }),
-        button([icon(ICONS.history), h("span", {}, "History")], () => this.showHistory(), { kind: "quiet end" })),
+        button([icon(ICONS.history), h("span", {}, "History")], () => this.showHistory(), { kind: "quiet end", label: "History" })),
       this.editor.element,
       h("div", { class: "run-bar" }, this.runButton, this.cancelButton, this.explainButton, this.status,
         h("div", { class: "views", role: "group", "aria-label": "View of the result" }, this.views), this.csv, this.parquet),
@@ -64,7 +64,7 @@ class QueryPage {
   }
 
   #welcome() {
-    return h("div", { class: "empty" }, h("p", {}, "Write a statement and press ", h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), "."), h("p", {}, "Explore shows the series that there are."));
+    return h("div", { class: "empty" }, h("p", {}, "Write a statement and press ", h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), "."), h("p", {}, "To begin with an empty database: ", h("code", {}, "insert into root.plant.pump(time, level) values (now(), 1.5)")), h("p", {}, h("a", { href: "#/explore" }, "Explore"), " shows the series that there are; ", h("a", { href: "#/import" }, "Import"), " reads a file."));
   }
 
   // ---------------------------------------------------------------------------------------------- tabs
@@ -80,16 +80,27 @@ class QueryPage {
     if (label) label.textContent = nameOf(this.texts[this.open], this.open);
   }
 
-  #showTab(at) {
+  // Show a tab, and focus its editor, or the tab itself.
+  #showTab(at, focus = true) {
     if (this.states[this.open]) this.states[this.open] = this.editor.view.state;
     this.open = at;
     this.states[at] ??= this.editor.stateOf(this.texts[at]);
     this.editor.show(this.states[at]);
     store("saros.tab", at);
-    fill(this.tabs, this.texts.map((text, n) => button(nameOf(text, n), () => this.#showTab(n), { kind: "tab", role: "tab", "aria-selected": String(n === at) })));
+    fill(this.tabs, this.texts.map((text, n) => button(nameOf(text, n), () => this.#showTab(n), { kind: "tab", role: "tab", "aria-selected": String(n === at), tabindex: n === at ? 0 : -1 })));
     this.tabs.children[at].scrollIntoView({ block: "nearest", inline: "nearest" });
     this.closeButton.hidden = this.texts.length === 1;
-    this.editor.focus();
+    if (focus) this.editor.focus();
+    else this.tabs.children[at].focus();
+  }
+
+  // Arrows, Home and End open other tabs, as in all lists of tabs.
+  #tabKey(event) {
+    const last = this.texts.length - 1;
+    const at = { ArrowLeft: this.open ? this.open - 1 : last, ArrowRight: this.open < last ? this.open + 1 : 0, Home: 0, End: last }[event.key];
+    if (at === undefined || event.altKey || event.ctrlKey) return;
+    event.preventDefault();
+    this.#showTab(at, false);
   }
 
   add(text = "") {
@@ -111,7 +122,7 @@ class QueryPage {
     if (event.altKey && event.code === "KeyN") {
       event.preventDefault();
       this.add();
-    } else if (event.key === "Escape" && this.abort && !document.querySelector("dialog[open]")) this.cancel();
+    } else if (event.key === "Escape" && !event.defaultPrevented && this.abort && !document.querySelector("dialog[open]")) this.cancel();
   }
 
   // ---------------------------------------------------------------------------------------------- running
@@ -183,8 +194,9 @@ class QueryPage {
     this.chart = null;
     this.isPlan = false;
     this.hasChart = false;
-    this.runButton.disabled = true;
     this.cancelButton.disabled = false;
+    if (this.runButton === document.activeElement) this.cancelButton.focus();
+    this.runButton.disabled = true;
     fill(this.status, "running ...");
     this.csv.hidden = this.parquet.hidden = true;
     fill(this.result, h("div", { class: "empty" }, h("div", { class: "spinner" }), h("p", {}, "Running ...")));
@@ -211,6 +223,7 @@ class QueryPage {
   #end() {
     this.abort = null;
     this.runButton.disabled = false;
+    if (this.cancelButton === document.activeElement) this.runButton.focus();
     this.cancelButton.disabled = true;
   }
 
@@ -278,6 +291,7 @@ class QueryPage {
   #take(sql) {
     if (this.editor.text.trim()) this.add(sql);
     else this.editor.replace(sql);
+    this.editor.focus();
   }
 
   destroy() {
