@@ -350,7 +350,7 @@ def _extents(of: _Sections) -> tuple[Float64Array, Float64Array]:
 
 
 def _last_at_least(x: Float64Array, ends: Int64Array, width: Float64Array) -> Int64Array:
-    """Return, for each end, the last point that is so far before it; -1 if there is none."""
+    """Return, for each end, the last point at least `width` before it; -1 if no point is."""
     guess = np.searchsorted(x, x[ends] - width)
     nearby = np.clip(guess[:, None] + np.arange(-1, 2), 0, ends[:, None])
     far = x[ends][:, None] - x[nearby] >= width[:, None]
@@ -358,7 +358,7 @@ def _last_at_least(x: Float64Array, ends: Int64Array, width: Float64Array) -> In
 
 
 def _first_at_least(x: Float64Array, starts: Int64Array, width: Float64Array) -> Int64Array:
-    """Return, for each start, the first point that is so far after it; the number of points if there is none."""
+    """Return, for each start, the first point at least `width` after it; the number of points if no point is."""
     guess = np.searchsorted(x, x[starts] + width)
     nearby = np.clip(guess[:, None] + np.arange(-1, 2), starts[:, None], len(x) - 1)
     far = x[nearby] - x[starts][:, None] >= width[:, None]
