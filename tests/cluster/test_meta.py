@@ -317,6 +317,25 @@ def test_an_old_end_of_a_database_does_not_take_the_new_one() -> None:
     assert ["root.a"] == schema.tree.databases()
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_a_group_announces_late_does_not_bring_back_a_dropped_database(whole: bool) -> None:
+    """A strong SHOW does not ask the group of a database that is gone, so it must not appear again meanwhile."""
+    created = (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))
+    drop = changes.DeleteDatabase("root.a")
+    schema = ClusterSchema()
+    schema.agree(["root.a"], {}, 1)
+    schema.agree([], {2: drop}, 2)
+    schema.agree([], {}, 3)
+    schema.apply_delta(GroupId(1), SchemaDelta(5, whole, created))
+    assert b"" == schema.tree.dump()
+    again = (*created, changes.CreateSeries("root.a.d2", False, series("y")))
+    schema.apply_delta(GroupId(1), SchemaDelta(9, False, (drop, *again), 2, {"root.a": 0}))
+    schema.agree(["root.a"], {}, 4)
+    device = schema.tree.device("root.a.d2")
+    assert device is not None
+    assert ["y"] == list(device.series)
+
+
 def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
     """After a restart the log of the meta group is applied again; the groups may have reported later changes."""
     created = [changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series())]

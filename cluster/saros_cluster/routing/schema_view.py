@@ -49,6 +49,9 @@ class ClusterSchema:
         #: The databases of the meta group's last known state. A data group may learn of a new database earlier, and of
         #: the end of an old one later.
         self._agreed: frozenset[str] = frozenset()
+        #: By dropped database: the number of its drop. Groups that have not applied the drop may still announce the
+        #: database as it was before.
+        self._dropped: dict[str, int] = {}
         #: By database: the group that announced its series last, and the move that brought them to it. The group is
         #: None after it has released them, until the next one announces them.
         self._authorities: dict[str, tuple[GroupId | None, int]] = {}
@@ -77,11 +80,22 @@ class ClusterSchema:
             self.pending, self.version, self.partitions = pending, version, partitions
             before, self._agreed = self._agreed, frozenset(databases)
             for path in sorted(before - self._agreed):
+                self._note_drop(path)
                 if not self._is_recreated(path):
                     _apply(self.tree, DeleteDatabase(path))
+            for path in self._dropped.keys() & self._agreed:
+                del self._dropped[path]
             for path in sorted(self._agreed):
                 if not self.tree.is_database(path):
                     _apply(self.tree, CreateDatabase(path))
+
+    def _note_drop(self, path: str) -> None:
+        """Remember the drop of a database, and forget the drops that all known groups have announced."""
+        everywhere = min((self.drops.get(group, 0) for group in self._known), default=0)
+        self._dropped = {known: number for known, number in self._dropped.items() if number > everywhere}
+        numbers = [number for number, drop in self.pending.items() if drop == DeleteDatabase(path)]
+        if numbers:  # otherwise the meta group's state is a snapshot from after the end of the drop
+            self._dropped[path] = max(numbers)
 
     def _is_recreated(self, path: str) -> bool:
         """Return whether a database that the meta group has dropped was recreated, according to its data group.
@@ -136,7 +150,14 @@ class ClusterSchema:
 
     def _learn(self, group: GroupId, news: SchemaDelta) -> None:
         made = {c.path: news.since.get(c.path, 0) for c in news.changes if isinstance(c, CreateDatabase)}
-        told = {path: (group, at) for path, at in made.items() if at >= self._authorities.get(path, _NOBODY)[1]}
+        # The group is about to apply the drop. A group that has the database since it was recreated has applied it.
+        applied = max(news.drop, self.drops.get(group, 0))
+        outdated = {path for path in made if self._dropped.get(path, 0) > applied}
+        told = {
+            path: (group, at)
+            for path, at in made.items()
+            if path not in outdated and at >= self._authorities.get(path, _NOBODY)[1]
+        }
         if news.whole:
             replaced = told.keys() | self._silent(group, told, news.left)
         else:
@@ -146,6 +167,8 @@ class ClusterSchema:
         passed_by = made.keys() - told.keys()
         for change in news.changes:
             if isinstance(change, CreateDatabase):
+                if change.path in outdated:
+                    continue
                 _apply(tree, change)
                 if not tree.is_database(change.path):  # it overlaps another one: the meta group's state decides later
                     passed_by.add(change.path)
