@@ -1,7 +1,8 @@
-"""Requests that were applied to slots. They move with the slots, so that repeats have no effect in the new group.
+"""Requests that were applied to slots.
 
-The last requests of each client are kept as bits: a client numbers its requests consecutively, and repeats only
-requests that it sent seconds ago. So a set of a million requests takes some hundred kilobytes, and the sets that arrive
+When slots move, the receiving group gets this record too, so that a repeated request has no effect there either. The
+last requests of each client are stored as bits: a client numbers its requests consecutively, and repeats only requests
+that it sent seconds ago. A set of a million requests therefore takes some hundred kilobytes, and the sets that arrive
 with moves do not accumulate.
 
 Pure.
@@ -17,9 +18,10 @@ import numpy as np
 
 from saros_cluster.topology.change import runs, slots_of_runs
 
-#: Requests of a client that are remembered, counted back from its last one; older ones are forgotten.
+#: Number of requests that are remembered for each client, counted back from its last request. Older requests are
+#: forgotten.
 SEQUENCES_MAX = 32_768
-#: Clients that are remembered: the most recently seen.
+#: Number of clients that are remembered: those that sent a request most recently.
 CLIENTS_MAX = 4_096
 _ALL = (1 << SEQUENCES_MAX) - 1
 
@@ -28,7 +30,8 @@ _ALL = (1 << SEQUENCES_MAX) - 1
 class RequestSet:
     """A bounded set of requests (client, sequence), which keeps only the latest ones."""
 
-    #: By client, the most recently seen last: its highest sequence, and bit n set if sequence - n is in the set.
+    #: For each client, its highest sequence and a bit set, in which bit n is set if the request `sequence - n` is in
+    #: the set. The most recently seen client comes last.
     _last: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @staticmethod
@@ -50,7 +53,7 @@ class RequestSet:
         return sequence <= last and bool(bits >> (last - sequence) & 1)
 
     def then(self, later: RequestSet) -> RequestSet:
-        """Return the union with `later`, whose clients count as the most recently seen."""
+        """Return the union with `later`; the clients of `later` count as the most recently seen."""
         found = dict(self._last)
         for client, known in later._last.items():
             found[client] = _merged(found.pop(client, (0, 0)), known)
@@ -72,7 +75,7 @@ class RequestSet:
 
 
 def _bits(sequences: Sequence[int]) -> tuple[int, int]:
-    """Return the highest of a client's sequences, and the bits of all of them."""
+    """Return the highest of a client's sequences, and the bits of all its sequences."""
     last = max(sequences)
     behind = [last - sequence for sequence in sequences if last - sequence < SEQUENCES_MAX]
     flags = np.zeros(max(behind) + 1, np.bool_)

@@ -3,18 +3,18 @@
     entry 100: client 7, sequence 3   applied          remembered until entry 100 + MEMORY
     entry 140: client 7, sequence 3   repeated         no effect, same answer
 
-A client may repeat a request after slots have moved to this group; the repeat may carry rows for these slots, which the
-first attempt sent elsewhere. So a request counts as applied only to the slots that the group owned according to the
-sender's partition table. For slots that moved here later, the requests that were applied to them at their former groups
-count (`Ownership.since`: the move that brought a slot).
+A client may repeat a request after slots have moved to this group. The repeated request may then carry rows for these
+slots, which the first attempt sent to another group. So a request counts as applied only to the slots that the group
+owned according to the sender's partition table. For slots that moved here later, this group uses the list of requests
+that their former groups had applied to them (`Ownership.since` gives the move that brought a slot).
 
 Without this distinction, rows would be lost in two cases. First, a request that was routed by an older table may be
-applied after the slots arrived: if it counted for them, its repeat would skip their rows. Second, a request that is
-applied after a fence is for the slots that remain: if it moved along with the slots that leave, the new group would
-skip their rows.
+applied after the slots arrived: if it counted as applied to these slots, its repetition would skip their rows. Second,
+a request that is applied after a fence is for the slots that remain: if its record moved along with the slots that
+leave, the new group would skip their rows.
 
-The content follows from the log alone, so all members agree. Only effects are remembered: a command that failed did
-nothing, and may be sent again. Pure; single-threaded.
+The content depends on the log alone, so all members agree. Only commands with an effect are remembered: a command that
+failed did nothing, and may be sent again. Pure; single-threaded.
 """
 
 from __future__ import annotations
@@ -37,20 +37,22 @@ class AppliedRequests:
     ) -> None:
         """Start with the results of `dump` and `dump_arrived`.
 
-        `known`: (client, sequence, index, epoch), oldest first. `arrived`: for each move its epoch, the entry that
-        opened its slots, and the requests that were applied to them before.
+        Each item of `known` is (client, sequence, index, epoch), oldest first. Each item of `arrived` describes one
+        move: its epoch, the entry that opened its slots, and the requests that were applied to these slots before the
+        move.
         """
-        #: By request: the entries that applied it, each with the last move to this group that its sender knew of.
+        #: For each request, the entries that applied it, each with the last move to this group that the sender knew of.
         self._known: OrderedDict[tuple[int, int], tuple[tuple[int, int], ...]] = OrderedDict()
         for client, sequence, index, epoch in known:
             self._record((client, sequence), index, epoch)
-        #: By move: the entry that opened its slots, and the requests that were applied to them before.
+        #: For each move, the entry that opened its slots, and the requests that were applied to these slots before the
+        #: move.
         self._arrived: dict[int, tuple[int, tuple[AppliedRange, ...]]] = {}
         for epoch, index, had in arrived:
             self.add_arrived(epoch, index, had)
 
     def is_known(self, request: Request, index: int) -> bool:
-        """Return whether the request of entry `index` took effect before, here or on slots that moved here."""
+        """Return whether the request of entry `index` took effect earlier, here or on slots that moved here."""
         came = (had for epoch in self._arrived for had in self._arrived_ranges(index, epoch))
         return bool(self._effects(request, index)) or any(request in had.requests for had in came)
 
@@ -80,7 +82,7 @@ class AppliedRequests:
     def remember(self, request: Request, index: int, epoch: int = 0) -> None:
         """Record that entry `index` applies the request.
 
-        `epoch`: the last move to this group that its sender knows of.
+        `epoch` is the last move to this group that the request's sender knew of.
         """
         if request == NO_REQUEST:
             return
@@ -100,7 +102,8 @@ class AppliedRequests:
     def ranges_leaving(self, leaving: Mapping[int, frozenset[int]], fence: int) -> tuple[AppliedRange, ...]:
         """Return the requests that were applied to the slots that entry `fence` takes away.
 
-        `leaving`: the slots, by the move that brought them here. Entries after the fence were for other slots.
+        `leaving` has the slots for each move that brought them here. Requests that were applied after the fence are
+        omitted, since they did not concern these slots.
         """
         found: list[AppliedRange] = []
         for since, slots in leaving.items():

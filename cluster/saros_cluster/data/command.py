@@ -5,9 +5,9 @@
     u64 -2     | u64 bytes    | 0        | 0         | 0           | a piece of a file (JSON) | its bytes
 
 Repeated requests of client 0 are not detected. `drop` is the number of the drop that the mutation applies, or of the
-newest one that its coordinator has seen (`drops`). `epoch` and `inbound` are the version of the partition table that
-its coordinator used (`ownership`, `applied_requests`). A mutation that loads a file, which was sent in pieces
-(`log_shipped_files`), does nothing else. Frames stay aligned to 8 bytes. Pure: any thread.
+newest drop that the sending coordinator has seen (`drops`). `epoch` and `inbound` are the version of the partition
+table that the coordinator used (`ownership`, `applied_requests`). A mutation that loads a file contains nothing else;
+the file was sent before, in pieces (`log_shipped_files`). Frames stay aligned to 8 bytes. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ NO_REQUEST = Request(0, 0)
 class TableVersion(NamedTuple):
     """The version of the partition table that a coordinator or reader uses, as far as it concerns one group.
 
-    `epoch` is the table's, `inbound` the last move of slots to the group, `outbound` the last move away from it. Only
-    readers set `outbound`: an entry does not need it, since the log orders it before or after the fence.
+    `epoch` is the epoch of the table, `inbound` is the last move of slots to the group, and `outbound` is the last move
+    away from the group. Only readers set `outbound`: an entry does not need it, since the log orders it before or after
+    the fence.
     """
 
     epoch: int
@@ -77,12 +78,12 @@ def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: T
 
 
 def encode_transfer(transfer: Transfer, changes: Sequence[SchemaChange] = ()) -> bytes:
-    """Return the data of an entry that moves slots; `changes`: the schema that comes with them."""
+    """Return the data of an entry that moves slots; `changes` is the schema of these slots."""
     return _encode_json(_TRANSFER, transfer_to_json(transfer), encode_mutation(Mutation(changes)))
 
 
 def encode_shipping(shipping: Shipping) -> bytes:
-    """Return the data of an entry that brings a piece of a file, or abandons the file."""
+    """Return the data of an entry that carries a piece of a file, or the notice that the file is no longer needed."""
     data = [shipping.data] if isinstance(shipping, Piece) else []
     return _encode_json(_SHIPPING, log_shipped_files.shipping_to_json(shipping), data)
 

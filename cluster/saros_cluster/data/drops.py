@@ -1,14 +1,14 @@
-"""Drops of series and databases: numbered by the meta group, and applied by every data group, each once and in order.
+"""Drops of series and databases. The meta group numbers them, and every data group applies each of them once, in order.
 
     meta group    begin  -> number n, its place in the meta group's log                      end
     every group           entry "drop n": series and points go, and n is the newest    ...
     every write           carries the newest drop that its coordinator's schema reflects: `seen`
 
-A group that has applied drop n refuses (2021) a write to devices that n reaches if the write has not seen n: the
-write's coordinator may still have the old definition of the series. Any node can complete an unfinished drop. So drops
-are sent to each group in the order of their numbers, and a group ignores a drop that is not newer than its newest one:
-late and repeated drops cannot remove series that were created since. Nothing that a drop reaches is created again
-before all groups have applied the drop.
+A group that has applied drop n refuses (2021) a write to devices that n may concern if the write's coordinator had not
+seen drop n: it may still have the old definition of the series. Any node can complete an unfinished drop. So each group
+is sent the drops in the order of their numbers, and ignores a drop that is not newer than the newest one that it has
+applied: late and repeated drops cannot remove series that were created since. Series and databases that a drop removes
+are not created again before all groups have applied the drop.
 
 Pure; one thread.
 """
@@ -27,7 +27,8 @@ from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, dec
 Drop = DeleteDatabase | DeleteSeries
 #: Error code of a write that is refused because a drop has overtaken it.
 OVERTAKEN = 2021
-#: Number of drops that are remembered. A write that has not seen an even older drop is refused, whatever its devices.
+#: Number of drops that are remembered. A write whose coordinator has not seen an even older drop is refused, whichever
+#: devices it writes to.
 KEPT = 1_000
 
 
@@ -59,10 +60,13 @@ def effect_of(drop: Drop) -> Mutation:
 
 
 class Drops:
-    """The drops that a group has applied, by number."""
+    """The drops that a group has applied, with their numbers."""
 
     def __init__(self, known: Iterable[tuple[int, Drop]] = (), forgotten: int = 0) -> None:
-        """`known`: in ascending order of numbers. `forgotten`: the newest drop that is no longer remembered."""
+        """Start with the drops `known`, in ascending order of numbers.
+
+        `forgotten` is the newest drop that is no longer remembered.
+        """
         self._known = dict(known)
         self._forgotten = forgotten
 
@@ -80,7 +84,7 @@ class Drops:
             del self._known[self._forgotten]
 
     def merge(self, others: Drops) -> None:
-        """Add the drops of a group that slots come from: a new group has not applied all of them."""
+        """Add the drops of the group that slots come from: this group, if new, has not applied all of them."""
         self._forgotten = max(self._forgotten, others._forgotten)
         known = sorted({**others._known, **self._known}.items())
         self._known = {number: drop for number, drop in known[-KEPT:] if number > self._forgotten}
@@ -88,9 +92,9 @@ class Drops:
             self._forgotten = max(self._forgotten, known[-KEPT - 1][0])
 
     def overtake(self, seen: int, devices: Iterable[str]) -> bool:
-        """Return whether to refuse a write to these devices: it has not seen a drop that may concern it.
+        """Return whether to refuse a write to these devices: a drop that the writer has not seen may concern them.
 
-        `seen`: the newest drop that the write's coordinator has seen.
+        `seen` is the newest drop that the write's coordinator has seen.
         """
         if seen >= self.newest:
             return False

@@ -1,4 +1,4 @@
-"""The outcome of a client's entry in the state that earlier entries left: its effect, or the reason why it is refused.
+"""The outcome of a client's entry in the state that earlier entries left: its effect, or a reason for refusing it.
 
     its request took effect before, on every slot concerned   nothing
     a drop that is not newer than the last one                nothing
@@ -44,8 +44,8 @@ _CACHED_DATABASES = 65_536
 class ValidatedEntry(NamedTuple):
     """The effect of an entry.
 
-    `places`: positions of the entry's tablets that take effect; None: all do. `spared`: slots to which its deletions
-    were applied before.
+    `places` has the positions of those tablets of the entry that take effect, or is None if all of them do. `spared`
+    has the slots to which the entry's deletions were applied before.
     """
 
     mutation: Mutation
@@ -61,10 +61,10 @@ class EntryValidator:
         self._fitting = TabletValidator()
 
     def validate(self, index: int, command: Command, lost: UserMistake | None = None) -> ValidatedEntry | None:
-        """Return the effect of entry `index`, or None if it took effect before.
+        """Return the effect of entry `index`, or None if an earlier entry had the same effect already.
 
-        `lost`: the reason why its file cannot be loaded, or None. Raises UserMistake (2026, 2021, or the schema's
-        reason), or `lost`.
+        `lost` is the reason why the entry's file cannot be loaded, or None. Raises UserMistake with code 2026, code
+        2021 or the code of the schema's error, or raises `lost`.
         """
         replica, request = self._replica, command.request
         mutation = _with_parsed_frames(command.mutation)
@@ -98,7 +98,7 @@ class EntryValidator:
         return [self._replica.ownership.slot(database, number) for number in numbers]
 
     def _unapplied_part(self, request: Request, index: int, mutation: Mutation) -> tuple[list[int], list[SchemaChange]]:
-        """Return the positions of tablets, and the creations, for slots to which a repeated request was not applied."""
+        """Return the positions of the tablets, and the creations, whose slots a repeated request has not reached."""
         covers, since = self._replica.requests.covers, self._replica.ownership.since
 
         def is_unapplied(slots: Sequence[int]) -> bool:
@@ -108,7 +108,7 @@ class EntryValidator:
         return places, [change for change, slots in self._slots_of_made(mutation.changes) if is_unapplied(slots)]
 
     def _slots_of_made(self, changes: Sequence[SchemaChange]) -> list[tuple[SchemaChange, list[int]]]:
-        """Return the changes that create or alter something, each with the slots that keep its schema.
+        """Return the changes that create or alter something, each with the slots that decide who keeps its schema.
 
         The slots are empty if the change is in no database.
         """
@@ -126,10 +126,10 @@ class EntryValidator:
         return found
 
     def _slots_already_applied(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
-        """Return the owned, non-empty slots to which a repeated request was applied; and whether other slots are owned.
+        """Return the owned, non-empty slots to which a repeated request was applied, and whether others are owned.
 
-        The second value does not depend on which slots are empty: when the log is replayed, files may already hold
-        more partitions than other members had at this entry.
+        The second value must be the same on all members, so it does not depend on which slots are empty: when the log
+        is replayed, files may already contain more partitions than other members had at this entry.
         """
         ownership, covered = self._replica.ownership, self._replica.requests.covered
         owned = ownership.owned()
@@ -207,7 +207,7 @@ def needed(known: SchemaTree, changes: Sequence[SchemaChange], databases: Sequen
 
 
 def _with_parsed_frames(mutation: Mutation) -> Mutation:
-    """Return the mutation with the heads of its tablets parsed, once for all later checks."""
+    """Return the mutation with the heads of its tablets parsed, so that later checks need not parse them again."""
     if not mutation.tablets:
         return mutation
     return replace(mutation, tablets=[PlacedTablet(p.depth, p.tablet) for p in mutation.tablets])

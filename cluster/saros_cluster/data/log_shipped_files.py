@@ -1,4 +1,4 @@
-"""Files that come to a group through its log, in pieces, until an entry loads them.
+"""Files that are sent to a group in pieces through its log, and stored until an entry loads them.
 
     entry 50   Piece  a3-1  from byte 0        .staged/a3-1-50/1.tsfile  begins
           51   Piece  a3-1  from 1 MiB                                   grows
@@ -9,13 +9,13 @@
           58   Piece  a3-1  from byte 0        a late repeat: begins another file, the loaded one is not touched
           59   Abandon a3-1                    that file is removed: the sender will not continue it
 
-So a file's content follows from the log alone: a member that lags, restarts or gets a snapshot reaches the same state.
-Pieces are durable only in the log, which therefore keeps everything from a file's first piece on until a manifest lists
-the file (`first_needed`); a replay finds the pieces again. If a replay begins in the middle of a file, that file is no
-longer needed, and is ignored.
+So a file's content depends on the log alone: a member that lags, restarts or receives a snapshot reaches the same
+state. Pieces are durable only in the log. The log therefore retains everything from a file's first piece on until a
+manifest lists the file (`first_needed`), and a replay finds the pieces again. If a replay begins in the middle of a
+file, that file is no longer needed, and its remaining pieces are ignored.
 
-The methods are called by the thread that applies entries; `first_needed` and `stale`, by any thread under the region's
-lock.
+The methods are called by the thread that applies entries. Any thread that holds the region's lock may call
+`first_needed` and `stale`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from saros_storage.io.disk import FULL_ERRNOS, Disk
 from saros_storage.loading.staging import Staging
 from saros_storage.mutation.staged import StagedFile
 
-#: Error code of a load whose file is not complete here: send the file again.
+#: Error code of a load whose file is not complete here: the client must send the file again.
 LOST = 2027
 #: Size limit of a piece: far below that of an entry, so that a long transfer does not delay other entries.
 PIECE_BYTES = 1 << 20
@@ -50,7 +50,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Notice that file `name` is no longer needed: it was loaded, or will not be."""
+    """Notice that file `name` is no longer needed, because it was loaded or will not be loaded."""
 
     name: str
 
@@ -59,7 +59,7 @@ Shipping = Piece | Abandon
 
 
 def shipment_name(client: int, sequence: int) -> str:
-    """Return the name of the file that a request sends; unique, as requests are."""
+    """Return the name of the file that a request sends. The name is unique because the request is."""
     return f"{client:x}-{sequence:x}"
 
 
@@ -80,7 +80,7 @@ def check_name(name: str) -> None:
 
 
 def shipping_to_json(shipping: Shipping) -> list[object]:
-    """Return all but the data as JSON types."""
+    """Return all fields except the data as JSON types."""
     return [shipping.name, shipping.offset] if isinstance(shipping, Piece) else [shipping.name]
 
 
@@ -112,13 +112,14 @@ class ShippedFiles:
     def __init__(self, staging: Staging, disk: Disk) -> None:
         """Start with no files, for a region that was just opened and has applied nothing.
 
-        Staged files are removed: the log brings them again.
+        Remove staged files: the log contains their pieces.
         """
         self._staging = staging
         self._disk = disk
         #: Files in transfer, by name.
         self._known: dict[str, _ShippedFile] = {}
-        #: Entries of the first pieces of loaded files that no manifest lists yet, by the region's names of the files.
+        #: For each loaded file that no manifest lists yet, under the region's name of the file: the entry of its first
+        #: piece.
         self._loading: dict[str, int] = {}
         staging.sweep(())
 
@@ -128,7 +129,7 @@ class ShippedFiles:
         return piece.offset <= (0 if known is None else known.size)
 
     def write(self, index: int, piece: Piece, wait: Callable[[], bool]) -> None:
-        """Write the bytes of entry `index` if they are the next piece of a file; called without a lock.
+        """Write the bytes of entry `index` if they are the next piece of a file. The caller holds no lock.
 
         While the disk is full, `wait` blocks and returns whether to try again. Raises OSError.
         """
@@ -151,7 +152,7 @@ class ShippedFiles:
             self._disk.make_folder(os.path.dirname(path))
             file = self._disk.create(path)
         else:
-            if self._disk.size(path) > piece.offset:  # an earlier attempt found room for only a part
+            if self._disk.size(path) > piece.offset:  # an earlier attempt wrote only a part
                 self._disk.truncate(path, piece.offset)
             file = self._disk.append(path)
         try:
@@ -160,7 +161,7 @@ class ShippedFiles:
             file.close()
 
     def record(self, index: int, piece: Piece, now_ns: int) -> None:
-        """Record the piece that `write` wrote, as of entry `index`. Under the region's lock."""
+        """Record that `write` wrote the piece, which came with entry `index`. Under the region's lock."""
         known = self._known.get(piece.name)
         if known is None and piece.offset == 0:
             known = self._known[piece.name] = _ShippedFile(index, now_ns)
@@ -170,7 +171,10 @@ class ShippedFiles:
             known.touched_ns = now_ns
 
     def complete(self, wanted: StagedFile) -> StagedFile:
-        """Return the file as the region loads it. Raises UserMistake if it is not here, complete and sound."""
+        """Return the file under the name by which the region loads it.
+
+        Raises UserMistake if the file is missing, incomplete or invalid.
+        """
         known = self._known.get(_name_of(wanted))
         if known is None or (known.size, known.crc32) != (wanted.size, wanted.crc32):
             raise UserMistake("the file is incomplete; send it again", code=LOST)
@@ -180,21 +184,24 @@ class ShippedFiles:
             raise UserMistake(f"the file is not a valid TsFile: {error}", code=error.code) from error
 
     def load(self, staged: StagedFile) -> None:
-        """Hand the file over to the region; under its lock."""
+        """Hand the file over to the region. The caller holds the region's lock."""
         self._loading[staged.name] = self._known.pop(_name_of(staged)).first
 
     def drop(self, name: str) -> None:
-        """Remove a file that is no longer needed; under the region's lock. Raises OSError."""
+        """Remove a file that is no longer needed. The caller holds the region's lock. Raises OSError."""
         known = self._known.pop(name, None)
         if known is not None:
             self._staging.discard([_place(name, known.first)])
 
     def drop_of(self, staged: StagedFile) -> None:
-        """Remove a file that is not to be loaded, as `drop` does."""
+        """Remove a file that will not be loaded; see `drop`."""
         self.drop(_name_of(staged))
 
     def first_needed(self, waiting: Collection[str]) -> int | None:
-        """Return the first entry that a restart must replay, if any; `waiting`: loaded files that no manifest lists."""
+        """Return the first entry that a restart must replay, if any.
+
+        `waiting` has the loaded files that no manifest lists.
+        """
         self._loading = {name: first for name, first in self._loading.items() if name in waiting}
         return min((*(s.first for s in self._known.values()), *self._loading.values()), default=None)
 
@@ -204,5 +211,5 @@ class ShippedFiles:
 
 
 def _name_of(staged: StagedFile) -> str:
-    """Return the shipment's name, from its name in an entry or its path in the staging folder."""
+    """Return the shipment's name, given the file's name in an entry or its path in the staging folder."""
     return "-".join(staged.name.partition("/")[0].split("-")[:2])

@@ -1,4 +1,4 @@
-"""The slots that a group owns as of an entry of its log, and for each slot the moves that brought it and took it away.
+"""The slots that a group owns after an entry of its log, and for each slot the moves that brought it and took it away.
 
     slot     since   until
       17         0   never     owned from the start
@@ -38,8 +38,8 @@ from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.change import nodes_of, runs, slots_of_runs
 from saros_storage.base.errors import CorruptFile, UserMistake
 
-#: The value of `inbound` with which the group that received slots reads them at their former group: the reader wants
-#: exactly the slots that left with the move of its epoch.
+#: A special value of `inbound`, with which the group that received slots reads their data at the former group: the
+#: reader wants exactly the slots that left with the move of its epoch.
 LEFT = (1 << 62) - 2
 #: An epoch that no move has.
 NEVER = (1 << 62) - 1
@@ -49,7 +49,7 @@ _CACHED_SLICES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The slots that move `move` of topology change `change` brings, where their data is, and their partitions.
+    """Slots that move `move` of topology change `change` brings, the nodes that have their data, and their partitions.
 
     `partitions` are (database, slice), sorted.
     """
@@ -63,7 +63,7 @@ class Arrival:
     holders: tuple[NodeId, ...]
     slots: tuple[int, ...] = field(repr=False)
     partitions: tuple[tuple[str, int], ...] = field(repr=False)
-    #: The entry of this group's log that opened them; 0 in that entry itself.
+    #: The entry of this group's log that opened the slots, or 0 within that entry itself.
     entry: int = 0
 
     def to_json(self) -> list[object]:
@@ -98,14 +98,14 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Schema of slots that are about to be opened. Has no effect once they are."""
+    """Add the schema of slots that are about to be opened. Has no effect once they are open."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The group starts to own slots. It treats the source's `requests` and `drops` as applied here."""
+    """The group starts to own slots. It treats the source group's `requests` and `drops` as applied here."""
 
     arrival: Arrival
     requests: tuple[AppliedRange, ...] = field(repr=False)
@@ -114,7 +114,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Slots that a move took away are complete elsewhere; their data here is removed."""
+    """The slots that a move took away are complete at their new group; their data here is removed."""
 
     epoch: int
 
@@ -170,11 +170,13 @@ class Ownership:
         """`owned`: bool[slots], the slots that the group owns at its start."""
         self._since = np.where(owned, 0, NEVER).astype(np.int64)
         self._until = np.full(len(owned), NEVER, np.int64)
-        #: The last move that took slots away, the last that brought slots, and the last whose slots were removed here.
+        #: The last move that took slots away, the last that brought slots, and the last after which slots' data was
+        #: removed here.
         self.fenced = self.opened = self.released = 0
-        #: By epoch of a move whose slots were taken away but not removed yet: the entry that fenced them.
+        #: For each move whose slots were taken away but not removed yet, under its epoch: the entry that fenced the
+        #: slots.
         self.fences: dict[int, int] = {}
-        #: Moves that are not complete here, by epoch.
+        #: Moves to this group that are not complete here, under their epochs.
         self.arrivals: dict[int, Arrival] = {}
 
     def slot(self, database: str, number: int) -> int:
@@ -186,7 +188,7 @@ class Ownership:
         return self.owns(self.slot(database, 0))
 
     def has_schema(self, database: str) -> bool:
-        """Return whether the schema of the database's series may be here: owned, or fenced but not released."""
+        """Return whether the schema of the database's series may be here: it is owned, or fenced but not released."""
         return self.has(self.slot(database, 0))
 
     def owns(self, slot: int) -> bool:
@@ -202,11 +204,11 @@ class Ownership:
         return int(self._since[slot])
 
     def leaving(self, epoch: int) -> dict[int, frozenset[int]]:
-        """Return the slots that a move took away and that are not released, by the move that brought them."""
+        """Return the unreleased slots that move `epoch` took away, grouped by the move that brought them."""
         return self._by_move(self._until == epoch)
 
     def owned(self) -> dict[int, frozenset[int]]:
-        """Return the slots for which the group accepts entries, by the move that brought them."""
+        """Return the slots for which the group accepts entries, grouped by the move that brought them."""
         return self._by_move((self._since < NEVER) & (self._until == NEVER))
 
     def _by_move(self, chosen: npt.NDArray[np.bool_]) -> dict[int, frozenset[int]]:
@@ -221,7 +223,7 @@ class Ownership:
         return bool(self._since[slot] <= epoch < self._until[slot])
 
     def check(self, slots: Sequence[int], inbound: int) -> None:
-        """Raise UserMistake (MOVED) unless the group owns all of the slots, and the coordinator's table says so.
+        """Raise UserMistake (MOVED) unless the group owns all slots and the coordinator's table says that it does.
 
         `inbound` is the last move to this group that the table contains.
         """
@@ -236,7 +238,7 @@ class Ownership:
     def check_epoch(self, epoch: int, inbound: int) -> None:
         """Raise UserMistake (MOVED) if the coordinator's table is older or newer than the moves applied here.
 
-        `inbound` is the last move to this group that the table contains.
+        `inbound` is the last move to this group that the coordinator's table contains.
         """
         if epoch < max(self.fenced, self.opened) or inbound > self.opened:
             raise UserMistake("slots have moved or are about to move; read the partition table again", code=MOVED)
@@ -256,7 +258,7 @@ class Ownership:
         return fence is not None and index > fence
 
     def check_view(self, epoch: int, inbound: int) -> None:
-        """Raise UserMistake (MOVED) if a reader may look here for slots that are removed, or not opened yet.
+        """Raise UserMistake (MOVED) if a reader may look for slots that are already removed here, or not open here yet.
 
         `epoch` and `inbound` are those of the reader's table.
         """
@@ -285,7 +287,7 @@ class Ownership:
         return True
 
     def forget(self, database: str) -> None:
-        """Remove a dropped database from the arrivals."""
+        """Remove the partitions of a dropped database from the arrivals."""
         for epoch, arrival in self.arrivals.items():
             left = tuple(key for key in arrival.partitions if key[0] != database)
             self.arrivals[epoch] = replace(arrival, partitions=left)
@@ -295,7 +297,7 @@ class Ownership:
         self.arrivals.pop(epoch, None)
 
     def leave(self, epoch: int) -> npt.NDArray[np.intp]:
-        """Apply a `Release`; return the slots that are no longer on this replica."""
+        """Apply a `Release`; return the slots whose data is no longer on this replica."""
         gone = np.flatnonzero(self._until == epoch)
         self._since[gone] = NEVER
         self._until[gone] = NEVER
@@ -306,7 +308,7 @@ class Ownership:
     # ------------------------------------------------------------------ JSON
 
     def to_json(self) -> dict[str, object]:
-        """Return the value as JSON types; slots are runs of equal epochs: (count, since, until)."""
+        """Return the value as JSON types; slots become runs of equal epochs: (count, since, until)."""
         changes = np.flatnonzero(
             np.diff(self._since, prepend=self._since[0] - 1) | np.diff(self._until, prepend=self._until[0])
         )

@@ -7,12 +7,14 @@
                otherwise                                       schema tree, tombstones, memtables; outcome None
 
 An entry's effect depends on the entries before it and nothing else, so all members agree. This also holds after a
-restart, when entries up to `state.index` are replayed (`state_file`): they are not validated a second time.
+restart, when the entries up to `state.index` are replayed (`state_file`): the replay does not validate them a second
+time.
 
-The schema of a database's series is kept by the group that owns the database's first slice; only there are tablets
-checked against it. Other groups trust a tablet's own types: its coordinator has asked the owner.
+The schema of a database's series is stored by the group that owns the database's first slice. Only that group checks
+tablets against it. Other groups trust the types that a tablet states, since its coordinator has asked the owner of the
+schema.
 
-`apply` is called by one thread; the group's local state (`replica`) is thread-safe; the region's flusher calls
+`apply` is called by one thread. The group's local state (`replica`) is thread-safe. The region's flusher calls
 `release`.
 """
 
@@ -54,13 +56,13 @@ from saros_storage.region import Region
 from saros_storage.scan.snapshot import Chosen, everything
 from saros_storage.schema import DeleteDatabase
 
-#: After a flush, free the log only if this frees at least this many entries: the state is written each time.
+#: After a flush, free the log only if this frees at least this many entries, since the state is written each time.
 _RELEASE_ENTRIES = 2_000
-#: Or if the log has brought this many bytes of files since.
+#: Free the log also if it has brought this many bytes of files since the last time.
 _RELEASE_SHIPPED_BYTES = 16 << 20
 #: Longest time between two attempts while the disk is full.
 _FULL_DISK_SECONDS = 1.0
-#: The folder that a snapshot is fetched into.
+#: The folder into which a snapshot is fetched.
 _STAGING = "staging"
 #: Lease of an offered snapshot. A member that does not fetch the snapshot, or stops fetching, is offered another one
 #: later.
@@ -90,9 +92,9 @@ class RegionMachine:
     ) -> None:
         """Load the region below `folder`, in the state that the file at `state_path` holds.
 
-        `owned`: bool[slots], the slots that the group owns at its start. `underlay` opens a source for data that has
-        not arrived yet, at its former group. `on_schema_delta` is called with each change of the schema. Raises
-        CorruptFile.
+        `owned`: bool[slots], the slots that the group owns at its start. `underlay` opens a source that reads data at
+        its former group until the data has arrived here. `on_schema_delta` is called with each change of the schema.
+        Raises CorruptFile.
         """
         self.group = group
         self._folder = folder
@@ -109,7 +111,7 @@ class RegionMachine:
         self._compactor = compactor
         self._pacer = pacer
         self._compact: Compact = lambda _: None
-        #: The last entry of the log at the start; None once it has been applied or replaced.
+        #: The last entry that the log had at the start, or None once the entry has been applied or replaced.
         self._last: Entry | None = None
         self._sync: Callable[[], None] = lambda: None
         self._saving = threading.Lock()
@@ -140,9 +142,9 @@ class RegionMachine:
             pacer=self._pacer,
         )
         shipments = ShippedFiles(region.staging, self._disk)
-        #: Bytes of file pieces that were applied since `release` last saved the state.
+        #: Bytes of file pieces that were applied since `release` last caused the state to be saved.
         self._shipped_bytes = 0
-        #: Read by other threads at any time; replaced when a snapshot is installed.
+        #: Other threads read this at any time. It is replaced when a snapshot is installed.
         self.replica = Replica(state, region, ownership, shipments, self._underlay, self._on_schema_delta)
         self._validator = EntryValidator(self.replica)
         self._on_schema_delta(self.replica.delta_since(-1))
@@ -172,7 +174,7 @@ class RegionMachine:
     # ------------------------------------------------------------------ entries
 
     def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """Implement `StateMachine.apply`. Blocks while the memtables hold too much."""
+        """Implement `StateMachine.apply`. Block while the memtables use too much memory."""
         with self._applying:
             self._wait_for_memory()
             outcomes = [self._apply(entry) for entry in entries]
@@ -184,7 +186,7 @@ class RegionMachine:
             return outcomes
 
     def _wait_for_memory(self) -> None:
-        """Block until there is room: a committed entry must be applied, however long the disk is full."""
+        """Block until the memtables have room. A committed entry must be applied, however long the disk is full."""
         while not self.region.closed:
             try:
                 self.region.wait_for_memory()
@@ -235,9 +237,10 @@ class RegionMachine:
         return None
 
     def _release(self, index: int, command: Command) -> Outcome:
-        """Remove slots that are complete elsewhere; the state file records this before their files are removed.
+        """Remove the data of slots that are complete at their new group.
 
-        Otherwise a restarted replica would return an empty result for these slots to a reader with an older table.
+        The state file records the removal before any file is removed. Otherwise a restarted replica would return an
+        empty result for these slots to a reader with an older table.
         """
         replica = self.replica
         with replica.region.lock:
@@ -265,7 +268,7 @@ class RegionMachine:
                 return
 
     def _load_shipped(self, index: int, command: Command) -> Outcome:
-        """Load a shipped file, if it is complete here and the entry is not refused."""
+        """Load a shipped file if all of it is here and the entry is not refused."""
         (wanted,) = command.mutation.loads
         lost: UserMistake | None = None
         try:
@@ -277,7 +280,10 @@ class RegionMachine:
             return self._apply_command(index, command._replace(mutation=mutation), lost)
 
     def _apply_command(self, index: int, command: Command, lost: UserMistake | None = None) -> Outcome:
-        """Apply an entry, under the region's lock. `lost`: the reason why its file cannot be loaded, or None."""
+        """Apply an entry, under the region's lock.
+
+        `lost` is the reason why the entry's file cannot be loaded, or None.
+        """
         replica = self.replica
         if command.transfer is not None:
             move(replica, index, command.transfer, command.mutation.changes)
@@ -308,7 +314,7 @@ class RegionMachine:
         """Apply an entry that was validated before the restart."""
         replica = self.replica
         if index <= replica.released or index in replica.skipped or is_lost:
-            replica.skip(index, mutation)  # a file that a replay lacks is, or was, listed in a manifest
+            replica.skip(index, mutation)  # if a replay lacks a file, a manifest lists it or has listed it
             return
         places = replica.partly.get(index)
         if places is not None:
@@ -337,13 +343,13 @@ class RegionMachine:
         self._sync()
 
     def release(self, first: int) -> None:
-        """Implement `flusher.Journal`: save the state and free the log, if that frees enough."""
+        """Implement `flusher.Journal`: save the state and free the log, if that frees enough of the log."""
         if first - 1 - self.replica.released >= _RELEASE_ENTRIES or self._shipped_bytes >= _RELEASE_SHIPPED_BYTES:
             self._shipped_bytes = 0
             self.save(first)
 
     def save(self, first: int | None = None) -> None:
-        """Write the state, and free the log before entry `first`; by default, all that no partition needs."""
+        """Write the state, and free the log before entry `first`, or by default all entries that no partition needs."""
         with self._saving:
             state = self.replica.state(first)
             if state.released > self.replica.released:
@@ -358,7 +364,7 @@ class RegionMachine:
     # ------------------------------------------------------------------ snapshots
 
     def take_snapshot(self) -> tuple[int, bytes]:
-        """Implement `StateMachine.take_snapshot`. Flushes first, so that the files contain everything."""
+        """Implement `StateMachine.take_snapshot`. Flush first, so that the files contain everything."""
         self.region.flush(gently=True)
         return self._capture(everything, _OFFERED_NS)
 
@@ -367,10 +373,10 @@ class RegionMachine:
         self._shelf.release(token)
 
     def capture(self, chosen: Chosen = everything) -> bytes:
-        """Capture the chosen partitions as of one entry, on this group's shelf; return the capture's id.
+        """Capture the chosen partitions as of one entry, on this group's shelf. Return the capture's id.
 
-        Flushes twice: first while entries are applied, then the remainder while they wait. Raises DiskFull,
-        StoreClosed, CorruptFile.
+        Flush twice: first while entries are being applied, then the remainder while no entry is applied. Raises
+        DiskFull, StoreClosed, CorruptFile.
         """
         self.region.flush_chosen(chosen, gently=True)
         with self._applying:
@@ -410,7 +416,7 @@ class RegionMachine:
             state = replace(self._staged, generation=self._generation + 1, installed=snapshot.position)
             old, old_folder = self.region, self._folder_of(self._generation)
             staging = os.path.join(self._folder, _STAGING)
-            if self._disk.exists(staging):  # otherwise an earlier attempt moved it, but could not write the state
+            if self._disk.exists(staging):  # otherwise an earlier attempt moved it, but could not save the state
                 self._disk.replace(staging, self._folder_of(state.generation))
                 self._disk.sync_folder(self._folder)
             with self._saving:
@@ -421,7 +427,7 @@ class RegionMachine:
                 self._last = None
                 self._start_region()
             if is_to_stop:
-                old.stop()  # this waits for the flush in progress, which may wait for `_saving`
+                old.stop()  # `stop` waits for the flush in progress, which may wait for `_saving`
             old.keep_for_views()
             self._disk.remove_tree(old_folder)
 

@@ -5,12 +5,12 @@
     requests     those that took effect         validated_index, reached, skipped, ...: position in the log
     drops        those that were carried out
 
-`RegionMachine` changes it, entry by entry, and replaces it when a snapshot is installed. All others only read it:
+`RegionMachine` changes it, entry by entry, and replaces it when a snapshot is installed. All other users only read it:
 queries, which see the slots that their partition table assigns to the group (`pin`), and groups that fetch slots that
-have left (`describe`).
+have left this group (`describe`).
 
-All access is under the region's lock: public methods that read acquire it; for methods that change the replica, the
-caller must hold it.
+All access is under the region's lock. Public methods that read acquire the lock; the caller of a method that changes
+the replica must hold it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class Replica:
         underlay: OpenMigrationSource,
         on_schema_delta: Told,
     ) -> None:
-        """Start in the state of the state file. `underlay` reads data of slots that has not arrived yet."""
+        """Start in the state of the state file.
+
+        `underlay` opens a source for the data of slots that has not arrived yet.
+        """
         self.region = region
         self.ownership = ownership
         self.shipments = shipments
@@ -59,24 +62,24 @@ class Replica:
         self._generation = state.generation
         #: The log position of the last snapshot that was installed here.
         self.installed = state.installed
-        #: Entries up to here were validated; after a restart, those after `released` are replayed.
+        #: The last validated entry. A restart replays the entries after `released` up to this one.
         self.validated_index = state.index
-        #: Entries up to here are in files.
+        #: All entries up to this one are in files.
         self.released = state.released
-        #: The last entry that was applied since the start, or is in files: later ones may not be in memory yet.
+        #: The last entry that was applied since the start or is in files. Later ones may not be in memory yet.
         self.reached = state.released
-        #: Entries without an effect, as far as the log still has them.
+        #: Those entries of the remaining log that had no effect.
         self.skipped = list(state.skipped)
-        #: Entries that took effect in part, as far as the log still has them: the positions of the applied tablets.
+        #: For each entry of the remaining log that took effect in part: the positions of the applied tablets.
         self.partly = {index: list(places) for index, places in state.partly}
-        #: Likewise, by entry, the slots that its deletions skipped.
+        #: For each entry of the remaining log whose deletions skipped some slots: these slots.
         self.spared = {index: frozenset(slots) for index, slots in state.spared}
         self.requests = AppliedRequests(state.requests, state.arrived_requests)
         self.drops = Drops.from_json(state.drops)
         self.schema_feed = SchemaFeed(state.index, ownership, self.drops, on_schema_delta)
         for arrival in ownership.arrivals.values():
             self.begin_with(arrival)
-        #: The files may contain entries up to here that are not replayed yet.
+        #: The files may contain the effects of entries up to this one, although the log has not replayed them yet.
         self._found = max([region.partitions.applied, *(p.manifest.created for p in region.partitions)])
         #: The last filtered view: the pinned snapshots, the versions they were filtered by, and the result.
         self._filtered: tuple[Pinned, tuple[int, ...], Pinned] = ({}, (), {})
@@ -86,7 +89,7 @@ class Replica:
     # ------------------------------------------------------------------ entries
 
     def advance(self, index: int) -> bool:
-        """Advance past an entry that changes no points; return whether it is validated for the first time."""
+        """Advance past an entry that changes no points. Return whether the entry is new rather than replayed."""
         is_new = index > self.validated_index
         self.region.partitions.skip(index)
         self.reached, self.validated_index = max(self.reached, index), max(self.validated_index, index)
@@ -101,8 +104,8 @@ class Replica:
     def take_effect(self, index: int, mutation: Mutation, spared: Collection[int] = ()) -> None:
         """Apply a validated entry to the region, which takes over the files that it loads.
 
-        Deletions and drops skip the `spared` slots, and slots that were fenced before: their new group applies the
-        deletion, too.
+        Deletions and drops skip the `spared` slots, and the slots that were fenced before this entry: their new group
+        applies the deletion too.
         """
         for staged in mutation.loads:
             self.shipments.load(staged)
@@ -119,7 +122,7 @@ class Replica:
         self.region.freeze_large()
 
     def begin_with(self, arrival: Arrival) -> None:
-        """Create the partitions of an arrival, whose data is read at its former group until it has arrived."""
+        """Create the partitions of an arrival. Their data is read at the former group until it has arrived."""
         for database, number in arrival.partitions:
             if self.region.schema.is_database(database):
                 underlay = self._underlay(arrival, database, number)
@@ -130,7 +133,7 @@ class Replica:
         return [decode_change(line) for line in self.region.schema.dump().splitlines()]
 
     def state(self, first: int | None) -> GroupState:
-        """Return the current state, as if the log began at entry `first`; by default, the first one that is needed.
+        """Return the current state, as if the log began at entry `first`, or by default at the first needed entry.
 
         Entries that are not replayed yet are always kept, since partitions do not know of them yet.
         """
@@ -162,9 +165,9 @@ class Replica:
     def pin(self, known: TableVersion | None = None) -> tuple[Region, Pinned, int]:
         """Pin the region for a reader; the caller unpins it.
 
-        Return the region, the snapshots that the reader may see, and the last entry that they may contain. `known`: the
-        version of the reader's table; None if no slot has ever moved. Raises UserMistake (MOVED) if a reader with that
-        table may look here for slots that are already removed, or not here yet.
+        Return the region, the snapshots that the reader may see, and the last entry that they may contain. `known` is
+        the version of the reader's table, or None if no slot has ever moved. Raises UserMistake (MOVED) if a reader
+        with that table may look for slots that are already removed here, or have not arrived here yet.
         """
         region = self.region
         with region.lock:
@@ -188,7 +191,7 @@ class Replica:
     def _filtered_view(self, pinned: Pinned, known: TableVersion) -> Pinned:
         """Return the snapshots of slots that the reader's table assigns to this group.
 
-        Returns the same object while neither the snapshots nor the versions change.
+        Return the same object while neither the snapshots nor the versions change.
         """
         ownership = self.ownership
         at = (*known, ownership.fenced, ownership.opened, ownership.released)
@@ -211,10 +214,10 @@ class Replica:
             return known.inbound == LEFT or is_told
 
     def describe(self, epoch: int) -> tuple[int, Open, list[SchemaChange]]:
-        """Return the parts of a move for the group that receives the slots: the fencing entry, an `Open`, the schema.
+        """Return what the group that receives a move's slots needs: the fencing entry, an `Open`, and the schema.
 
-        Of the arrival, only the epoch and the partitions are filled in. Raises UserMistake (MOVED) if the slots are
-        released, or the fencing entry is not replayed here yet.
+        Of the `Open`'s arrival, only the epoch and the partitions are filled in. Raises UserMistake (MOVED) if the
+        slots are released, or the fencing entry is not replayed here yet.
         """
         region, ownership = self.region, self.ownership
 
@@ -249,7 +252,10 @@ class Replica:
             raise UserMistake("this replica has just started; ask another one or retry", code=MOVED)
 
     def _has_reached(self, epoch: int) -> bool:
-        """Return whether the entry that fenced the move's slots is applied: a restarted replica replays up to it."""
+        """Return whether the entry that fenced the move's slots is applied.
+
+        After a restart, the replay must reach it.
+        """
         return self.reached >= self.ownership.fences[epoch]
 
     def arrivals(self) -> list[Arrival]:

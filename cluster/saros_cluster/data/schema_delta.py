@@ -11,11 +11,12 @@ from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 @dataclass(frozen=True, slots=True)
 class SchemaDelta:
-    """The changes of a group's schema after some entry, up to `index`; if `whole`, from an empty schema.
+    """The changes of a group's schema after some entry, up to entry `index`.
 
-    `drop` is the newest drop that the delta reflects. `since`: for each database that the delta creates, the move that
-    brought the database's series to the group; 0 if the group always had them. `left`: the last move away from the
-    group whose slots were removed: a database that a whole delta does not contain may have left with that move.
+    If `whole`, the changes begin with an empty schema. `drop` is the newest drop that the delta reflects. `since` has,
+    for each database that the delta creates, the move that brought the database's series to the group, or 0 if the
+    group always had them. `left` is the last move away from the group after which slots were removed: a database that a
+    whole delta does not contain may have left with that move.
     """
 
     index: int

@@ -3,8 +3,8 @@
     entry i changes the schema       announced when the entry is applied, and kept among the recent changes
     a node asks for changes since k  the kept changes after entry k; if k is too long ago, the whole schema
 
-A group announces only databases whose schema it keeps. While slots move, two groups keep it for a while, so a database
-is announced with the move that brought it here (`SchemaDelta`). Under the region's lock.
+A group announces only databases whose schema it stores. While slots move, two groups store the schema for a time, so a
+database is announced together with the move that brought it here (`SchemaDelta`). Under the region's lock.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class SchemaFeed:
         self._kept_from = index
 
     def resolve(self, change: SchemaChange, schema: SchemaTree) -> list[SchemaChange]:
-        """Return a change as announced to other nodes: a pattern is resolved to the series that it matches here.
+        """Return a change as it is announced to other nodes: a pattern is resolved to the series that it matches here.
 
-        Databases that have moved away are skipped: their new group announces when they are dropped or recreated.
+        Skip databases that have moved away: their new group announces when they are dropped or recreated.
         """
         owns = self._ownership.owns_schema
         if isinstance(change, DeleteDatabase):
@@ -61,10 +61,10 @@ class SchemaFeed:
         self._kept_from = index
 
     def since(self, known: int, index: int, everything: Callable[[], Sequence[SchemaChange]]) -> SchemaDelta:
-        """Return the changes after entry `known`, up to `index`; or the whole schema, which `everything` returns."""
+        """Return the changes after entry `known`, up to `index`, or else the schema, which `everything` returns."""
         if known >= self._kept_from:
             return self._delta(index, [c for at, found in self._kept if at > known for c in found], whole=False)
-        # A region has every database that it has points of, but announces only those whose schema it keeps.
+        # A region contains every database of which it has points, but announces only those whose schema it stores.
         return self._delta(index, [c for c in everything() if self._announces(c)], whole=True)
 
     def _delta(self, index: int, changes: Sequence[SchemaChange], *, whole: bool) -> SchemaDelta:

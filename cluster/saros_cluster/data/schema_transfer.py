@@ -21,7 +21,10 @@ _PART_SERIES = 1_000
 def changes_to_transfer(
     tree: SchemaTree, changes: Iterable[SchemaChange], is_moving: Callable[[str], bool]
 ) -> list[SchemaChange]:
-    """Return the parts of a tree's changes to transfer; `is_moving` tells whether a database's first slice moves."""
+    """Return the parts into which the transferred changes of a tree are split.
+
+    `is_moving` tells whether a database's first slice moves.
+    """
     return [part for change in changes if belongs_to_transfer(tree, change, is_moving) for part in _parts_of(change)]
 
 

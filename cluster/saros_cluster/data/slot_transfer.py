@@ -24,7 +24,7 @@ from saros_storage.schema import CreateSeries, DeleteSeries, SchemaChange
 
 
 def move(replica: Replica, index: int, transfer: Transfer, changes: Sequence[SchemaChange]) -> None:
-    """Apply entry `index`, which moves slots; `changes`: the schema that moves with them."""
+    """Apply entry `index`, which moves slots. `changes` is the schema that moves with these slots."""
     ownership = replica.ownership
     is_new = replica.advance(index)
     match transfer:
@@ -64,7 +64,7 @@ def _open(replica: Replica, index: int, opened: Open, changes: Sequence[SchemaCh
 
 
 def _prepare(replica: Replica, index: int, changes: Sequence[SchemaChange], databases: Sequence[str]) -> None:
-    """Add the schema of arriving slots; some or all of it may have been added before."""
+    """Add the schema of arriving slots. Some or all of this schema may have been added before."""
     wanted = [replace(c, if_missing=True) if isinstance(c, CreateSeries) else c for c in changes]
     replica.region.take_effect(index, Mutation(needed(replica.region.schema, wanted, databases)))
 

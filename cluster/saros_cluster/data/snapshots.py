@@ -1,4 +1,4 @@
-"""Snapshots of regions: frozen at the member that has the data, pulled by the member that lacks it.
+"""Snapshots of regions. The member that has the data freezes them, and the member that lacks it pulls them.
 
     shelf     the region's capture, with the group's state as its note       (`saros_storage.checkpoint`)
               "snapshot.list" id                          -> the state, and each partition's manifest
@@ -7,8 +7,8 @@
     pull      fetches the list, then the files, each in pieces or several small ones at once, into a new folder next to
               the live one; checks each file against the size and the checksum in its manifest
 
-A snapshot becomes the region's folder. For slots that move, only files are pulled, which the region then links. A pull
-uses a few threads of its own.
+A pulled snapshot becomes the region's folder. For slots that move, only the files are pulled, and the region then links
+them. A pull starts a few threads for its requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIST, PULL, DONE = "snapshot.list", "snapshot.pull", "snapshot.done"
 #: Calls a node: (name, request) -> answer.
 Ask = Callable[[str, bytes], bytes]
 _QUESTION = struct.Struct("<16sIQI")
-#: Requests in flight: some of them wait for the disk, some for the network.
+#: Number of requests in flight: some of them wait for the disk, others for the network.
 _PIECES_AT_ONCE = 4
 
 
@@ -62,7 +62,7 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
 def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Checkpoint:
     """Fetch a capture's files into `folder`, named by number. Raises what `pull_snapshot` raises.
 
-    The caller then releases the capture (DONE).
+    The caller must then release the capture (DONE).
     """
     capture = decode_capture(ask(LIST, id_))
     pull_files(_reader(ask, id_), capture.files(), folder, disk, _PIECES_AT_ONCE)

@@ -1,14 +1,15 @@
-"""`meta/group-<id>`: the state of a data group as of one entry, which a replay needs besides the partitions' files.
+"""`meta/group-<id>`: the state of a data group after one entry, which a replay needs besides the partitions' files.
 
     saros-group 1 <crc32> <bytes>
     {"index": 900, "released": 850, "generation": 0, "installed": null, "skipped": [877], "requests": [], ...}
     the schema, as `SchemaTree.dump` writes it
 
-Entries up to `released` are in the partitions' files; the log need not have them, and a replay ignores them. Entries
-after that, up to `index`, are replayed without being validated again. Among these, `skipped` lists those that had no
-effect, `partly` those of which only some tablets took effect, and `spared` those whose deletions skipped some slots.
+Entries up to `released` are in the partitions' files. The log need not have these entries, and a replay ignores them.
+Entries after that, up to `index`, are replayed without being validated again. Among the replayed entries, `skipped`
+lists those that had no effect, `partly` those of which only some tablets took effect, and `spared` those whose
+deletions skipped some slots.
 
-The region is in the folder of its `generation`: another member's snapshot is put into a new folder, and takes effect
+The region is in the folder of its `generation`. Another member's snapshot is put into a new folder, and takes effect
 once this file names the new generation. `installed` is the last snapshot's position in the log, which the log itself
 may not have reached.
 """
@@ -52,7 +53,8 @@ class GroupState:
     generation: int = 0
     installed: Position | None = None
     schema: bytes = field(default=b"", repr=False)
-    #: From `Ownership.to_json`; None: unchanged since the group's start.
+    #: From `Ownership.to_json`, or None if the ownership is unchanged since the group's start. None if it is unchanged
+    #: since the group's start.
     ownership: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def tree(self) -> SchemaTree:
@@ -114,7 +116,7 @@ def _numbered(words: Any) -> tuple[tuple[int, list[int]], ...]:
 
 
 def load_state(disk: Disk, path: str) -> GroupState:
-    """Return the state at `path`; an empty one if there is no file. Raises what `decode_state` raises."""
+    """Return the state at `path`, or an empty state if there is no file. Raises what `decode_state` raises."""
     return decode_state(path, bytes(disk.map(path))) if disk.exists(path) else GroupState()
 
 
