@@ -53,8 +53,7 @@ class GroupState:
     generation: int = 0
     installed: Position | None = None
     schema: bytes = field(default=b"", repr=False)
-    #: From `Ownership.to_json`, or None if the ownership is unchanged since the group's start. None if it is unchanged
-    #: since the group's start.
+    #: From `Ownership.to_json`, or None if the ownership is unchanged since the group's start.
     ownership: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def tree(self) -> SchemaTree:

@@ -4,9 +4,9 @@
 
 The file is written after some hundred entries, and whenever users change, so that a node's knowledge of users outlives
 its process. The cluster's initial state is written when a node is first opened, so later edits of `cluster.json` have
-no effect. The state is small and all in memory: after a restart, entries after the file's are applied again, and
-earlier ones ignored. `changed` is called after each entry with an effect, and after loading. Thread-safe; `state` is
-read-only.
+no effect. The state is small and fits in memory. After a restart, the log's entries up to the one that the file
+reflects are ignored, and the later ones are applied again. `changed` is called after each entry that has an effect, and
+after loading. Thread-safe; `state` is read-only.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class MetaMachine:
         """Apply entries, as `StateMachine.apply` does."""
         with self._lock:
             outcomes = [self._apply(entry) for entry in entries]
-        # A node that restarts without a connection must not admit users that were dropped.
+        # Write the state, since a node that restarts without a connection must not admit users that were dropped.
         if self.state.users is not self._saved_users or self._applied - self._saved >= _SAVED_EVERY:
             self._try_save()
         return outcomes
@@ -111,7 +111,7 @@ class MetaMachine:
         return None
 
     def entry_of(self, request: Request) -> int | None:
-        """Return the entry with which a request took effect; None if it has not, or if that is long ago."""
+        """Return the entry with which a request took effect, or None if it has not taken effect or did so long ago."""
         with self._lock:
             return self._requests.entry_of(request)
 
@@ -146,7 +146,7 @@ class MetaMachine:
         """Do nothing: the token is all of the snapshot."""
 
     def install(self, snapshot: Snapshot) -> None:
-        """Replace the state by the one in the token, durably."""
+        """Replace the state by the state in the token, durably."""
         with self._lock:
             self._load(snapshot.token)
             self._installed = encode_position(snapshot.position)

@@ -1,12 +1,13 @@
-"""Notes that the meta group keeps for clients built on the cluster: short texts by key, which it does not interpret.
+"""Notes that the meta group stores for features built on the cluster: short texts by key, which it does not interpret.
 
     put "sync/3f5c..." = "..." as of 41     entry 41 changed the notes last: accepted
                                 as of 41     entry 57 has changed them since: refused (2064); read again and retry
 
-So a successful writer has read the latest version of all notes. A rule across notes, such as that a device has one
-sender, therefore holds without the meta group knowing it. A step of growing or shrinking counts as a change of notes,
-so a writer also knows the current owners of the data that its note is about. All nodes hold all notes in memory, and
-every snapshot of the meta group contains them: keep them small. Pure; values.
+So a writer that succeeds has read the latest version of all notes. It can therefore enforce rules across several notes,
+such as that a device has only one sender, without the meta group knowing the rule. A step of growing or shrinking the
+cluster counts as a change of the notes, so a writer also knows the current owners of the data to which its note refers.
+All nodes have all notes in memory, and every snapshot of the meta group contains them, so notes must be small. Pure;
+values.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from types import MappingProxyType
 
 from saros_storage.base.errors import UserMistake
 
-#: The code of the refusal: another writer was faster.
+#: The error code of a refused write: another writer was faster.
 CHANGED = 2064
-#: The limit of the characters of all notes: they are part of the meta group's snapshot, which is one message.
+#: The limit of the total number of characters in all notes: the notes are part of the meta group's snapshot, which is
+#: one message.
 CHARS_MAX = 8 << 20
 
 
@@ -36,7 +38,7 @@ class PutNotes:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """All notes. `version` is the entry that changed them, or the topology, last."""
+    """All notes. `version` is the last entry that changed the notes or the topology."""
 
     version: int = 0
     texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -54,7 +56,7 @@ class Notes:
         return Notes(index, MappingProxyType(texts))
 
     def as_of(self, index: int) -> Notes:
-        """Return the same notes with another version, so that writers must read them again."""
+        """Return the same notes with another version, so that writers must read the notes again."""
         return replace(self, version=index)
 
     def to_json(self) -> list[object]:

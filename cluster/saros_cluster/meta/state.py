@@ -1,4 +1,4 @@
-"""The state that the meta group agrees on: databases, drops for the data groups to apply, users, the topology.
+"""The state that the meta group agrees on: databases, drops that the data groups must apply, users, the topology.
 
     CreateDatabase(path)       checked here, in the log's order: two coordinators cannot both make overlapping ones
     AddPartitions(numbers)     slices of databases that get their first rows (`partitions`)
@@ -10,10 +10,10 @@
     Grow(step)                 nodes, groups, owners of slots (`topology`)
     PutNotes(as of, texts)     notes of clients built on the cluster (`metadata_kv`)
 
-The index of the entry that begins a drop is its number (`data.drops` says how it is used). A command is checked when it
-is applied, so its outcome is the same on every node. No command creates the first user: a node without users stops at
-the first change of users.
-Repeated commands have no effect: a drop of a database may be begun, and a drop may be ended, more than once.
+The number of a drop is the index of the entry that begins the drop (`data.drops` says how the number is used). A
+command is checked when it is applied, so its outcome is the same on every node. No command creates the first user, so a
+node that finds no users stops at the first command that changes users. Repeated commands have no effect: more than one
+node may begin the same drop of a database, or end the same drop.
 
 Drops and moves of slots exclude each other: no drop begins (2026) from the time a change is prepared until all its
 slots are open, and no change proceeds (`Proceed`) before all drops have ended. So each drop finds all of its data in
@@ -23,7 +23,7 @@ A time partition (slice) of a database is registered here before its first row i
 range asks only the groups of registered partitions. A database that an earlier version created has no such register:
 any of its slices may have points.
 
-Pure; one thread. `version` is the entry that changed it last.
+Pure; one thread. `version` is the entry that last changed the value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase as MakeDatabase
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaTree, decode_change, encode_change
 
-#: By database: the slices that may have points, each with the entry that registered it; None if any slice may.
+#: For each database, the slices that may have points, each with the entry that registered it; None if any slice may.
 Partitions = Mapping[str, Mapping[int, int] | None]
 
 
@@ -67,10 +67,10 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class BeginDeletion:
-    """Number a deletion of points: it applies to the partitions that were registered before.
+    """Give a number to a deletion of points, which applies to the partitions that were registered before.
 
-    Repeated requests, sent anywhere at any time, concern the same partitions: otherwise a late attempt would delete
-    points that were written after the deletion was acknowledged.
+    All attempts of a deletion, wherever and whenever they are sent, apply to the same partitions: otherwise a late
+    attempt would delete points that were written after the deletion was acknowledged.
     """
 
 
@@ -90,7 +90,7 @@ class BeginDropSeries:
 
 @dataclass(frozen=True, slots=True)
 class EndDrop:
-    """End drop `number`: its data is gone everywhere."""
+    """End drop `number`: every group has removed its data."""
 
     number: int
 
@@ -317,7 +317,7 @@ class MetaState:
 
 
 def _runs(registered: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """Return runs of successive slices registered by the same entry: first slice, last slice, entry."""
+    """Return the runs of successive slices that the same entry registered, each as (first slice, last slice, entry)."""
     runs: list[tuple[int, int, int]] = []
     for number, index in sorted(registered.items()):
         if runs and runs[-1][1:] == (number - 1, index):

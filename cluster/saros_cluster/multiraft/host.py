@@ -1,4 +1,4 @@
-"""The host of a node's Raft groups: turns input into messages, log writes and applied entries.
+"""The host of a node's Raft groups, which turns input into messages, log writes and applied entries.
 
     messages, proposals, reads, time --> inbox --turn--> RaftNode.step ... ready
                                                            |- messages   -> peers, one batch for each
@@ -9,13 +9,14 @@
 
     snapshots are made and fetched on threads of their own; their outcomes go into the inbox, too
 
-Three steps, each for a thread of its own (`host_threads`), or for a simulator that calls them in any order: `turn`,
-`sync_some`, `apply_some`. Each processes everything that is pending: a slow disk makes larger batches, not longer
-queues. The groups' nodes belong to `turn`; the other steps only see values. `propose`, `read` and `receive` may be
-called by any thread.
+The work has three steps, each for its own thread (`host_threads`), or for a simulator that calls them in any order:
+`turn`, `sync_some`, `apply_some`. Each step processes everything that is pending, so a slow disk makes larger batches
+rather than longer queues. Only `turn` uses the groups' `RaftNode` objects; the other steps work on values alone.
+`propose`, `read` and `receive` may be called by any thread.
 
-A group that breaks an invariant, or whose machine fails, is stopped here with the reason in `failures`; the others
-continue. If the log fails, all of them stop: nothing may be promised that is not durable.
+A group that breaks an invariant, or whose state machine fails, is stopped here, and the reason is put into `failures`.
+The other groups continue. If the log fails, all groups stop, since a node must not promise anything that is not
+durable.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ from saros_storage.io.disk import FULL_ERRNOS
 
 logger = logging.getLogger(__name__)
 
-#: The length of a tick. Heartbeats are sent every fourth tick, elections begin after 20 to 40.
+#: The length of a tick. A leader sends heartbeats every fourth tick, and an election begins after 20 to 40 ticks
+#: without one.
 TICK_NS = 50_000_000
 #: The maximum number of ticks to catch up on after a pause; a longer pause counts as this many.
 _TICKS_MAX = 40
@@ -63,7 +65,10 @@ RETRY_SECONDS = 1.0
 
 
 class NotLeader(Exception):
-    """This node does not lead the group; the request had no effect. `leader` is the node to try instead, if known."""
+    """This node does not lead the group, and the request had no effect.
+
+    `leader` is the node to try instead, if known.
+    """
 
     code = 2017
 
@@ -74,7 +79,7 @@ class NotLeader(Exception):
 
 
 class Busy(Exception):
-    """The group accepts no more proposals at the moment; the request had no effect."""
+    """The group accepts no more proposals at the moment, and the request had no effect."""
 
     code = 606
 
@@ -93,23 +98,23 @@ class NotHere(Exception):
 
 @dataclass(slots=True)
 class _Group:
-    """One group on this node. `node`, `proposals` and `reads` belong to `turn`."""
+    """One group on this node. Only `turn` uses `node`, `proposals` and `reads`."""
 
     node: RaftNode
     machine: StateMachine
-    #: The pending proposals by index: term and future.
+    #: For the index of each pending proposal, its term and its future.
     proposals: dict[int, tuple[int, Future[Outcome]]] = field(default_factory=dict)
     #: The futures of pending reads, by number.
     reads: dict[int, Future[int | None]] = field(default_factory=dict)
     #: The tokens of the snapshots that were made for other members.
     snapshots: set[bytes] = field(default_factory=set)
-    #: The last index of the snapshot that has replaced the applied state, or is about to; under the host's lock.
+    #: The last index of the snapshot that has replaced the applied state, or is about to. Guarded by the host's lock.
     overtaken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """State that a group wants to have in the log."""
+    """State that a group wants to write to the log."""
 
     group: GroupId
     persist: Persist
@@ -119,7 +124,7 @@ Event = Callable[[], None]
 
 
 def _start_thread(work: Callable[[], None]) -> None:
-    """Run a long operation on a thread of its own."""
+    """Run a long operation on a separate thread."""
     threading.Thread(target=work, name="saros-snapshot", daemon=True).start()
 
 
@@ -142,9 +147,9 @@ class GroupHost:
         self._groups: dict[GroupId, _Group] = {}
         self._ticked_ns = clock.monotonic_ns()
         self._dirty: dict[GroupId, None] = {}
-        #: Guards the three queues and `closed`.
+        #: Guards the inbox, the two other queues, and `closed`.
         self._lock = threading.Lock()
-        #: Notified when there is work for the step; all three share the one lock.
+        #: Each condition is notified when there is work for its step. All three use the one lock.
         self.turning = threading.Condition(self._lock)
         self.syncing = threading.Condition(self._lock)
         self.applying = threading.Condition(self._lock)
@@ -152,7 +157,7 @@ class GroupHost:
         self._to_sync: list[Write] = []
         self._to_apply: deque[tuple[GroupId, _Group, tuple[Entry, ...]]] = deque()
         self.closed = False
-        #: Held while writes are in progress, and while entries are applied.
+        #: The first lock is held while writes are in progress, the second while entries are applied.
         self._sync_at_hand = threading.Lock()
         self._apply_at_hand = threading.Lock()
         #: The groups that were stopped, with the reason.
@@ -178,11 +183,11 @@ class GroupHost:
         self._dirty[group] = None
 
     def join(self, group: GroupId, restored: Restored, machine: StateMachine, options: RaftOptions) -> None:
-        """Add a group while the host runs. Its log must exist."""
+        """Add a group while the host is running. Its log must exist."""
         self._put(group, lambda: self.add(group, restored, machine, options), None)
 
     def leave(self, group: GroupId, reason: str) -> None:
-        """Remove a group. On return, none of its writes or entries is queued or in progress."""
+        """Remove a group. When this method returns, none of the group's writes or entries is queued or in progress."""
         gone: Future[Outcome] = Future()
 
         def remove() -> None:
@@ -209,7 +214,7 @@ class GroupHost:
         self._put_all([(group, self._stepping(group, found)) for group, found in by_group.items()])
 
     def propose(self, group: GroupId, data: bytes) -> Future[Outcome]:
-        """Return the future outcome of a command, resolved when it is applied here.
+        """Return the future outcome of a command. The future is resolved when the command is applied here.
 
         Fails with NotLeader, Busy, ProposalLost, ReplacedBySnapshot, NotHere.
         """
@@ -230,13 +235,19 @@ class GroupHost:
         return futures
 
     def change_membership(self, group: GroupId, target: Membership) -> Future[Outcome]:
-        """Propose a membership; resolved with None when its entry is applied here. Fails as `propose` does."""
+        """Propose a membership.
+
+        The future is resolved with None when the membership's entry is applied here. Fails as `propose` does.
+        """
         future: Future[Outcome] = Future()
         self._put(group, lambda: self._change_membership(group, target, future), future)
         return future
 
     def read(self, group: GroupId) -> Future[int | None]:
-        """Begin a linearizable read: resolved with an index that is applied here; None if no leader confirmed it."""
+        """Begin a linearizable read.
+
+        The future is resolved with an index that is applied here, or None if no leader answered.
+        """
         future: Future[int | None] = Future()
         self._put(group, lambda: self._read(group, future), future)
         return future
@@ -246,15 +257,15 @@ class GroupHost:
         self._put(group, lambda: self._transfer(group, to), None)
 
     def transfer_among(self, group: GroupId, nodes: Collection[NodeId]) -> None:
-        """Hand the leadership over to the node among these that can take it soonest, if this node leads."""
+        """If this node leads, hand the leadership over to the node among these that can take it soonest."""
         self._put(group, lambda: self._transfer_among(group, nodes), None)
 
     def compact(self, group: GroupId, index: int) -> None:
-        """Note that entries up to `index` are durable in the state machine, so that the log may be compacted."""
+        """Record that the state machine has entries up to `index` durably, so that the log may be compacted."""
         self._put(group, lambda: self._compact(group, index), None)
 
     def status(self, group: GroupId) -> Status | None:
-        """Return the status as of the last turn; None if the group is not here."""
+        """Return the status as of the last turn, or None if the group is not here."""
         return self._statuses.get(group)
 
     def statuses(self) -> Mapping[GroupId, Status]:
@@ -262,13 +273,13 @@ class GroupHost:
         return dict(self._statuses)
 
     def blocked_by(self) -> str | None:
-        """Return the reason why a group accepts nothing here at the moment, or None."""
+        """Return the reason why a group accepts no proposals here at the moment, or None."""
         for group, why in self.failures.items():
             return f"group {group} was stopped: {why}"
         return self._log.blocked_by()
 
     def leads(self, group: GroupId) -> bool:
-        """Return whether this node leads the group, as far as it knows."""
+        """Return whether this node leads the group, as far as this node knows."""
         status = self._statuses.get(group)
         return status is not None and status.leads
 
@@ -278,7 +289,10 @@ class GroupHost:
         return None if status is None else status.leader
 
     def campaign(self, group: GroupId) -> None:
-        """Campaign at once in a group without a leader, such as a new one. Call again if no leader is elected."""
+        """Campaign at once in a group that has no leader, such as a new group.
+
+        The caller must repeat this if no leader is elected.
+        """
         self._put(group, lambda: self._campaign(group), None)
 
     def force_single_voter(self, group: GroupId, target: Membership) -> None:
@@ -307,7 +321,7 @@ class GroupHost:
 
     @property
     def has_events(self) -> bool:
-        """True if a turn has something to do; read under `turning`."""
+        """True if a turn has something to do. The caller holds `turning`."""
         return bool(self._inbox) or bool(self._dirty)
 
     def turn(self) -> None:
@@ -341,7 +355,7 @@ class GroupHost:
         self._check_log(now)
 
     def _check_log(self, now_ns: int) -> None:
-        """Update the verdict on the log's disk. While it is slow, other nodes should lead."""
+        """Update the verdict on the log's disk. While the disk is slow, other nodes should lead."""
         before, writing = self.log_health, self._writing
         if writing is None:
             self.log_health = self._log_latency.check(now_ns)
@@ -358,7 +372,7 @@ class GroupHost:
                 found.node.defer_elections(self.log_health.slow)
 
     def _collect(self) -> None:
-        """Hand out the work of all groups with changes, until none is left."""
+        """Hand out the work of all groups that have changed, until no group has any left."""
         outgoing: dict[NodeId, list[Message]] = {}
         writes: list[Write] = []
         applies: list[tuple[GroupId, _Group, tuple[Entry, ...]]] = []
@@ -465,7 +479,7 @@ class GroupHost:
 
     @property
     def has_writes(self) -> bool:
-        """True if `sync_some` has something to do; read under `syncing`."""
+        """True if `sync_some` has something to do. The caller holds `syncing`."""
         return bool(self._to_sync) or self._is_probe_due
 
     def sync_some(self) -> bool:
@@ -496,7 +510,7 @@ class GroupHost:
         return True
 
     def _write(self, writes: Sequence[Write]) -> Event:
-        """Write to the log, a test record if there are no writes; return the event that records the duration."""
+        """Write to the log, or write a test record if `writes` is empty. Return the event that records the duration."""
         size_bytes = sum(entry.size_bytes for write in writes for entry in write.persist.entries)
         began_ns = self._clock.monotonic_ns()
         self._writing = began_ns, size_bytes
@@ -511,8 +525,8 @@ class GroupHost:
     def _install(self, write: Write) -> None:
         """Install the snapshot of a write before the log restarts.
 
-        A crash in between leaves a state machine that is ahead of the log, which recovery handles. Entries already
-        queued for apply are discarded, and their proposals get no result. Idempotent.
+        A crash between the two leaves a state machine that is ahead of the log, which recovery handles. Entries of the
+        group that are already queued for `apply` are discarded, and their proposals get no result. Idempotent.
         """
         snapshot = write.persist.snapshot
         found = self._groups.get(write.group)
@@ -553,11 +567,11 @@ class GroupHost:
 
     @property
     def has_entries(self) -> bool:
-        """True if `apply_some` has something to do; read under `applying`."""
+        """True if `apply_some` has something to do. The caller holds `applying`."""
         return bool(self._to_apply)
 
     def apply_some(self) -> None:
-        """Apply the entries that have waited longest."""
+        """Apply the batch of entries that has waited longest."""
         with self._apply_at_hand:
             self._apply()
 
@@ -572,7 +586,7 @@ class GroupHost:
             text = f"applying entry {entries[0].index} failed: {error}"
             self._put_all([(None, partial(self._stop_group, group, text, error))])
             return
-        with self._lock:  # a snapshot may have come since: the machine then skipped these entries
+        with self._lock:  # the machine skips these entries if a snapshot came since
             overtaken = found.overtaken
         self._put_all([(group, self._applying(found, entries, outcomes, overtaken))])
 
@@ -584,7 +598,7 @@ class GroupHost:
                 term, future = found.proposals.pop(entry.index, (0, None))
                 if future is not None:
                     _answer(future, outcome if term == entry.term else ProposalLost())
-            # Terms never fall in a log: after an entry of one term, none of an earlier term follows.
+            # Terms in a log never decrease: after an entry of one term, no entry of an earlier term follows.
             older = [index for index, (term, _) in found.proposals.items() if term < entries[-1].term]
             _give_up(found, older, ProposalLost)
 
@@ -593,14 +607,14 @@ class GroupHost:
     # ------------------------------------------------------------------ snapshots
 
     def _move_snapshots(self, group: GroupId, found: _Group, ready: Ready) -> None:
-        """Start to fetch and make snapshots, and release those that were fetched."""
+        """Start to fetch and to make snapshots, and release the snapshots that other nodes have fetched."""
         if ready.fetch is not None:
             _start_thread(partial(self._stage, group, found, ready.fetch))
         for node in ready.snapshots_wanted:
             _start_thread(partial(self._take_snapshot, group, found, node))
         if found.snapshots and found.node.is_leader:
-            # A former leader keeps its snapshots: a member may still be fetching one, and would otherwise start over
-            # after every election.
+            # A former leader does not release its snapshots: a member may still be fetching one, and would otherwise
+            # start over after every election.
             self._release_snapshots(found, found.snapshots - found.node.offered)
 
     def _take_snapshot(self, group: GroupId, found: _Group, to: NodeId) -> None:
@@ -624,7 +638,7 @@ class GroupHost:
         self._put_all([(group, offer)])
 
     def _release_snapshots(self, found: _Group, tokens: Collection[bytes]) -> None:
-        """Release snapshots that no node has to fetch any more."""
+        """Release snapshots that no node has to fetch any longer."""
         for token in list(tokens):
             found.snapshots.discard(token)
             _start_thread(partial(found.machine.forget_snapshot, token))
@@ -658,7 +672,7 @@ class GroupHost:
             self._stop_group(group, why, error)
 
     def close(self) -> None:
-        """Refuse new requests and fail pending ones. Called after the threads have ended."""
+        """Refuse new requests and fail pending ones. The caller has stopped the threads."""
         with self._lock:
             self.closed = True
             events, self._inbox = self._inbox, deque()
@@ -690,7 +704,7 @@ def _fail(group: _Group, error: Exception) -> None:
 
 
 def _log_health_change(now: LogHealth) -> None:
-    """Log the verdict about the disk, with figures and the next step."""
+    """Log the verdict about the disk, with the measured latencies and advice on what to do."""
     if now.slow:
         text = "log writes are slow: other nodes take over this node's groups; check its disk"
         logger.warning(text, extra={"write": now.text})

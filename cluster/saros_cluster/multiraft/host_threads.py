@@ -1,4 +1,7 @@
-"""The threads of a `GroupHost`: one each for turns, log writes and applies. They sleep while there is nothing to do."""
+"""The threads of a `GroupHost`: one for turns, one for log writes, and one for applying entries.
+
+They sleep while there is nothing to do.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The latency of a node's log writes, and the verdict whether its disk is slow.
+"""The latency of a node's log writes, and the verdict on whether the node's disk is slow.
 
     excess = duration - size / 20 MB/s              large batches may take longer
     limit  = 8 times the usual excess, at least 0.3 s, at most 1 s
@@ -9,8 +9,8 @@
             <----------------------------------------------
               score <= 1/2, and 30 s without a slow write
 
-So a single long write does not make a log slow, but three in a row do, and so does one that never ends. Recovery takes
-longer than detection: a disk that is slow now and then counts as slow all the time.
+So one long write does not make a log slow, but three long writes in a row do, and so does a single write that takes 2 s
+or never ends. Recovery takes longer than detection, so a disk that is slow now and then counts as slow all the time.
 
 The usual excess is an average over those writes of a healthy log that stayed below the limit, so it never adapts to a
 slow disk. A node that starts with a slow disk has no usual excess yet; the lowest limit applies to it.
@@ -18,7 +18,7 @@ slow disk. A node that starts with a slow disk has no usual excess yet; the lowe
 Only writes measure the disk. While a log is slow, or may be, `is_probe_due` therefore requests test writes. A healthy
 log is not tested: an idle node writes nothing.
 
-A second without a write or a check means that this process was paused: a write that began before the pause says nothing
+If a second passes without a write or a check, this process was paused. A write that began before the pause says nothing
 about the disk and is not counted.
 
 Pure; one thread.
@@ -29,18 +29,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _SECOND = 1_000_000_000
-#: Latency below the first is unnoticeable. Above the second, healthy followers answer sooner on any network.
+#: The lower and upper bounds of the limit. Users do not notice a latency below the lower bound. Above the upper bound,
+#: a healthy follower answers sooner on any network.
 LIMIT_MIN_NS, LIMIT_MAX_NS = 3 * _SECOND // 10, _SECOND
-#: The factor of the usual excess. A busy disk, or other work on the same disk, causes less.
+#: The limit is this many times the usual excess. A disk that is merely busy, or shared with other work, stays below
+#: this factor.
 _RATIO = 8
-#: A single write that takes longer is slow: users notice this many seconds without a commit.
+#: A single write that takes longer than this makes the log slow: users notice this many seconds without a commit.
 STUCK_NS = 2 * _SECOND
-#: The share of one write in the smoothed score, and the limit of its own score: three slow writes are needed.
+#: The weight of one write in the smoothed score, and the upper limit of a single write's score: three slow writes are
+#: needed.
 _SHARE, _WEIGHT_MAX = 1 / 4, 2.0
-#: The share of one write in the usual excess.
+#: The weight of one write in the usual excess.
 _USUAL_SHARE = 1 / 64
 _SLOW_SCORE, _HEALTHY_SCORE = 1.0, 0.5
-#: A healthy log with a lower score is not tested.
+#: A healthy log whose score is lower than this is not tested.
 _SUSPICIOUS_SCORE = 0.25
 RECOVERY_NS = 30 * _SECOND
 #: The intervals between two tests of a log that may be slow, and of one that is slow.
@@ -53,7 +56,7 @@ _NS_PER_BYTE = 50
 
 @dataclass(frozen=True, slots=True)
 class LogHealth:
-    """The verdict, and the durations of writes in nanoseconds: smoothed, and usual."""
+    """The verdict, with the smoothed and the usual duration of a write in nanoseconds."""
 
     slow: bool = False
     write_ns: int = 0
@@ -66,7 +69,10 @@ class LogHealth:
 
 
 class LogLatency:
-    """The durations of past writes, and the verdict that follows from them. All times are of one monotonic clock."""
+    """The durations of past writes, and the verdict that follows from them.
+
+    All times come from the same monotonic clock.
+    """
 
     def __init__(self) -> None:
         self._slow = False
@@ -86,7 +92,7 @@ class LogLatency:
         return min(max(_RATIO * self._usual_ns, LIMIT_MIN_NS), LIMIT_MAX_NS)
 
     def record(self, now_ns: int, took_ns: int, size_bytes: int) -> None:
-        """Note that a write of `size_bytes` became durable."""
+        """Record that a write of `size_bytes` became durable."""
         self._notice_pause(now_ns)
         if now_ns - took_ns < self._resumed_at_ns:
             return

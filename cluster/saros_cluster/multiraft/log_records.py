@@ -8,14 +8,14 @@
     5 drop         nothing                                    the group has left this node: forget all of it
                    head = u8 kind | u64 term | u32 bytes
 
-Little-endian. Truncation after a conflict needs no record of its own: entries with a lower index imply it. One record
-holds all entries of one write, so a crash keeps all of them or none.
+Little-endian. A truncation after a conflict needs no record: entries with a lower index imply the truncation. One
+record holds all entries of one write, so a crash keeps all of them or none.
 
-Reading may start in the middle, since old segments are removed: a group's first record can be of any kind. So a base
-may be older than the entries before it (a newer base follows), and only the end shows whether the records are
-consistent.
+Reading may start in the middle of a group's records, since old segments are removed: a group's first record can be of
+any kind. So a base may be older than the entries before it (a newer base then follows). Only at the end of the log can
+a reader tell whether the records are consistent.
 
-Pure: any thread; one thread for a `Replay`.
+Pure: any thread may call the functions, but only one thread may use a `Replay`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RecordKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The group's log restarts after `base`: the group is new here, or a snapshot was installed."""
+    """The group's log restarts after `base`, because the group is new here or a snapshot was installed."""
 
     base: Position
 
@@ -62,7 +62,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """At least one entry, without gaps."""
+    """One or more entries with consecutive indices."""
 
     entries: tuple[Entry, ...]
 
@@ -77,7 +77,7 @@ Change = HardState | Restart | Base | Entries | Drop
 
 @dataclass(frozen=True, slots=True)
 class LogContents:
-    """The contents of a group's log: the entries follow the base without a gap, and terms never fall."""
+    """The contents of a group's log: the entries follow the base without a gap, and terms never decrease."""
 
     base: Position
     hard_state: HardState
@@ -88,7 +88,10 @@ class LogContents:
 
 
 def encode_change(change: Change) -> tuple[RecordKind, list[bytes]]:
-    """Return the record's kind, and its payload in parts; the entries' data are separate parts and are not copied."""
+    """Return the record's kind and its payload as a list of buffers.
+
+    The entries' data are separate buffers, not copies.
+    """
     match change:
         case HardState(term=term, vote=vote):
             return RecordKind.HARD_STATE, [_HARD_STATE.pack(term, vote is not None, vote or 0)]
@@ -174,11 +177,11 @@ class Replay:
         #: The newest base; None if no record has had one.
         self._base: Position | None = None
         self._hard_state = HardState()
-        #: Entries without gaps. Invariant: all are after the base.
+        #: Entries without gaps. Invariant: all entries are after the base.
         self._entries: list[Entry] = []
 
     def apply(self, change: HardState | Restart | Base | Entries) -> None:
-        """Apply the group's next record. Raises ValueError if it contradicts earlier ones."""
+        """Apply the group's next record. Raises ValueError if the record contradicts earlier ones."""
         match change:
             case HardState():
                 self._hard_state = change

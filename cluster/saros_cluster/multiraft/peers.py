@@ -1,12 +1,12 @@
-"""The interface to other nodes: the border between the code that decides and the code that owns sockets.
+"""The interface to other nodes, which separates the code that decides from the code that uses sockets.
 
     send     Raft's messages: never waits, may lose them, keeps their order while a connection lives
     call     one request, one answer, before a deadline
     stream   one request, which is sent at once, and a stream of answers; closing it cancels it at the other node
 
-Requests and answers are bytes; the module that registered the name knows their format. A handler gets the id of the
-calling node, which the transport has verified. An exception of a handler that has an int `code` arrives as
-`RemoteError` with that code and its text; any other as code 2001.
+Requests and answers are bytes, whose format only the module that registered the handler knows. A handler gets the id of
+the calling node, which the transport has verified. If a handler raises an exception with an int `code`, the caller gets
+a `RemoteError` with that code and the exception's text. Any other exception arrives as code 2001.
 
 Implementations are thread-safe.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Handlers of calls and of streams, called with (caller, request).
 CallHandler = Callable[[NodeId, bytes], bytes]
 StreamHandler = Callable[[NodeId, bytes], Iterator[bytes]]
-#: The receiver of Raft's messages, called with (sender, messages) in the order of each sender.
+#: Called with (sender, messages) for Raft's messages, in the order in which each sender sent them.
 Receive: TypeAlias = "Callable[[NodeId, Sequence[Message]], None]"
 
 
@@ -62,7 +62,7 @@ class RemoteError(Exception):
 
 
 class Answers(Protocol):
-    """The answers of a stream, in order; used by one thread at a time.
+    """The answers of a stream, in order. Only one thread uses it at a time.
 
     Answers that arrive early are buffered, up to the transport's window. A generator satisfies this interface.
     """
@@ -90,8 +90,8 @@ class Peers(Protocol):
         ...
 
     def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Answers:
-        """Start a stream at once; each answer must arrive within `timeout_s` of being waited for.
+        """Start a stream at once. Whenever the caller waits for an answer, it must arrive within `timeout_s`.
 
-        Raises Unreachable, RemoteError, also between answers.
+        Raises Unreachable or RemoteError, here or while the caller waits for an answer.
         """
         ...

@@ -1,4 +1,4 @@
-"""The durable log of all Raft groups of a node: one segmented log, one fsync for all of them.
+"""The durable log of all Raft groups of a node: one segmented log, so that one fsync serves all groups.
 
     segments    [ record 1 ............... ][ 71 ............. ][ 140 ........
     group 1       restart  e1-9               e10-12  hard state  e11-30          entries 11 and 12 were replaced
@@ -7,27 +7,27 @@
 Appending only queues. `wait` makes the queue durable in order: a crash keeps a prefix of it. `log_records` defines the
 records.
 
-`release` says which entries the state machine has. `cut` then removes the oldest segments that no group needs (above,
-the first two, once group 1 has released entry 12 and group 2 entry 3), in three steps:
+`release` tells the log which entries the state machine has durably. `cut` then removes the oldest segments that no
+group needs (above, the first two, once group 1 has released entry 12 and group 2 entry 3), in three steps:
 
     1. write each group's base and hard state again if only those segments have them, and a base for released entries
     2. fsync once, whatever the durability, so that everything that the removal relies on is on the disk
     3. remove the segments, the oldest first, each durably before the next
 
-A crash in between leaves duplicate records, or a log that begins earlier. It never leaves a gap, which could not be
-distinguished from a lost segment; that is why the oldest segment is removed first.
+A crash in between leaves duplicate records, or a log that begins earlier. A crash never leaves a gap, which could not
+be distinguished from a lost segment; this is why the oldest segment is removed first.
 
-Memory holds no entries, only places in the log: for each group the records of its newest base and hard state, and for
-each segment its last entry. Only written records count. A queued record may still be taken back when the disk is full;
-if it already counted, a cut could remove records that are still needed.
+Memory contains no entries, only positions in the log: for each group, the records of its newest base and hard state,
+and for each segment the group's last entry. Only written records count in these positions. A queued record may still be
+taken back when the disk is full; if a cut relied on such a record, it could remove records that are still needed.
 
 Invariants
 - a group's newest hard state is on the disk from the moment `wait` returned for it until the group is dropped
 - the entries after a group's durable base have no gap
 - no segment before the first one that a group needs has a record that recovery would miss
 
-Thread-safe. `append` and `release` never wait for the disk, `wait` and `cut` do. The calls for a group are sequential:
-`create`, then appends, then `drop`, and nothing after it.
+Thread-safe. `append` and `release` never wait for the disk, `wait` and `cut` do. The calls for each group come one
+after another: `create`, then appends, then `drop`, and nothing after it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from saros_storage.log import LogOptions, Record, SegmentedLog
 
 __all__ = ["LogContents", "RaftLog", "Ticket"]
 
-#: A queued record to `wait` for.
+#: Identifies a queued record that `wait` can wait for.
 Ticket = tuple[int, int]
 #: A ticket that is always durable.
 _NOTHING: Ticket = (0, 0)
@@ -71,18 +71,18 @@ class RaftLog:
     def __init__(self, log: SegmentedLog) -> None:
         self._log = log
         self._lock = threading.Lock()
-        #: The needed part of each group's log, as of the last written record that was noted.
+        #: For each group, the part of the log that it needs, as of the last written record (`_known`).
         self._groups: dict[GroupId, _Group] = {}
-        #: The ticket of that record.
+        #: The ticket of the last record that `_groups` reflects.
         self._known: Ticket = _NOTHING
-        #: Queued records that are not noted yet, in order.
+        #: Records that were queued but not yet taken over into `_groups`, in order.
         self._queued: deque[tuple[Ticket, GroupId, Change]] = deque()
-        #: The groups that exist as of the end of the queue.
+        #: The groups that exist once all queued records are written.
         self._present: set[GroupId] = set()
 
     @staticmethod
     def open(folder: str, disk: Disk, options: LogOptions) -> tuple[RaftLog, dict[GroupId, LogContents]]:
-        """Open the log in `folder`, or create it; return it with the contents of each group.
+        """Open the log in `folder`, or create it there. Return the log and the contents of each group.
 
         Raises CorruptFile, StorageError 2015 (written by a newer version).
         """
@@ -118,7 +118,7 @@ class RaftLog:
     # ------------------------------------------------------------------ writing
 
     def create(self, group: GroupId, base: Position) -> Ticket:
-        """Queue the creation of a group that is new here; its log begins after `base`."""
+        """Queue the creation of a group that is new on this node. The group's log begins after `base`."""
         with self._lock:
             assert group not in self._present
             return self._queue(group, Restart(base))
@@ -126,7 +126,7 @@ class RaftLog:
     def append(self, group: GroupId, persist: Persist) -> Ticket:
         """Queue hard state, base and entries of an existing group, in that order. Does not install the snapshot.
 
-        May be repeated after DiskFull, even if some of it was written.
+        The caller may repeat this after DiskFull, even if part of the state was written.
         """
         with self._lock:
             assert group in self._present
@@ -140,7 +140,7 @@ class RaftLog:
             return ticket
 
     def probe(self) -> Ticket:
-        """Queue a record that repeats a group's current hard state: waiting for it shows how long a write takes.
+        """Queue a record that repeats some group's current hard state, so that waiting for the record measures a write.
 
         While no group has a hard state, the ticket is always durable.
         """
@@ -161,8 +161,8 @@ class RaftLog:
     def wait(self, ticket: Ticket) -> None:
         """Wait until all records up to the ticket are as durable as the options require.
 
-        Raises DiskFull if the queue was taken back (records queued together with the ticket may still have been
-        written, if another thread waited in between), and LogFailed if the log is unusable from now on.
+        Raises DiskFull if the queued records were taken back (some of them may still have been written if another
+        thread waited in between), and LogFailed if the log can no longer be used.
         """
         self._wait([ticket], fsync=False)
 
@@ -185,7 +185,7 @@ class RaftLog:
     # ------------------------------------------------------------------ truncation
 
     def release(self, group: GroupId, base: Position) -> None:
-        """Note that the state machine has the entries up to `base` durably. The next `cut` records that on disk."""
+        """Record that the state machine has the entries up to `base` durably. The next `cut` writes this to disk."""
         with self._lock:
             self._catch_up()
             found = self._groups.get(group)
@@ -195,7 +195,8 @@ class RaftLog:
     def cut(self) -> int:
         """Remove the segments that no group needs; return their number.
 
-        Raises DiskFull (no segment is removed: a few bytes must be written first), LogFailed.
+        Raises LogFailed, and DiskFull if the few bytes that must be written first do not fit; then no segment is
+        removed.
         """
         with self._lock:
             self._catch_up()
@@ -203,14 +204,13 @@ class RaftLog:
             needed = min((found.runs[0].segment for found in self._groups.values() if found.runs), default=firsts[-1])
             if needed <= firsts[0]:
                 return 0
-            # A base or hard state may not have been repeated here because a newer one is queued: wait for all queued
-            # records.
+            # A base or hard state is not repeated here if a newer one is queued, so wait for all queued records.
             tickets = [self._known, *[ticket for ticket, _, _ in self._queued], *self._repeat(needed)]
         self._wait(tickets, fsync=True)
         return self._log.cut(needed)
 
     def _repeat(self, needed: int) -> list[Ticket]:
-        """Queue bases and hard states from before record `needed` again, unless newer ones are queued."""
+        """Queue again the bases and hard states that precede record `needed`, unless newer ones are queued."""
         queued: dict[GroupId, set[type[Change]]] = {}
         for _, group, change in self._queued:
             queued.setdefault(group, set()).add(type(change))
@@ -227,7 +227,10 @@ class RaftLog:
         return tickets
 
     def held_by(self) -> GroupId | None:
-        """Return the group whose needed entries begin in the earliest segment; None if no group needs any."""
+        """Return the group whose needed entries begin in the earliest segment, or None if no group needs any.
+
+        None if no group needs any.
+        """
         with self._lock:
             self._catch_up()
             holding = [(found.runs[0].segment, group) for group, found in self._groups.items() if found.runs]
@@ -262,7 +265,7 @@ class RaftLog:
         return ticket
 
     def _catch_up(self) -> None:
-        """Note the records written since the last call, and forget those that were taken back."""
+        """Take over the records written since the last call, and drop the records that were taken back."""
         if not self._queued:
             return
         written = self._log.written_index
@@ -308,19 +311,19 @@ class _Run:
 class _Group:
     """The part of the log that one group needs."""
 
-    #: The newest base in the log, and the index of its record.
+    #: The newest base in the log, and the index of the record that contains it.
     base: Position = _UNKNOWN
     base_at: int = 0
-    #: The newest hard state and the index of its record; None if there was none yet.
+    #: The newest hard state (None if there was none yet), and the index of the record that contains it.
     hard_state: HardState | None = None
     hard_state_at: int = 0
-    #: The position after which entries are needed: the base or a later one.
+    #: The group needs the entries after this position, which is the base or a later one.
     released: Position = _UNKNOWN
-    #: The runs of needed entries. Invariant: segments and last entries rise; all are after `released`.
+    #: The runs of needed entries. Invariant: segments and last entries increase, and all runs are after `released`.
     runs: list[_Run] = field(default_factory=list)
 
     def note(self, change: HardState | Restart | Base | Entries, index: int, segment: int) -> None:
-        """Note the group's next written record."""
+        """Take the group's next written record into account."""
         match change:
             case HardState():
                 self.hard_state, self.hard_state_at = change, index
@@ -334,7 +337,7 @@ class _Group:
                 self._extend(entries[0].index, entries[-1].index, segment)
 
     def release(self, base: Position) -> None:
-        """Note that entries up to `base` are not needed."""
+        """Record that the group no longer needs the entries up to `base`."""
         if base.index < self.released.index:
             return
         self.released = base
@@ -355,7 +358,7 @@ class _Group:
 
 
 def _segment_of(index: int, segments: Sequence[tuple[str, int]]) -> int:
-    """Return the first record of the segment that holds record `index`."""
+    """Return the index of the first record in the segment that contains record `index`."""
     return segments[bisect_right(segments, index, key=lambda segment: segment[1]) - 1][1]
 
 

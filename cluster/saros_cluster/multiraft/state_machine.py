@@ -1,9 +1,9 @@
-"""The border between Raft's host and the state that a group replicates.
+"""The interface between Raft's host and the state that a group replicates.
 
     entry (committed, durable here) --apply--> outcome          the same on every member, from the same log
 
-`apply` never raises because of an entry's content: the outcome of a command that cannot be executed is an exception,
-the same on every member. An exception that `apply` raises is a failure of this node, and stops the group here.
+`apply` never raises because of an entry's content. If a command cannot be executed, its outcome is an exception, which
+is the same on every member. If `apply` raises nevertheless, this node has failed, and the group is stopped here.
 
 A member gets a snapshot if it lacks entries that no log has any more:
 
@@ -31,7 +31,10 @@ class StateMachine(Protocol):
         ...
 
     def take_snapshot(self) -> tuple[int, bytes]:
-        """Return an applied index, and a token by which another node fetches the state as of it. May block."""
+        """Return an applied index, and a token with which another node fetches the state as of that index.
+
+        May block.
+        """
         ...
 
     def forget_snapshot(self, token: bytes) -> None:
@@ -39,11 +42,14 @@ class StateMachine(Protocol):
         ...
 
     def stage(self, sender: NodeId, snapshot: Snapshot) -> None:
-        """Fetch a snapshot and store it next to the live state. May block. Raises if it cannot be fetched."""
+        """Fetch a snapshot and store it next to the live state.
+
+        May block. Raises an exception if the snapshot cannot be fetched.
+        """
         ...
 
     def install(self, snapshot: Snapshot) -> None:
-        """Replace the state by the staged snapshot; durable on return."""
+        """Replace the state by the staged snapshot. The new state is durable on return."""
         ...
 
 
@@ -57,7 +63,7 @@ class ProposalLost(Exception):
 
 
 class ReplacedBySnapshot(Exception):
-    """A snapshot replaced the entry: this node does not know whether the command was committed, nor its outcome."""
+    """A snapshot replaced the entry, so this node knows neither whether the command was committed nor its outcome."""
 
     def __init__(self) -> None:
         super().__init__("a snapshot replaced the entry before this node applied it")

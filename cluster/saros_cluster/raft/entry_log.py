@@ -1,4 +1,4 @@
-"""A group's log in memory: which entries exist, are durable, are committed, are applied.
+"""A group's log in memory: which entries exist, and which of them are durable, committed and applied.
 
     base        applied      applying    commit               last
     |-----------|------------|-----------|--------------------|
@@ -7,11 +7,12 @@
 
     base <= durable <= taken <= last         taken: given to the runner to be made durable
 
-Invariants: base <= applied <= applying <= min(commit, durable); entries after base have no gaps; terms never fall;
-committed entries are never truncated. Entries are handed out to be applied only when they are durable *here*, so that
-the state machine on disk is never ahead of the log on disk.
+Invariants: base <= applied <= applying <= min(commit, durable); the indices after base are consecutive; terms never
+decrease; committed entries are never truncated. Entries are handed out to be applied only when they are durable *here*,
+so that the state machine on disk is never ahead of the log on disk.
 
-Memberships in the log are kept with their indices, so that truncating the log restores the earlier one.
+The memberships in the log are stored with their indices, so that the earlier membership is in effect again when the log
+is truncated.
 
 Pure; one thread.
 """
@@ -33,7 +34,7 @@ class EntryLog:
         """Start with a log read from disk: all entries are durable, and committed and applied up to `applied`."""
         self._base = base
         self._entries = list(entries)
-        #: (index, membership) of the base and of each membership entry, ascending.
+        #: (index, membership) of the base and of each membership entry, in ascending order.
         self._memberships = [(base.index, base.membership)]
         self._note_memberships(entries)
         self.commit = max(base.index, applied)
@@ -65,7 +66,7 @@ class EntryLog:
 
     @property
     def membership(self) -> Membership:
-        """The membership in effect: the newest one, committed or not."""
+        """The membership in effect: the newest one in the log, whether it is committed or not."""
         return self._memberships[-1][1]
 
     @property
@@ -83,21 +84,21 @@ class EntryLog:
         return any(found.is_voter(node) for _, found in self._memberships[max(place, 0) :])
 
     def term_at(self, index: int) -> int | None:
-        """Return the term of an entry; None if it is compacted, or after the end of the log."""
+        """Return the term of an entry, or None if the entry is compacted or after the end of the log."""
         if index == self._base.index:
             return self._base.term
         place = index - self._base.index - 1
         return self._entries[place].term if 0 <= place < len(self._entries) else None
 
     def position(self, index: int) -> Position:
-        """Return the position after an entry of the log (or after the base)."""
+        """Return the position after an entry of the log, or after the base."""
         term = self.term_at(index)
         assert term is not None
         place = bisect_right(self._memberships, index, key=lambda pair: pair[0]) - 1
         return Position(index, term, self._memberships[place][1])
 
     def entries(self, first: int, last: int, bytes_max: int | None = None) -> tuple[Entry, ...]:
-        """Return the entries from `first` to `last`; with `bytes_max`, the first ones that fit, and at least one."""
+        """Return the entries from `first` to `last`. With `bytes_max`, return as many as fit, but at least one."""
         assert self._base.index < first
         assert last <= self.last_index
         offset = self._base.index + 1
@@ -116,7 +117,7 @@ class EntryLog:
         return sum(e.size_bytes for e in self.entries(first, last))
 
     def conflict_hint(self, index: int, term: int) -> tuple[int, int]:
-        """Return the last entry up to `index` with at most `term`, the last place where two logs may agree."""
+        """Return the last entry up to `index` with at most `term`, which is the last place where two logs may agree."""
         place = min(index, self.last_index)
         while place > self._base.index and (self.term_at(place) or 0) > term:
             place -= 1
@@ -129,7 +130,7 @@ class EntryLog:
     # ------------------------------------------------------------------ append and truncate
 
     def append(self, entry: Entry) -> None:
-        """Append the next entry: a leader's own, or the one that forces a single voter."""
+        """Append the next entry: either a leader's own entry, or the entry that forces a single voter."""
         assert entry.index == self.last_index + 1
         assert entry.term >= self.last_term
         self._entries.append(entry)
@@ -137,10 +138,11 @@ class EntryLog:
         self._note_memberships((entry,))
 
     def merge(self, entries: Sequence[Entry]) -> bool:
-        """Add a leader's entries, the first of which follows an entry that matches; return whether the log changed.
+        """Add a leader's entries, the first of which follows an entry that both logs have.
 
-        Entries that are in the log already stay, and so do those after them: the message may be an old one. Only an
-        entry with another term truncates the log. Raises ValueError if that would truncate a committed entry.
+        Return whether the log changed. Entries that the log already has are not replaced, and those after them are not
+        truncated, since the message may be an old one. Only an entry whose term differs from that of the existing entry
+        truncates the log. Raises ValueError if a committed entry would be truncated.
         """
         for place, entry in enumerate(entries):
             if entry.index > self._base.index and self.term_at(entry.index) != entry.term:
@@ -166,7 +168,8 @@ class EntryLog:
     def compactable_index(self, index: int, needed: int, keep_bytes: int) -> int:
         """Return the index up to which entries may be compacted, at most `index`.
 
-        Entries before `needed` may be removed, then the oldest of the others while more than `keep_bytes` remain.
+        All entries before `needed` may be removed, and then the oldest of the others as long as more than `keep_bytes`
+        remain.
         """
         spare, size = self._base.index, self.size_bytes
         while spare < index and (spare + 1 < needed or size > keep_bytes):
@@ -175,7 +178,7 @@ class EntryLog:
         return spare
 
     def compact(self, index: int) -> None:
-        """Forget the entries up to `index`; they are applied, and durable in the state machine."""
+        """Remove the entries up to `index` from memory. They are applied, and durable in the state machine."""
         assert index <= self.applied
         if index <= self._base.index:
             return
@@ -187,7 +190,7 @@ class EntryLog:
         self._base = base
 
     def restart(self, base: Position) -> None:
-        """Restart the log after a snapshot, which is not durable yet."""
+        """Restart the log after a snapshot that is not durable yet."""
         assert base.index > self.commit
         self._base = base
         self._entries.clear()
@@ -202,7 +205,7 @@ class EntryLog:
     # ------------------------------------------------------------------ durable, committed, applied
 
     def take(self) -> tuple[Entry, ...]:
-        """Return the entries that are neither durable nor being written, for the runner to write."""
+        """Return the entries that are neither durable nor being written. The runner must write them."""
         last = self.last_index
         if self.taken == last:
             return ()
@@ -211,11 +214,11 @@ class EntryLog:
         return entries
 
     def mark_durable(self) -> None:
-        """Note that all entries taken, and not truncated since, are durable."""
+        """Record that all entries that `take` returned, and that were not truncated since, are durable."""
         self.durable = self.taken
 
     def next_committed_entries(self, bytes_max: int) -> tuple[Entry, ...]:
-        """Return the next committed and durable entries to apply: at most `bytes_max`, but at least one."""
+        """Return the next committed and durable entries to apply: at most `bytes_max`, but at least one entry."""
         last = min(self.commit, self.durable)
         if self.applying >= last:
             return ()
@@ -225,7 +228,7 @@ class EntryLog:
         return entries
 
     def mark_applied(self, index: int) -> None:
-        """Note that the entries handed out up to `index` are applied."""
+        """Record that the entries up to `index`, which were handed out before, are applied."""
         assert self.applied <= index <= self.applying
         self.applying_bytes -= self.bytes_between(self.applied + 1, index)
         self.applied = index

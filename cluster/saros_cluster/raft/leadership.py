@@ -6,9 +6,10 @@
     flush               sends the messages that are due: entries, heartbeats, read rounds, snapshot offers, transfers;
                         looks at all members only if something is new for all, otherwise at those that have answered
 
-A commit without further entries is announced by a separate message only while the allowance lasts, since the message
-costs a response, too. So in a quiet group, followers apply at once; a busy group, whose next entries come soon anyway,
-sends half as many messages. No write waits for the announcement: the leader itself answers it.
+If no further entries follow, a commit is announced by a separate message only while the allowance lasts, since the
+message also costs a response. So followers of a quiet group apply entries at once, whereas a busy group, whose next
+entries come soon anyway, sends half as many messages. No client's write waits for the announcement, since the leader
+itself answers the client.
 
     committed, some allowance left   announced at once, by an append without entries
     committed, no allowance left     announced with the next entries or the next heartbeat, whichever comes first
@@ -50,28 +51,31 @@ from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX, Mode, Progress
 from saros_cluster.raft.reads import READS_MAX, LeaderReads, PendingRead
 from saros_cluster.raft.ready import NOBODY_SILENT, Accepted, RaftOptions, Refusal
 
-#: The limit of the entries of one message; a single entry may be larger.
+#: The limit of the total size of the entries in one message; a single entry may be larger.
 APPEND_BYTES_MAX = 4 << 20
-#: The limit of proposed and uncommitted entries: more would only wait for the slowest disk of a majority.
+#: The limit of the total size of uncommitted entries: further entries would only wait for the slowest disk of a
+#: majority.
 UNCOMMITTED_BYTES_MAX = 64 << 20
-#: The number of commits that are announced at once after a quiet period, and the ticks until it grows by one again.
+#: The number of commits that are announced at once after a quiet period, and the number of ticks after which it grows
+#: by one.
 _ALLOWANCE_MAX, _ALLOWANCE_TICKS = 8, 10
-#: A learner that lacks no more than a window of entries may become a voter: it will have them soon.
+#: A learner that lacks at most this many bytes of entries (one window) may become a voter, since it will have them
+#: soon.
 _CAUGHT_UP_BYTES = IN_FLIGHT_BYTES_MAX
 
 
 @dataclass(slots=True)
 class _Transfer:
-    """A leadership transfer in progress; given up when no ticks are left."""
+    """A leadership transfer in progress. It is given up when no ticks are left."""
 
     to: NodeId
     ticks_left: int
-    #: True once `TransferNow` was sent; the next heartbeat resets this, and it is sent again.
+    #: True once `TransferNow` was sent. The next heartbeat resets this, so that `TransferNow` is sent again.
     is_sent: bool = False
 
 
 class _CommitBroadcast:
-    """The allowance of messages that announce a commit, and the newest commit to announce at once."""
+    """The number of messages that may still announce a commit, and the newest commit to announce at once."""
 
     def __init__(self) -> None:
         self._allowance = _ALLOWANCE_MAX
@@ -115,10 +119,10 @@ class Leadership:
         self._now = 0
         #: `Status.silent`.
         self.silent = NOBODY_SILENT
-        #: Heartbeats since the election; learners get only some of them (`Membership.learner_beats`).
+        #: The number of heartbeats since the election. Learners get only some of them (`Membership.learner_beats`).
         self._beats = 0
-        #: Members whose progress has changed since the last flush; the last index and the announced commit at that
-        #: flush.
+        #: Members whose progress has changed since the last flush. Then, as of that flush: the last index and the
+        #: announced commit.
         self._changed: set[NodeId] = set()
         self._flushed = (0, 0)
         self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)
@@ -145,7 +149,7 @@ class Leadership:
     # ------------------------------------------------------------------ time
 
     def tick(self) -> bool:
-        """Advance by one tick; return False if no majority was heard from for an election time-out."""
+        """Advance by one tick. Return False if no majority was heard from during an election time-out."""
         self._broadcast.tick()
         self._now += 1
         self._ticks_to_heartbeat -= 1
@@ -189,7 +193,7 @@ class Leadership:
         return Accepted(entry.index, entry.term)
 
     def _follow_membership(self) -> None:
-        """Track the progress of exactly the other members of the membership in effect."""
+        """Track the progress of all other members of the membership in effect, and of no other nodes."""
         known, next_index = self._progress, self._log.last_index + 1
         others = [node for node in self._log.membership.nodes if node != self._outbox.node]
         self._progress = {
@@ -208,7 +212,7 @@ class Leadership:
     def objection_to(self, target: Membership) -> Refusal | None:
         """Return the reason why the membership may not be changed into `target` now; None if it may.
 
-        One version may have two changes: a new voter is added as a learner first.
+        One change may take two memberships with the same version: a new voter is added as a learner first.
         """
         log, current = self._log, self._log.membership
         if self._transfer is not None:
@@ -227,11 +231,11 @@ class Leadership:
     def _is_caught_up(self, node: NodeId) -> bool:
         log, progress = self._log, self._progress.get(node)
         if progress is None or progress.match < log.membership_index:
-            return False  # the node does not know yet that it is a member, and would not vote
+            return False  # until the node knows that it is a member, it would not vote
         return node in log.membership.learners and self._lacks_little(progress)
 
     def _lacks_little(self, progress: Progress) -> bool:
-        """Return whether a follower that receives entries has all but the last window of them."""
+        """Return whether a follower that is receiving entries lacks no more than the last window of them."""
         log = self._log
         if progress.mode is not Mode.REPLICATE or progress.match < log.base_index:
             return False
@@ -244,7 +248,10 @@ class Leadership:
     # ------------------------------------------------------------------ responses
 
     def on_append_response(self, message: AppendResponse) -> bool:
-        """Handle the answer to an append: the follower has the entries, or its log differs. False if impossible."""
+        """Handle the answer to an append: either the follower has the entries, or its log differs.
+
+        False if impossible.
+        """
         progress = self._mark_active(message.sender)
         if progress is None:
             return True
@@ -259,7 +266,7 @@ class Leadership:
         return True
 
     def on_heartbeat_response(self, message: HeartbeatResponse) -> bool:
-        """Handle the answer to a heartbeat. False if its round has not begun."""
+        """Handle the answer to a heartbeat. Return False if the answer's round has not begun."""
         progress = self._mark_active(message.sender)
         if progress is None:
             return True
@@ -270,7 +277,10 @@ class Leadership:
         return True
 
     def on_snapshot_response(self, message: SnapshotResponse) -> bool:
-        """Handle the answer to an offer: installed, or not available. False if impossible."""
+        """Handle the answer to the offer of a snapshot: either it is installed, or it is not available.
+
+        False if impossible.
+        """
         progress = self._mark_active(message.sender)
         if progress is None:
             return True
@@ -293,7 +303,7 @@ class Leadership:
     # ------------------------------------------------------------------ committing
 
     def advance(self) -> None:
-        """Commit the entries that a majority has; once a joint membership is committed, append the one after it."""
+        """Commit the entries that a majority has. Once a joint membership is committed, append its second half."""
         log = self._log
         index = log.membership.committed(self._match)
         if index <= log.commit or log.term_at(index) != self.term:
@@ -316,7 +326,7 @@ class Leadership:
         return True
 
     def take_confirmed(self) -> list[tuple[PendingRead, int]]:
-        """Remove and return the reads whose round a majority has answered, with their index."""
+        """Remove and return the reads whose round a majority has answered, each with its index."""
         return self.reads.confirmed(self._log.membership.committed(self._answered_round))
 
     def _answered_round(self, node: NodeId) -> int:
@@ -356,7 +366,7 @@ class Leadership:
     # ------------------------------------------------------------------ messages
 
     def flush(self, *, is_last: bool = False) -> None:
-        """Send all messages that are due; if `is_last`, announce the commit index to all members."""
+        """Send all messages that are due. If `is_last`, announce the commit index to all members."""
         membership, commit = self._log.membership, self._log.commit
         is_round_due = self.reads.is_waiting and self.has_begun
         asking = self.reads.begin_round(commit) if is_round_due else frozenset()
@@ -375,7 +385,10 @@ class Leadership:
             self._send_transfer_now(transfer.to)
 
     def _to_look_at(self, news: int, *, everyone: bool) -> list[NodeId]:
-        """Return the members to which something may be due. Offers are repeated only when a heartbeat is due."""
+        """Return the members to which messages may be due.
+
+        Offers of snapshots are repeated only when a heartbeat is due.
+        """
         before, self._flushed = self._flushed, (self._log.last_index, news)
         changed, self._changed = self._changed, set()
         if everyone or self._is_heartbeat_due or before != self._flushed:
@@ -389,13 +402,13 @@ class Leadership:
 
     def _send_heartbeat(self, node: NodeId, progress: Progress) -> None:
         outbox = self._outbox
-        # The follower is only known to match up to `match`: later entries may differ there.
+        # The follower's log is only known to match up to `match`; later entries may differ.
         commit = min(self._log.commit, progress.match)
         progress.sent_commit(commit)
         outbox.send(Heartbeat(outbox.group, outbox.node, node, self.term, commit, self.reads.round))
 
     def _send_entries(self, node: NodeId, progress: Progress, news: int) -> None:
-        """Send entries as far as the window allows; `news` is a commit index to announce even without entries."""
+        """Send entries as far as the window allows. `news` is a commit index to announce even without entries."""
         log, outbox = self._log, self._outbox
         while progress.may_send(log.last_index, news):
             previous = progress.next - 1
@@ -413,9 +426,10 @@ class Leadership:
     def _begins_at(self, node: NodeId) -> int:
         """Return the lowest index that a snapshot for the node may have.
 
-        A learner may be a former voter that left the group. It must not see an old membership in which it is still a
-        voter before it learns of the later ones: it would vote together with members that do not know of the change. A
-        node that is a voter until a change ends has not left, and its vote may be needed to commit the change.
+        A learner may be a former voter that left the group and has joined again. A snapshot must not show it an old
+        membership in which it is still a voter before it learns of the later ones: it would vote together with members
+        that do not know of the change. A node that remains a voter until a change ends has not left, and its vote may
+        be needed to commit the change.
         """
         return 0 if self._log.membership.is_voter(node) else self._log.membership_index
 
@@ -431,7 +445,7 @@ class Leadership:
             outbox.send(SnapshotOffer(outbox.group, outbox.node, node, self.term, progress.offered))
 
     def offer_snapshot(self, to: NodeId, snapshot: Snapshot | None) -> None:
-        """Offer a snapshot that was requested to the member; None means that it cannot be made."""
+        """Offer to the member the snapshot that was requested for it, or None if the snapshot cannot be made."""
         progress = self._progress.get(to)
         if progress is None:
             return
@@ -450,7 +464,7 @@ class Leadership:
         return frozenset(p.offered.token for p in self._progress.values() if p.offered is not None)
 
     def take_snapshots_wanted(self) -> tuple[NodeId, ...]:
-        """Return the members that need a snapshot which must be made first, and forget them."""
+        """Return the members for which a snapshot must be made, and clear the list."""
         wanted, self._snapshots_wanted = tuple(self._snapshots_wanted), []
         return wanted
 

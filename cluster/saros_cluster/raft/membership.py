@@ -2,12 +2,13 @@
 
     simple {1,2,3}  --propose {1,2,4}-->  joint {1,2,3}+{1,2,4}  --as soon as that is committed-->  simple {1,2,4}
 
-A membership is an entry of the group's own log and takes effect when it is appended; if that entry is truncated, the
-previous membership is in effect again. So the membership at any index is a function of the log up to that index and of
-nothing else, neither another group's log nor a table. While it is joint, votes, commits and reads need a majority of
-both halves (Raft dissertation, 4.3). Learners receive the log but do not count towards any majority.
+A membership is an entry of the group's own log and takes effect when the entry is appended. If the entry is truncated,
+the previous membership is in effect again. So the membership at any index depends only on the log up to that index, not
+on another group's log or a table. While a membership is joint, votes, commits and reads need a majority of both halves
+(Raft dissertation, 4.3). Learners receive the log but do not count towards any majority.
 
-`version` is the fencing token of a change: the index in the meta log of the entry that ordered it. It only rises.
+`version` is the fencing token of a change: the index of the entry in the meta group's log that ordered the change. It
+only rises.
 
 Pure values: any thread.
 """
@@ -21,11 +22,12 @@ from enum import Enum
 
 from saros_cluster.placement.ring import NodeId
 
-#: A membership with more nodes than this is a mistake and is refused. Most of the nodes of a large group are learners
-#: of the meta group, whose members are all nodes of the cluster.
+#: A membership with more nodes than this is refused as a mistake. Most of the nodes of a large group are learners of
+#: the meta group, whose members are all nodes of the cluster.
 MEMBERS_MAX = 10_000
-#: A leader sends learners only every n-th heartbeat: n starts at 1 and grows by 1 for each 50 learners, up to 10. So a
-#: group of a thousand nodes sends a few hundred heartbeats a second, and the learners of a small group get all of them.
+#: A leader sends learners only every n-th heartbeat: n starts at 1 and grows by 1 for each 50 learners, up to 10. A
+#: group of a thousand nodes therefore sends a few hundred heartbeats a second, and the learners of a small group get
+#: all heartbeats.
 _LEARNERS_PER_BEAT, _LEARNER_BEATS_MAX = 50, 10
 
 
@@ -39,7 +41,10 @@ class VoteResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The members of a group, each tuple sorted. `outgoing` holds the old voters while joint; otherwise it is empty."""
+    """The members of a group, each tuple sorted.
+
+    `outgoing` has the old voters while the membership is joint; otherwise it is empty.
+    """
 
     version: int
     voters: tuple[NodeId, ...]
@@ -67,7 +72,10 @@ class Membership:
 
     @property
     def learner_beats(self) -> int:
-        """The n of "a learner gets every n-th heartbeat". Its time-outs are n times as long."""
+        """The n in "a leader sends learners only every n-th heartbeat".
+
+        A learner's time-outs are n times as long as a voter's.
+        """
         return min(1 + len(self.learners) // _LEARNERS_PER_BEAT, _LEARNER_BEATS_MAX)
 
     def is_voter(self, node: NodeId) -> bool:
@@ -81,12 +89,15 @@ class Membership:
         return target if self.voters == target.voters else replace(target, outgoing=self.voters)
 
     def leaving(self) -> Membership:
-        """Return the second entry of a joint change: the new half alone."""
+        """Return the second entry of a joint change: the new half of the membership alone."""
         assert self.is_joint
         return replace(self, outgoing=())
 
     def has_quorum(self, nodes: Collection[NodeId]) -> bool:
-        """Return whether the nodes are a majority (of both halves while joint). No nodes are never a majority."""
+        """Return whether the nodes are a majority (of both halves while joint).
+
+        An empty set of nodes is never a majority.
+        """
         return self.vote_result(nodes, ()) is VoteResult.WON
 
     def vote_result(self, yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
@@ -121,7 +132,7 @@ class Membership:
 def membership(
     version: int, voters: Collection[int], learners: Collection[int] = (), outgoing: Collection[int] = ()
 ) -> Membership:
-    """Return a membership of nodes that are given in any order."""
+    """Return a membership of the given nodes, which may be in any order."""
     halves = (tuple(sorted({NodeId(n) for n in half})) for half in (voters, learners, outgoing))
     return Membership(version, *halves)
 

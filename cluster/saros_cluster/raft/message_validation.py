@@ -1,6 +1,7 @@
 """Validation of messages: everything that a peer controls is checked here, and never asserted.
 
-A message is checked by itself. Contradictions to this node's own state are found where the message is handled.
+This module checks each message by itself. Contradictions between a message and this node's own state are found where
+the message is handled.
 
 Pure; any thread.
 """
@@ -24,7 +25,7 @@ from saros_cluster.raft.messages import (
     Vote,
 )
 
-#: The limit of terms, indices and the like; numbers that count up from there still fit into 64 bits.
+#: The limit of terms, indices and similar numbers: values that count up from the limit still fit into 64 bits.
 NUMBER_END = 1 << 62
 
 

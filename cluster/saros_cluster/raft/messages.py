@@ -7,9 +7,10 @@
     TransferNow                                start an election at once
     ReadIndex          -> ReadIndexResponse    how far must I have applied for a linearizable read?
 
-Sender and receiver are incarnations: a node that lost its disk comes back under another id. `step` refuses a message of
-another group or for another node. It also refuses messages of an earlier or later group that has, or had, the same
-number (`TERMS_OF_A_GROUP`): a node that left one and joined the other has forgotten its promises to the first.
+Sender and receiver identify incarnations of nodes: a node that lost its disk comes back under another id. `step`
+refuses a message of another group or for another node. It also refuses messages of an earlier or later group that has
+the same number (`TERMS_OF_A_GROUP`), since a node that left one group and joined the other has forgotten its promises
+to the first.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from saros_cluster.raft.membership import Membership
 
 GroupId = NewType("GroupId", int)
 
-#: Terms and indices of a group start at a multiple of this, above those of all earlier groups with the same number. So
-#: a term identifies one of these groups; no group ever uses up this many terms.
+#: The terms and indices of a group start at a multiple of this number, above those of all earlier groups with the same
+#: group number. So a term tells which of these groups it belongs to; no group ever uses up this many terms.
 TERMS_OF_A_GROUP = 1 << 24
 
 #: Size of an entry in addition to its data, for limits in bytes.
@@ -44,7 +45,7 @@ class EntryKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a group's log. Indices begin at 1 and have no gaps; terms never fall."""
+    """One entry of a group's log. Indices begin at 1 and are consecutive; terms never decrease."""
 
     index: int
     term: int
@@ -76,7 +77,10 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state as of a position. `token` tells the receiver's runner how to fetch it; the core does not read it."""
+    """The state as of a position.
+
+    With `token`, the receiver's runner can fetch the state. The Raft core does not interpret the token.
+    """
 
     position: Position
     token: bytes = b""
@@ -89,13 +93,14 @@ class Message:
     group: GroupId
     sender: NodeId
     receiver: NodeId
-    #: The sender's term; in a pre-vote, the term it would begin, and in the answer that grants it, the same.
+    #: The sender's term. In a pre-vote, it is the term that the sender would begin, and the answer that grants the
+    #: pre-vote repeats it.
     term: int
 
 
 @dataclass(frozen=True, slots=True)
 class PreVote(Message):
-    """A request for a pre-vote: would the receiver vote for the sender in `term`? Changes nothing there."""
+    """A request for a pre-vote, which asks whether the receiver would vote for the sender in `term`."""
 
     last_index: int
     last_term: int
@@ -110,7 +115,7 @@ class PreVoteResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class Vote(Message):
-    """A request for a vote in `term`. In a leadership transfer, it may depose a leader that is alive."""
+    """A request for a vote in `term`. In a leadership transfer, the vote may depose a leader that is alive."""
 
     last_index: int
     last_term: int
@@ -126,7 +131,7 @@ class VoteResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class Append(Message):
-    """Entries that follow (prev_index, prev_term). Without entries, a probe or the announcement of a commit."""
+    """Entries that follow (prev_index, prev_term). An append without entries is a probe, or announces a commit."""
 
     prev_index: int
     prev_term: int
@@ -138,7 +143,7 @@ class Append(Message):
 class AppendResponse(Message):
     """The answer to an `Append`.
 
-    If accepted, the follower's log is durable and equal to the leader's up to `index`. Otherwise `index` is the
+    If accepted, the follower's log is durable and equal to the leader's up to `index`. If rejected, `index` is the
     prev_index that did not match; the logs can match only at `hint_index` or before, at an entry whose term is at most
     `hint_term`.
     """
@@ -159,7 +164,10 @@ class Heartbeat(Message):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatResponse(Message):
-    """The answer to a heartbeat: confirms the leader and its `round`, or tells an old leader of a later term."""
+    """The answer to a heartbeat.
+
+    It confirms the leader and the leader's `round`, or tells an old leader of a later term.
+    """
 
     round: int
 
@@ -173,7 +181,10 @@ class SnapshotOffer(Message):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotResponse(Message):
-    """The outcome of an offer: installed or not available. If it was not needed, `index` is matched, too."""
+    """The outcome of an offer: installed or not available.
+
+    If the snapshot was not needed, the log matches up to `index`, too.
+    """
 
     installed: bool
     index: int
@@ -181,19 +192,22 @@ class SnapshotResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class TransferNow(Message):
-    """A request to start an election at once: the leader hands over."""
+    """A request to start an election at once, because the leader hands over."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadIndex(Message):
-    """A follower's request for the index of a linearizable read. `read` is unique for its sender, over restarts too."""
+    """A follower's request for the index of a linearizable read.
+
+    `read` is unique for its sender, even over restarts.
+    """
 
     read: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReadIndexResponse(Message):
-    """The index that must be applied before that read; None if the sender cannot tell: ask again."""
+    """The index that must be applied before the read, or None if the sender cannot tell: the reader must ask again."""
 
     read: int
     index: int | None

@@ -7,8 +7,8 @@
     ready                                    returns the messages to send and the data to persist, apply, fetch
     persisted, applied, staged ...           report that it was done
 
-This module owns the roles and the follower's duties; `Leadership` exists while the node leads; `Outbox` holds messages
-back until the state that they promise is durable; `EntryLog` is the log, and knows the membership.
+This module owns the roles and the follower's duties; `Leadership` exists while the node leads; `Outbox` delays a
+message until the state that the message promises is durable. `EntryLog` is the log, from which the membership follows.
 
 Invariants
 - a node votes once per term, and every vote, its own included, counts only once it is durable; following a leader is a
@@ -20,8 +20,8 @@ Invariants
   once it is committed
 - a snapshot never replaces entries that it agrees with
 
-Messages from peers are checked, never asserted: impossible ones are counted in `Status.rejected` and dropped. Calls by
-this node's own runner are checked by assertions.
+Messages from peers are checked, never asserted: impossible ones are counted in `Status.rejected` and dropped.
+Assertions check the calls by this node's own runner.
 
 Time is counted in ticks; randomness is passed in. One thread.
 """
@@ -74,13 +74,16 @@ from saros_cluster.raft.ready import (
     Status,
 )
 
-#: A larger command would not fit into one message.
+#: The limit of the size of a command: a larger one would not fit into one message.
 ENTRY_BYTES_MAX = 12 << 20
-#: The limit of entries that are handed out and not applied: more would only wait for the state machine.
+#: The limit of the total size of entries that are handed out and not applied: more would only wait for the state
+#: machine.
 UNAPPLIED_BYTES_MAX = 16 << 20
-#: The factor of the election timer after 0, 1, 2 ... terms without a leader; see `RaftNode._restart_timer`.
+#: The factors by which the election timer is multiplied after 0, 1, 2 ... terms without a leader; see
+#: `RaftNode._restart_timer`.
 _PATIENCE = (1, 1, 2, 4, 8)
-#: The additional election time-outs for which a node that defers elections waits: other nodes are elected sooner.
+#: The number of additional election time-outs for which a node that defers elections waits, so that other nodes are
+#: elected sooner.
 _DEFERRED_ELECTIONS = 2
 _STORY_LENGTH = 16
 
@@ -96,11 +99,12 @@ class RaftNode:
         self._options = options
         self._randomness = randomness
         self._log, is_begun_anew = _log_of(restored)
-        state, first_term = restored.hard_state, restored.base.term  # in a new group, the term of the base is the first
+        state, first_term = restored.hard_state, restored.base.term  # the base's term is the first of a new group
         self._outbox = Outbox(group, node, state if state.term >= first_term else HardState(first_term), self._log)
         if is_begun_anew:
             self._outbox.restart_log(self._log.position(self._log.base_index), None)
-        #: The last index that the state machine has; the log is ahead of it while a snapshot is installed.
+        #: The last index that the state machine has. The log is ahead of the state machine while a snapshot is
+        #: installed.
         self._applied = self._log.applied
         self._role = Role.FOLLOWER
         #: The leader of this term, if known.
@@ -109,18 +113,18 @@ class RaftNode:
         self._leadership: Leadership | None = None
         #: The votes received as a candidate or pre-candidate.
         self._votes: dict[NodeId, bool] = {}
-        #: Ticks since the start; ticks since a leader was heard from (or the role changed); value of the latter at
-        #: which to campaign.
+        #: The ticks since the start, the ticks since a leader was heard from or the role changed, and the value of the
+        #: latter at which this node campaigns.
         self._now = 0
         self._elapsed = 0
         self._timeout = 0
-        #: Terms started since a leader was known, by this node or by others.
+        #: The number of terms that this node or others started since a leader was known.
         self._fruitless_terms = 0
         #: True if this node leaves elections to other voters at first.
         self._defers = False
         self._reads = LocalReads()
-        #: Reads are numbered from a random start in each life of the node, so that an answer to an earlier life matches
-        #: none.
+        #: Reads are numbered from a random start whenever the node starts, so that an answer to a read from before the
+        #: restart matches none.
         self._last_read = randomness.getrandbits(40) << 20
         #: The snapshot that the runner fetches, and whether the runner must still be told to fetch it.
         self._fetching: Snapshot | None = None
@@ -200,10 +204,10 @@ class RaftNode:
         return membership.voters == (self._id,) and not membership.is_joint
 
     def _restart_timer(self) -> None:
-        """Restart the election timer; it is longer after terms that brought no leader.
+        """Restart the election timer, which runs longer after terms that brought no leader.
 
-        A vote counts once it is durable, which takes seconds on a slow disk. If every voter gave up sooner and began
-        another term, a majority that needs such a disk would never elect a leader.
+        A vote counts only once it is durable, which takes seconds on a slow disk. If every voter gave up sooner and
+        began another term, a group whose majority includes such a disk would never elect a leader.
         """
         self._elapsed = 0
         patience = _PATIENCE[min(self._fruitless_terms, len(_PATIENCE) - 1)]
@@ -233,7 +237,7 @@ class RaftNode:
             self._answer_read(read, None)
 
     def _follow(self, leader: NodeId | None, why: str) -> None:
-        """Become a follower of a leader of this term, or of none."""
+        """Become a follower of this term's leader, or of no node if `leader` is None."""
         self._become(Role.FOLLOWER, leader, why)
 
     def step_down(self) -> None:
@@ -292,7 +296,8 @@ class RaftNode:
     def propose_membership(self, target: Membership) -> Accepted | Refused:
         """Begin a membership change, if this node leads and nothing prevents it.
 
-        If the voters change, the accepted entry is the joint membership; the entry of the target follows automatically.
+        If the voters change, the accepted entry is the joint membership; the entry of the target membership follows
+        automatically.
         """
         assert not target.is_joint
         if self._leadership is None:
@@ -303,10 +308,11 @@ class RaftNode:
         return self._leadership.append(EntryKind.MEMBERSHIP, self._log.membership.entering(target).encode())
 
     def force_single_voter(self, target: Membership) -> None:
-        """Make this node the only voter, after a majority was lost for good. Does nothing if it has been done.
+        """Make this node the only voter, after a majority was lost for good.
 
-        The entry takes effect without a vote. Entries that the majority had and this node lacks are lost. The lost
-        nodes must never return: they would be a second group with the same number.
+        Do nothing if this node is the only voter already. The entry takes effect without a vote. Entries that the
+        majority had and that this node lacks are lost. The lost nodes must never return: they would form a second group
+        with the same number.
         """
         assert target.voters == (self._id,)
         assert not target.is_joint
@@ -318,21 +324,21 @@ class RaftNode:
         self._log.append(Entry(self._log.last_index + 1, self.term, EntryKind.MEMBERSHIP, target.encode()))
 
     def transfer(self, to: NodeId) -> bool:
-        """Hand the leadership over once `to` has all entries; return False if that is impossible.
+        """Hand the leadership over once `to` has all entries. Return False if that is impossible.
 
         The transfer is given up after an election time-out; until then proposals are refused.
         """
         return self._leadership is not None and self._leadership.transfer(to)
 
     def transfer_among(self, nodes: Collection[NodeId]) -> bool:
-        """Hand the leadership over to the node among these that can take it soonest; return False if none can."""
+        """Hand the leadership over to the node among these that can take it soonest. Return False if no node can."""
         successor = None if self._leadership is None else self._leadership.successor(nodes)
         return successor is not None and self.transfer(successor)
 
     def defer_elections(self, defers: bool) -> None:
-        """Let other voters campaign first, until told otherwise: this node can lead, but others are preferred.
+        """Let other voters campaign first, because this node can lead but others are preferred. False ends this.
 
-        It still votes. If no other node leads after the deferral, it campaigns.
+        It still votes. If no other node leads after the deferral, this node campaigns.
         """
         self._defers = defers
 
@@ -343,7 +349,7 @@ class RaftNode:
             self._ask_for_pre_votes()
 
     def read_index(self) -> int:
-        """Begin a linearizable read; its number comes back in `Ready.reads`."""
+        """Begin a linearizable read and return the read's number, with which `Ready.reads` reports the result."""
         self._last_read += 1
         read = self._last_read
         if self._leadership is not None:
@@ -368,7 +374,7 @@ class RaftNode:
             self._reads.confirm(read.read, index)
 
     def offer_snapshot(self, to: NodeId, snapshot: Snapshot) -> None:
-        """Take a snapshot that was requested for a member."""
+        """Accept a snapshot that was requested for a member, in order to offer it."""
         if self._leadership is not None:
             self._leadership.offer_snapshot(to, snapshot)
 
@@ -378,19 +384,19 @@ class RaftNode:
         return frozenset() if self._leadership is None else self._leadership.offered
 
     def no_snapshot(self, to: NodeId) -> None:
-        """Note that a snapshot requested for a member cannot be made; it is requested again later."""
+        """Record that a snapshot requested for a member cannot be made; it is requested again later."""
         if self._leadership is not None:
             self._leadership.offer_snapshot(to, None)
 
     def position(self, index: int) -> Position | None:
-        """Return the position after an entry; None if the log no longer (or not yet) has it."""
+        """Return the position after an entry, or None if the log does not have the entry (any longer, or yet)."""
         return None if self._log.term_at(index) is None else self._log.position(index)
 
     def compact(self, index: int) -> Position | None:
-        """Compact the log up to `index`, which the state machine has durably. Return the new base, None if unchanged.
+        """Compact the log up to `index`, which the state machine has durably.
 
-        Some entries are kept for members that lag. A follower does not know which members lag, and may have to lead
-        later.
+        Return the new base, or None if the base is unchanged. Some entries remain for members that lag. This also
+        applies to a follower, which does not know which members lag but may have to lead later.
         """
         log = self._log
         needed = log.base_index + 1 if self._leadership is None else self._leadership.needed_from()
@@ -420,12 +426,12 @@ class RaftNode:
         return self.term == 0 or message.term // TERMS_OF_A_GROUP == self.term // TERMS_OF_A_GROUP
 
     def _enter_term_of(self, message: Message) -> bool:
-        """Enter the later term of a message; return False if the message is to be ignored."""
+        """Enter the later term of a message. Return False if the message is to be ignored."""
         match message:
             case PreVote() | PreVoteResponse(granted=True):
                 return True  # their term has not begun
             case Vote(transfer=False) if self._has_recent_leader():
-                return False  # a needless election: do not follow its sender into the term
+                return False  # a needless election: do not enter its sender's term
         self._outbox.enter_term(message.term, None)
         self._fruitless_terms += 1
         self._follow(None, f"{message.sender} has a later term")
@@ -437,7 +443,7 @@ class RaftNode:
         return self._leader is not None and self._elapsed < self._options.election_ticks
 
     def _answer_old(self, message: Message) -> None:
-        """Answer a message of an earlier term: tell its leader or candidate about the later one."""
+        """Answer a message of an earlier term by telling its sender, a leader or candidate, about the later term."""
         to, term = message.sender, self.term
         match message:
             case Append() | Heartbeat() | SnapshotOffer():
@@ -450,7 +456,10 @@ class RaftNode:
                 self._outbox.send(ReadIndexResponse(self._group, self._id, to, term, message.read, None))
 
     def _handle(self, message: Message) -> bool:
-        """Handle a message of this term, or a pre-vote of a later one. False if it contradicts the node's state."""
+        """Handle a message of this term, or a pre-vote of a later one.
+
+        Return False if it contradicts the node's state.
+        """
         match message:
             case Append() | Heartbeat() | SnapshotOffer():
                 return self._on_leader_message(message)
@@ -489,7 +498,10 @@ class RaftNode:
     # ------------------------------------------------------------------ votes
 
     def _may_vote(self) -> bool:
-        """Return whether the node knows any members. If not, it may have left and rejoined, and voted in this term."""
+        """Return whether the node knows any members.
+
+        A node that knows none may have left and rejoined, and may have voted in this term before.
+        """
         return bool(self._log.membership.nodes)
 
     def _answer_pre_vote(self, message: PreVote) -> None:
@@ -536,7 +548,7 @@ class RaftNode:
         log, previous, entries = self._log, message.prev_index, message.entries
         known_term = log.term_at(previous)
         if previous < log.commit:
-            # An old message, or the leader probes far back: up to the commit index, both logs are the same.
+            # The message is old, or the leader probes far back. Up to the commit index, both logs are the same.
             if not self._agrees_with_committed(message):
                 return False
             entries = entries[log.commit - previous :]
@@ -563,7 +575,7 @@ class RaftNode:
         if message.commit > log.last_index:
             if log.membership.nodes:
                 return False
-            # This node left the group and joined again: the leader assumes entries that the node has lost.
+            # This node left the group and joined again, so the leader expects it to have entries that it has lost.
             hint = log.conflict_hint(message.commit, message.term)
             to, term = message.sender, self.term
             self._outbox.promise(AppendResponse(self._group, self._id, to, term, False, message.commit, *hint))
@@ -580,19 +592,22 @@ class RaftNode:
             self._answer_offer(installed=True, index=self._log.commit)
             return
         if self._fetching is None and not self._outbox.is_restarting_log:
-            # One fetch at a time; the leader repeats the offer.
+            # Fetch only one snapshot at a time; the leader repeats the offer.
             self._fetching = snapshot
             self._is_fetch_due = True
 
     def _has(self, snapshot: Snapshot) -> bool:
-        """Return whether the log has all entries of the snapshot. If so, commit them; later entries must stay."""
+        """Return whether the log has all entries of the snapshot.
+
+        If it has, commit these entries. Entries after the snapshot must stay in the log.
+        """
         log, index = self._log, snapshot.position.index
         if log.term_at(index) == snapshot.position.term:
             log.commit = max(log.commit, index)
         return index <= log.commit
 
     def staged(self, snapshot: Snapshot) -> None:
-        """Note that the snapshot was fetched and is staged; it is installed with the next `Persist`."""
+        """Record that the snapshot was fetched and is staged. It is installed with the next `Persist`."""
         if snapshot != self._fetching:
             return
         self._fetching = None
@@ -602,7 +617,7 @@ class RaftNode:
         self._answer_offer(installed=True, index=self._log.commit)
 
     def staging_failed(self, snapshot: Snapshot) -> None:
-        """Note that the snapshot cannot be fetched."""
+        """Record that the snapshot cannot be fetched."""
         if snapshot == self._fetching:
             self._fetching = None
             self._answer_offer(installed=False, index=snapshot.position.index)
@@ -631,7 +646,7 @@ class RaftNode:
         return Ready(persist, messages, self._next_committed_entries(), self._reads.take_results(), fetch, wanted)
 
     def _advance_leadership(self, leadership: Leadership) -> tuple[NodeId, ...]:
-        """Act on the followers' answers and on the entries made durable; return the members that need a snapshot."""
+        """Process the followers' answers and the entries made durable. Return the members that need a snapshot."""
         leadership.advance()
         if leadership.is_removed:
             leadership.retire()
@@ -648,7 +663,7 @@ class RaftNode:
         return self._log.next_committed_entries(APPEND_BYTES_MAX)
 
     def persisted(self, index: int) -> None:
-        """Note that the `Persist` with that index is durable."""
+        """Record that the `Persist` with that index is durable."""
         snapshot = self._outbox.persisted(index)
         if snapshot is not None:
             self._applied = max(self._applied, snapshot.position.index)
@@ -656,11 +671,11 @@ class RaftNode:
             self._count_vote(self._id, granted=True)
 
     def applied(self, index: int) -> None:
-        """Note that the entries handed out up to `index` are applied."""
+        """Record that the entries up to `index`, which were handed out before, are applied."""
         if index <= self._applied:
             return
         self._applied = index
-        if index > self._log.applied:  # otherwise a snapshot has overtaken them
+        if index > self._log.applied:  # otherwise a snapshot replaced their effects
             self._log.mark_applied(index)
 
     def validate(self) -> None:
@@ -678,7 +693,7 @@ class RaftNode:
 
 
 def _log_of(restored: Restored) -> tuple[EntryLog, bool]:
-    """Return the log, and whether it restarts: a crash came between installing a snapshot and cutting the log."""
+    """Return the log, and whether it must restart: a crash came between installing a snapshot and cutting the log."""
     base, applied = restored.base, restored.applied
     log = EntryLog(base, restored.entries, base.index)
     if applied is None or applied.index <= base.index:

@@ -6,8 +6,8 @@
 
     hard state, snapshot, base, entries  --take_persist-->  the runner  --persisted-->  durable, promises are sent
 
-The runner writes one `Persist` at a time; changes made meanwhile go into the next one. A promise is neither useful nor
-true in a later term: when the term rises, pending promises are dropped.
+The runner writes one `Persist` at a time; changes made in the meantime go into the next one. A promise of one term is
+neither useful nor true in a later term, so pending promises are dropped when the term rises.
 
 Invariant: a promise that has left this node survives a crash.
 
@@ -21,18 +21,18 @@ from saros_cluster.raft.entry_log import EntryLog
 from saros_cluster.raft.messages import GroupId, HardState, Message, Position, Snapshot
 from saros_cluster.raft.ready import Persist
 
-#: The limit of promises that wait for a stalled disk. Further ones are lost, as any message may be.
+#: The limit of the number of promises that wait for a stalled disk. Further promises are lost, as any message may be.
 PROMISES_MAX = 1_000
 
 
 class Outbox:
     """The outgoing messages of a node, and its state on the way to the disk.
 
-    `hard_state` and `log` are the current ones, durable or not.
+    `hard_state` and `log` are the current state, whether durable or not.
     """
 
     def __init__(self, group: GroupId, node: NodeId, hard_state: HardState, log: EntryLog) -> None:
-        #: The group and node that the messages come from.
+        #: The group and the node that send the messages.
         self.group = group
         self.node = node
         self.hard_state = hard_state
@@ -78,7 +78,7 @@ class Outbox:
         return self._base is not None or (self._writing is not None and self._writing.base is not None)
 
     def take_messages(self) -> tuple[Message, ...]:
-        """Return the messages that may leave now, and forget them."""
+        """Return the messages that may leave now, and remove them from the outbox."""
         messages, self._messages = tuple(self._messages), []
         return messages
 
@@ -97,14 +97,17 @@ class Outbox:
             self.hard_state = HardState(self.hard_state.term, node)
 
     def restart_log(self, base: Position, snapshot: Snapshot | None) -> None:
-        """Note that the log restarts at `base`; a snapshot, if there is one, is installed first."""
+        """Make the log restart at `base`; a snapshot, if there is one, is installed first."""
         self._base = base
         self._snapshot = snapshot
 
     # ------------------------------------------------------------------ the disk
 
     def take_persist(self) -> Persist | None:
-        """Return all state that is neither durable nor being written; None if nothing is left, or during a write."""
+        """Return all state that is neither durable nor being written.
+
+        The result is None if nothing is left, or while a write is in progress.
+        """
         if self._writing is not None:
             return None
         entries = self._log.take()
@@ -117,7 +120,7 @@ class Outbox:
         return self._writing
 
     def persisted(self, index: int) -> Snapshot | None:
-        """Note that the write in progress is durable; return the snapshot that was installed with it."""
+        """Record that the write in progress is durable. Return the snapshot that was installed with it, if any."""
         persist = self._writing
         assert persist is not None
         assert persist.index == index

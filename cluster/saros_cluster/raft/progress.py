@@ -7,9 +7,9 @@
 
     match < next;   1..match is known to be the same and durable there;   next is the first entry to send
 
-The window is counted in bytes and in messages; a response frees all messages up to its index, so a lost response costs
-nothing. A lost message is detected by the rejection of the next one or, if it was the last, by the probe that follows a
-heartbeat response.
+The window limits bytes and messages. A response frees all messages up to the index that it confirms, so a lost response
+costs nothing. A lost message is detected when the follower rejects the next one or, if the lost message was the last,
+by the probe that follows a heartbeat response.
 
 Pure; one thread.
 """
@@ -21,7 +21,7 @@ from enum import Enum
 
 from saros_cluster.raft.messages import Snapshot
 
-#: The bytes and messages that may be sent to a follower before it answers: more would only wait in its queue.
+#: The bytes and messages that may be in flight to a follower, sent and unanswered: more would only wait in its queue.
 IN_FLIGHT_BYTES_MAX = 8 << 20
 IN_FLIGHT_MESSAGES_MAX = 64
 
@@ -35,7 +35,7 @@ class Mode(Enum):
 
 
 class Progress:
-    """The progress of one follower. `accepted`, `rejected` and the like are the only ways to change it."""
+    """The progress of one follower. Only methods such as `accepted` and `rejected` change it."""
 
     def __init__(self, next_index: int, *, active: bool = False, heard: int = 0) -> None:
         #: Known to be durable there. Invariant: match < next.
@@ -46,25 +46,25 @@ class Progress:
         self.active = active
         #: The leader's tick at which the follower was last heard from.
         self.heard = heard
-        #: A probe was sent. The answer to it, or to the next heartbeat, allows another probe.
+        #: A probe was sent. The answer to the probe, or to the next heartbeat, allows another probe.
         self.probing = False
-        #: Send an append even without new entries: an earlier message may have been lost.
+        #: True if an append must be sent even without new entries, since an earlier message may have been lost.
         self.ask = False
-        #: The highest commit index that was sent to it.
+        #: The highest commit index that was sent to the follower.
         self.commit_sent = 0
-        #: True while the runner makes a snapshot for it.
+        #: True while the runner makes a snapshot for the follower.
         self.is_snapshot_asked = False
-        #: The snapshot that it is told to fetch.
+        #: The snapshot that the follower is told to fetch.
         self.offered: Snapshot | None = None
         #: Ticks until the offer is repeated, or another snapshot is requested.
         self.offer_ticks = 0
-        #: The value of `match` at its last answer to a heartbeat.
+        #: The value of `match` at the follower's last answer to a heartbeat.
         self._answered_match = 0
         self._in_flight: deque[tuple[int, int]] = deque()
         self._in_flight_bytes = 0
 
     def may_send(self, last_index: int, news: int) -> bool:
-        """Return whether an append is due and allowed; `news` is a commit index to announce even without entries."""
+        """Return whether an append is due and allowed. `news` is a commit index to announce even without entries."""
         if self.mode is Mode.SNAPSHOT:
             return False
         if self.mode is Mode.PROBE:
@@ -78,7 +78,7 @@ class Progress:
         return 0 if self._is_full() else IN_FLIGHT_BYTES_MAX - self._in_flight_bytes
 
     def sent_entries(self, last_index: int, size_bytes: int, commit: int) -> None:
-        """Note that an append with entries up to `last_index` (or none: next - 1) was sent."""
+        """Record that an append was sent, with entries up to `last_index`, or without entries if that is `next` - 1."""
         self.ask = False
         self.commit_sent = max(self.commit_sent, min(commit, last_index))
         if self.mode is Mode.PROBE:
@@ -89,11 +89,11 @@ class Progress:
             self._in_flight_bytes += size_bytes
 
     def sent_commit(self, commit: int) -> None:
-        """Note that a heartbeat carried this commit index."""
+        """Record that a heartbeat carried this commit index."""
         self.commit_sent = max(self.commit_sent, commit)
 
     def accepted(self, index: int, base_index: int) -> None:
-        """Note that the follower has everything up to `index`; the leader's log begins after `base_index`."""
+        """Record that the follower has everything up to `index`. The leader's log begins after `base_index`."""
         self.match = max(self.match, index)
         self.next = max(self.next, index + 1)
         while self._in_flight and self._in_flight[0][0] <= index:
@@ -101,13 +101,14 @@ class Progress:
         if self.mode is Mode.PROBE or (self.mode is Mode.SNAPSHOT and self.match >= base_index):
             self._become(Mode.REPLICATE, self.match + 1)
         elif self.offered is not None and self.match >= self.offered.position.index:
-            self.snapshot_failed(0)  # it has installed the snapshot, but the log has been compacted further since
+            self.snapshot_failed(0)  # installed, but the log was compacted further
 
     def rejected(self, index: int, next_index: int, *, is_learner: bool = False) -> bool:
-        """Note that an append after `index` did not match; go back to `next_index`. Return False if that is outdated.
+        """Record that an append after `index` did not match, and go back to `next_index`.
 
-        A learner may have left the group and joined again with an empty log. A delayed answer from before then makes
-        `match` too high; so a learner does not have an entry that it rejects. A voter never loses entries.
+        Return False if the rejection is outdated. A learner may have left the group and joined again with an empty log.
+        A delayed answer from before it left makes `match` too high, so an entry that a learner rejects counts as
+        missing even if it is not after `match`. A voter never loses entries.
         """
         if self.mode is Mode.SNAPSHOT:
             return False
@@ -125,23 +126,23 @@ class Progress:
         self._answered_match = self.match
 
     def needs_snapshot(self) -> None:
-        """Stop sending entries: the ones that the follower lacks are compacted."""
+        """Stop sending entries, since the log no longer has those that the follower lacks."""
         self._become(Mode.SNAPSHOT, self.next)
         self.offer_ticks = 0
 
     @property
     def is_offer_due(self) -> bool:
-        """True if its snapshot must be offered (again), or one must be made."""
+        """True if a snapshot must be offered to the follower (again), or must be made."""
         return self.mode is Mode.SNAPSHOT and self.offer_ticks == 0 and not self.is_snapshot_asked
 
     def offer(self, snapshot: Snapshot) -> None:
-        """Offer a snapshot that was made for it, at once."""
+        """Offer the follower at once a snapshot that was made for it."""
         self.is_snapshot_asked = False
         if self.mode is Mode.SNAPSHOT and snapshot.position.index > self.match:
             self.offered, self.offer_ticks = snapshot, 0
 
     def snapshot_failed(self, ticks: int) -> None:
-        """Note that no snapshot was made, or that the one offered does not help; request another one after `ticks`."""
+        """Record that no snapshot was made, or that the offered one does not help. Request another after `ticks`."""
         self.is_snapshot_asked = False
         self.offered, self.offer_ticks = None, ticks
 

@@ -3,9 +3,9 @@
     at the leader     read -> round (commit noted) -> a quorum answers the round -> index known -> applied -> done
     at a follower     read -> asks the leader ------------------------------------> index known -> applied -> done
 
-A round is a heartbeat with a number, shared by all reads that arrived before it. A response to a round also answers all
-earlier rounds. There are no leases: they need bounded pauses and clock drift, and a process that can be stopped
-guarantees neither.
+A round is a heartbeat with a number, and is shared by all reads that arrived before the round began. A response to a
+round also answers all earlier rounds. Leases are not used: they need bounded pauses and bounded clock drift, and a
+process that can be stopped guarantees neither.
 
 Pure; one thread.
 """
@@ -17,13 +17,18 @@ from dataclasses import dataclass
 
 from saros_cluster.placement.ring import NodeId
 
-#: The limit of pending reads, of this node and (at a leader) of others; further ones fail.
+#: The limit of the number of pending reads: of this node's own reads and, on a leader, of all reads that wait here.
+#: Further reads fail.
 READS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """The outcome of `read_index`. With an index, read now; if it is None, ask again or accept stale data."""
+    """The outcome of `read_index`.
+
+    The result of a read. With an index, the caller may read now; if the index is None, it must ask again or accept
+    stale data.
+    """
 
     read: int
     index: int | None
@@ -45,11 +50,11 @@ class _Round:
 
 
 class LeaderReads:
-    """A leader's reads that wait for the next round, or for a quorum to answer theirs."""
+    """A leader's reads, which wait for the next round, or for a quorum to answer their round."""
 
     def __init__(self) -> None:
         self._waiting: list[PendingRead] = []
-        #: The unconfirmed rounds, by ascending number.
+        #: The unconfirmed rounds, by ascending number, each with its reads and their index.
         self._rounds: deque[_Round] = deque()
         self._count = 0
         #: The number of the newest round.
@@ -66,19 +71,22 @@ class LeaderReads:
         return bool(self._waiting)
 
     def add(self, read: PendingRead) -> None:
-        """Add a read that waits for the next round."""
+        """Add a read, which then waits for the next round."""
         self._waiting.append(read)
         self._count += 1
 
     def begin_round(self, commit: int) -> frozenset[NodeId]:
-        """Begin a round for all waiting reads; return their nodes. Entry `commit` must be of the leader's term."""
+        """Begin a round for all waiting reads.
+
+        Return the nodes that asked for these reads. Entry `commit` must be of the leader's term.
+        """
         self.round += 1
         self._rounds.append(_Round(self.round, commit, self._waiting))
         waiting, self._waiting = self._waiting, []
         return frozenset(read.node for read in waiting)
 
     def answered(self, node: NodeId, number: int) -> None:
-        """Note that a node has answered a round, and so still follows this leader."""
+        """Record that a node has answered a round, and therefore still followed this leader."""
         if number <= self.round:
             self._answered[node] = max(self._answered.get(node, 0), number)
 
@@ -87,17 +95,17 @@ class LeaderReads:
         return self._answered.get(node, 0)
 
     def confirmed(self, number: int) -> list[tuple[PendingRead, int]]:
-        """Remove and return the reads of all rounds up to `number`, which a quorum has answered, with their index."""
+        """Remove and return the reads of all rounds up to `number`, which a quorum has answered, and their indices."""
         confirmed = []
         while self._rounds and self._rounds[0].number <= number:
             done = self._rounds.popleft()
-            # A read of an earlier round keeps its own, lower index, which is sufficient.
+            # A read of an earlier round has a lower index of its round, which is sufficient.
             confirmed += [(read, done.index) for read in done.reads]
         self._count -= len(confirmed)
         return confirmed
 
     def drain(self) -> list[PendingRead]:
-        """Remove and return all reads; they get no answer from here."""
+        """Remove and return all reads, which this node can no longer answer."""
         reads = [read for r in self._rounds for read in r.reads] + self._waiting
         self._rounds.clear()
         self._waiting = []
@@ -108,7 +116,7 @@ class LeaderReads:
 class LocalReads:
     """The reads of this node: those for which the leader is asked, and those that wait until their index is applied.
 
-    A question to the leader carries the number of the newest read, and serves all reads up to that one.
+    A question to the leader carries the number of the newest read, and its answer serves all reads up to that number.
     """
 
     def __init__(self) -> None:
@@ -129,12 +137,12 @@ class LocalReads:
         self._question = read
 
     def take_question(self) -> int | None:
-        """Return the number to ask the leader with; None if there is nothing to ask."""
+        """Return the number with which to ask the leader, or None if there is nothing to ask."""
         question, self._question = self._question, None
         return question
 
     def answered(self, question: int, index: int | None) -> None:
-        """Handle the leader's answer to a question; an answer that no read waits for is dropped."""
+        """Handle the leader's answer to a question. Drop the answer if no read waits for it."""
         if question not in self._pending:
             return
         for read in [read for read in self._pending if read <= question]:
@@ -145,15 +153,15 @@ class LocalReads:
                 self.confirm(read, index)
 
     def confirm(self, read: int, index: int) -> None:
-        """Note the index of a read: the read is done once the index is applied."""
+        """Record the index of a read. The read is done once this index is applied."""
         self._unapplied.append((index, read))
 
     def fail(self, read: int) -> None:
-        """Finish a read without an index."""
+        """Finish a read that gets no index."""
         self._results.append(ReadResult(read, None))
 
     def fail_pending(self, before: int | None = None) -> None:
-        """Fail the reads that began before tick `before`; by default all, since the leader has changed."""
+        """Fail the reads that began before tick `before`, or by default all reads, since the leader has changed."""
         while self._pending:
             read, began = next(iter(self._pending.items()))
             if before is not None and began >= before:
@@ -171,6 +179,6 @@ class LocalReads:
         self._results += [ReadResult(read, needed) for needed, read in ready]
 
     def take_results(self) -> tuple[ReadResult, ...]:
-        """Return the reads that are done or failed, and forget them."""
+        """Return the reads that are done or have failed, and remove them."""
         results, self._results = tuple(self._results), []
         return results

@@ -38,7 +38,10 @@ class Role(Enum):
 
 
 class Refusal(Enum):
-    """The reason why a proposal was refused. It had no effect: it may be proposed again, here or at the leader."""
+    """The reason why a proposal was refused.
+
+    The proposal had no effect, and may be proposed again, here or at the leader.
+    """
 
     NOT_LEADER = "not the leader"
     #: Too many bytes are uncommitted, or a leadership transfer is in progress: retry later.
@@ -49,15 +52,19 @@ class Refusal(Enum):
     TOO_EARLY = "too early"
     #: Another membership change is in progress.
     CHANGING = "changing"
-    #: The version is below the one in effect, or equal with the same voters: the change was made, or superseded.
+    #: The version is lower than the one in effect, or equal with the same voters: the change was made already, or
+    #: superseded.
     OLD_VERSION = "old version"
-    #: A new voter is not a learner yet, or lacks too much of the log; or the target has no voter.
+    #: A new voter is not a learner yet, or lacks too much of the log, or the target membership has no voter.
     NOT_CAUGHT_UP = "not caught up"
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The entry's place. It is committed if the entry applied at `index` has that term, otherwise lost."""
+    """The entry's place.
+
+    The proposal is committed if the entry that is applied at `index` has this term; otherwise it is lost.
+    """
 
     index: int
     term: int
@@ -76,9 +83,9 @@ class RaftOptions:
     """The options of a node, fixed for its lifetime."""
 
     heartbeat_ticks: int = 4
-    #: A follower campaigns after a random time between this and twice this without a message from a leader.
+    #: A follower campaigns if it hears from no leader for a random number of ticks between this and twice this.
     election_ticks: int = 20
-    #: Bytes of applied entries that a log keeps for members that lag: a snapshot costs more.
+    #: The bytes of applied entries that a log retains for members that lag, since a snapshot costs more.
     retained_bytes: int = 32 << 20
 
     def __post_init__(self) -> None:
@@ -90,9 +97,9 @@ class RaftOptions:
 class Restored:
     """The state that a node finds on its disk.
 
-    `base` is where the log begins; `applied` is the position that the state machine holds durably. It is after the base
-    if the log is complete, and after the log's end if a crash came between the installation of a snapshot and the
-    restart of the log. A new member of a group begins at position 0 with an empty membership.
+    `base` is where the log begins; `applied` is the position that the state machine holds durably. This position is
+    after the base if the log is complete, and after the log's end if a crash came between the installation of a
+    snapshot and the restart of the log. A new member of a group begins at position 0 with an empty membership.
     """
 
     base: Position
@@ -103,7 +110,9 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """State to be made durable in this order; a crash may keep any prefix of it. Call `persisted(index)` afterwards.
+    """State to be made durable in the order given below; a crash may leave any prefix of it.
+
+    Call `persisted(index)` afterwards.
 
     1. hard_state, if not None.
     2. snapshot, if not None: the staged snapshot replaces the state machine, after all entries that were handed out are
@@ -121,19 +130,20 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The work to do now; its parts need not wait for each other."""
+    """The work to do now. Its parts need not wait for each other."""
 
-    #: Not repeated; the next one comes only after `persisted`.
+    #: The state to write. It is handed out once; the next `Persist` comes only after `persisted`.
     persist: Persist | None
-    #: May be sent in any order, or lost.
+    #: The messages to send, in any order; they may be lost.
     messages: tuple[Message, ...]
-    #: Apply these in order, then call `applied(index)`.
+    #: The entries to apply in order, after which the runner calls `applied(index)`.
     committed: tuple[Entry, ...]
     reads: tuple[ReadResult, ...]
-    #: Fetch this without touching the live state, then call `staged` or `staging_failed`. No other fetch is requested
-    #: before a staged snapshot is installed.
+    #: The snapshot to fetch without touching the live state, after which the runner calls `staged` or `staging_failed`.
+    #: No other fetch is requested before a staged snapshot is installed.
     fetch: Snapshot | None
-    #: Make a snapshot of the applied state for these members, then call `offer_snapshot` or `no_snapshot` for each.
+    #: The members for which the runner must make a snapshot of the applied state. It then calls `offer_snapshot` or
+    #: `no_snapshot` for each of them.
     snapshots_wanted: tuple[NodeId, ...]
 
     @property
@@ -156,11 +166,11 @@ class Status:
     commit: int
     applied: int
     last_index: int
-    #: Messages that `step` has refused since the start.
+    #: The number of messages that `step` has refused since the start.
     rejected: int
     #: The most recent changes of role, oldest first.
     story: tuple[str, ...]
-    #: The membership in effect, committed or not, and whether its entry is committed.
+    #: The membership in effect, and whether its entry is committed.
     membership: Membership
     is_membership_committed: bool
     #: The term of the last entry. Of two logs, the one with the greater (last_term, last_index) is newer.

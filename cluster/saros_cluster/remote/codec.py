@@ -10,14 +10,14 @@
               the mask as bits
 
 Everything is little-endian, and every array is padded to 8 bytes; the content of a `bytes` object is aligned to 8
-bytes, too. So decoded arrays are views that kernels use directly; only bits are unpacked.
+bytes, too. So the kernels use the decoded arrays in place, as views of the message; only bits are unpacked.
 
-Reasons for a special format: for a block of 65,536 rows, raw arrays are written in half the time of Arrow's IPC (24 us
-instead of 55) and read in a seventh (0.8 us instead of 6). A mask of bits costs 6 us to pack and unpack; a mask of
+This special format is faster than Arrow's IPC: for a block of 65,536 rows, raw arrays are written in half the time (24
+us instead of 55) and read in a seventh (0.8 us instead of 6). A mask of bits costs 6 us to pack and unpack; a mask of
 bytes would be 57 kB larger, which costs 50 us on a loopback. Nothing is compressed: LZ4 needs 1.3 ms to compress and
 decompress a mebibyte, more than the loopback needs to transfer it.
 
-Lengths are checked before arrays are created, and offsets of text before they are used; all that does not fit raises
+Lengths are checked before arrays are created, and offsets of text before they are used; invalid input raises
 ValueError. Format 2. Pure: any thread.
 """
 
@@ -65,7 +65,7 @@ Buffers: TypeAlias = list[bytes | memoryview]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Items in the order of the scan. `counters` come with the last batch, and only with it."""
+    """Items of the result, in the order of the scan. `counters` come with the last batch, and only with it."""
 
     items: tuple[Item, ...]
     counters: ReadCounters | None = None

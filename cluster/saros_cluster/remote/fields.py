@@ -1,4 +1,4 @@
-"""Encoding of numbers, text and single values, one after the other; everything is checked when it is read.
+"""Encoding of numbers, text and single values, one after the other. Every field is checked when it is read.
 
     number   i64                    flag     u8, 0 or 1
     text     u32 bytes | UTF-8      scalar   u8 tag | nothing, i64, f64, or u32 bytes | bytes, by the tag
@@ -61,7 +61,7 @@ class FieldWriter:
         self.data(value.encode())
 
     def scalar(self, value: Scalar) -> None:
-        """Add one value with its Python type; integers of any size."""
+        """Add one value together with its Python type. Integers may have any size."""
         match value:
             case None:
                 self._parts.append(_TAGS[_Tag.NONE])
@@ -87,7 +87,10 @@ class FieldWriter:
 
 
 class FieldReader:
-    """Reads fields in the order in which they were written. One thread at a time; every method raises ValueError."""
+    """Reads fields in the order in which they were written.
+
+    Only one thread uses it at a time; every method raises ValueError.
+    """
 
     __slots__ = ("_data", "_position")
 
@@ -109,7 +112,7 @@ class FieldReader:
         return value
 
     def count(self) -> int:
-        """Read the number of items that follow, each of at least one byte."""
+        """Read the number of items that follow, each of which takes at least one byte."""
         value = self.number()
         if not 0 <= value <= len(self._data) - self._position:
             raise ValueError(f"invalid count {value}")

@@ -7,8 +7,8 @@
     read.renew    a query                                    -> nothing                       extends the lease
     read.close    a query                                    -> nothing                       releases all of it
 
-A holder identifies a query by the asking node and the query's id, which must be unique over restarts of that node.
-Pure: any thread.
+A holder identifies a query by the node that asks and by the query's id, which must be unique even over restarts of that
+node. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_scheduler.task import QueryId
 from saros_storage.scan.reading import ScanRequest
 
 OPEN, STREAM, NEXT, RENEW, CLOSE = "read.open", "read.stream", "read.next", "read.renew", "read.close"
-#: Longest time that a holder waits until it has applied the required entry.
+#: The longest time for which a holder waits until it has applied the required entry.
 PATIENCE_MS_MAX = 5_000
 
 
@@ -32,15 +32,15 @@ class ReadTarget:
     """The view that a coordinator requires of a holder."""
 
     group: GroupId
-    #: The entry of the group's log that must be applied; None: any state will do (a weak read).
+    #: The entry of the group's log that must be applied, or None if any state is sufficient (a weak read).
     minimum_applied: int | None
     #: The version of the coordinator's table (see `Ownership.check_view`).
     epoch: int
     inbound: int = 0
     outbound: int = 0
-    #: How long the holder may wait until it has applied that entry; after that, it refuses.
+    #: How long the holder may wait until it has applied the required entry. After that, it refuses the request.
     patience_ms: int = PATIENCE_MS_MAX
-    #: If set, read a view that the node keeps under this name, instead of the group's region (see `opener`).
+    #: If set, the holder reads a view that it has under this name, instead of the group's region (see `opener`).
     view_name: str = ""
 
     @property
@@ -59,7 +59,10 @@ class ReadTarget:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """A request to open readers. `pinned`: the query has read this group here before; its view must still be there."""
+    """A request to open readers.
+
+    `pinned` is True if the query has read this group at this holder before: the query's view must still be there.
+    """
 
     query: QueryId
     target: ReadTarget
@@ -134,7 +137,7 @@ class Opened:
 
     #: The last entry of the group's log that the view may show.
     shown: int
-    #: Each reader's number and its first batch, or b"" without one.
+    #: For each reader, its number and its first batch, or b"" if the batch is not included.
     readers: tuple[tuple[int, bytes], ...]
 
     def encode(self) -> bytes:
@@ -157,7 +160,7 @@ class Opened:
 
 
 def encode_query(query: QueryId) -> bytes:
-    """Return the request to renew or to close a query."""
+    """Return the bytes of a request to renew or to close a query."""
     return query.encode()
 
 

@@ -1,10 +1,12 @@
-"""A partition's data that is still at the old holder, as a source of the partition until its files have arrived.
+"""The data of a partition that is still at its former holder.
+
+It is a source of the partition until the files have arrived.
 
     new holder       data written here          rank (5, ...)
                      underlay                   rank (0, 0)   -> the old holder's view of the slots that left it
 
-The data no longer changes. A scan reads it completely when it is opened: one device's columns of one slice.
-Implements `MemorySource`. Any thread.
+The data no longer changes. A scan reads the columns of one device in one slice completely when it is opened. Implements
+`MemorySource`. Any thread.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from saros_storage.read.latest_cache import Point
 from saros_storage.scan.reading import ScanRequest, SeriesReader, TimeRange
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 
-#: Opens a scan at the partition's former holder. Raises Unreachable, RemoteError, and errors of storage.
+#: Opens a scan at the partition's former holder. It may raise Unreachable, RemoteError, and errors of storage.
 OpenThere = Callable[[ScanRequest], SeriesReader]
 
 
@@ -36,7 +38,7 @@ class MigrationSource:
         self._open_remote = open_remote
 
     def span(self, device: str) -> DeviceSpan | None:  # noqa: ARG002 (the devices there are not known here)
-        """Implement `MemorySource.span`: the whole slice, for every device."""
+        """Implement `MemorySource.span`: return the span of the slice, for every device."""
         return DeviceSpan(self._time.start, self._time.end - 1)
 
     def newer(self, request: ScanRequest) -> Mapping[str, DataType]:  # noqa: ARG002 (a scan there finds out)
@@ -51,7 +53,7 @@ class MigrationSource:
         return points_of(block.take(np.arange(block.rows - 1, -1, -1)))
 
     def read(self, request: ScanRequest) -> Block | None:
-        """Implement `MemorySource.read`. Raises what opening raises, and ReadLost."""
+        """Implement `MemorySource.read`. Raises what opening a scan raises, and ReadLost."""
         time = request.time.intersect(self._time)
         if time.empty:
             return None

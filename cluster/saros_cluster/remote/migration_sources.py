@@ -1,7 +1,7 @@
 """Reads of moved slots at their former group: from this node's replica of it, or at one of its other holders.
 
-The holder must have applied the fence, after which the slots no longer change; then all holders are equally good.
-Thread-safe.
+The holder must have applied the fence, after which the slots no longer change. All holders that have are then equally
+good. Thread-safe.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MigrationSources:
     """Opens the sources of partitions that have not arrived yet."""
 
     def __init__(self, node: NodeId, replicas: Replicas, peers: Peers, interval: int, life: int) -> None:
-        """`life`: a number unique to this process, for the ids of queries."""
+        """`life` is a number unique to this process, which is a part of the ids of queries."""
         self._node = node
         self._replicas = replicas
         self._peers = peers
@@ -43,14 +43,14 @@ class MigrationSources:
         self._queries = itertools.count(1)
 
     def source_of(self, arrival: Arrival, database: str, number: int) -> MigrationSource:  # noqa: ARG002
-        """Return the source of a partition's data from before the move."""
+        """Return a source for the data that the partition had before the move."""
         time = TimeRange(number * self._interval, (number + 1) * self._interval)
         return MigrationSource(time, partial(self._open, arrival))
 
     def _open(self, arrival: Arrival, request: ScanRequest) -> SeriesReader:
         machine = self._replicas.machines.get(arrival.source)
         if machine is not None and machine.replica.has_left(arrival.epoch):
-            with suppress(NotHere):  # this node has left the group meanwhile
+            with suppress(NotHere):  # this node has left the group in the meantime
                 view = self._replicas.view({arrival.source: TableVersion(arrival.epoch, LEFT)})
                 return _Borrowed(view.open(request), view.close)
         failure: Exception = UserMistake("no other node has the slots that moved; run the query again", code=MOVED)

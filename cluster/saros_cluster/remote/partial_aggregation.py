@@ -1,10 +1,11 @@
-"""Partial aggregation: reduces the items of a holder's reader to the minimum that must be sent.
+"""Partial aggregation, which reduces the items of a holder's reader to the minimum that must be sent.
 
     bounds          rows within the bounds; the asking node filters exactly, and would discard the others
     grid            statistics of each window's rows, if they are smaller; statistics of files unchanged
     neither         all rows
 
-Blocks are cut, so that a message stays below the transport's limit. Pure, except for the reader: one thread at a time.
+Blocks are cut into parts, so that a message stays below the transport's limit. Pure, except for the reader: one thread
+at a time.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from saros_storage.base.block import Block
 from saros_storage.read.window_statistics import summarised
 from saros_storage.scan.reading import ScanRequest, SeriesReader, Summaries, Summary, ValueBound
 
-#: Larger items are cut by rows.
+#: Items larger than this are cut by rows.
 ITEM_BYTES_MAX = 4 << 20
-#: Estimated size of a column's statistics, without texts.
+#: Estimated size of a column's statistics, not counting texts.
 _STATISTICS_BYTES = 64
 
 Piece = Block | Summary | Summaries
@@ -40,7 +41,7 @@ def reduced(source: SeriesReader, request: ScanRequest) -> Iterator[Piece | None
 
 
 def within(block: Block, bounds: Sequence[ValueBound]) -> Block:
-    """Return the rows that have a value within each bound."""
+    """Return which rows have a value within each bound."""
     wanted = np.ones(block.rows, np.bool_)
     for bound in bounds:
         column = block.columns[bound.column]
@@ -55,7 +56,7 @@ def within(block: Block, bounds: Sequence[ValueBound]) -> Block:
 
 
 def _cut(item: Block | Summaries) -> Iterator[Block | Summaries]:
-    """Yield the item, halved repeatedly until each part is small enough or one row."""
+    """Yield the parts of an item, which is halved repeatedly until each part is small enough or has one row."""
     if item.nbytes <= ITEM_BYTES_MAX or item.rows == 1:
         yield item
         return

@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.002
 def opener(
     host: GroupHost, replicas: Replicas, clock: Clock, named_view: Callable[[str], ReadView | None] = lambda _: None
 ) -> Callable[[ReadTarget], ReadView]:
-    """Return the function by which `ReaderService` opens views; `named_view` finds a view kept under a name."""
+    """Return the function with which `ReaderService` opens views. `named_view` finds a view stored under a name."""
 
     def open_view(target: ReadTarget) -> ReadView:
         if target.view_name:

@@ -1,30 +1,31 @@
-"""The holder's side of remote reading: readers that queries of other nodes have open here.
+"""The holder's side of remote reading, which manages the readers that queries of other nodes have open here.
 
     (asking node, query)
       ├─ group 4 ── pinned view ── reader 17, reader 18      `open` pins a view per group, once, and adds readers to it
       └─ group 9 ── pinned view ── reader 21                 `stream` answers one reader's batches, then ends it
 
-A reader is *idle* (its stream waits for the other side, or has not begun), *busy* (some thread pulls it), or *ended*.
-The thread that ends an idle reader closes it; a busy one is closed by the thread that pulls it. A view is closed when
-its query has ended and it has no users.
+A reader is *idle* (its stream has not begun, or waits until the other side takes a batch), *busy* (some thread reads
+from it), or *ended*. The thread that ends an idle reader also closes it. A busy reader is closed by the thread that is
+reading from it. A view is closed when its query has ended and it has no users.
 
 A reader ends when its last batch is sent, its stream is closed or its connection lost, its query is closed, or its
-lease runs out: a query without requests or renewals for 60 s is released by `expire`. Later requests for it get
-ReadLost, never a new view: a query sees one version of a group, or none.
+lease runs out: a query without requests or renewals for 60 s is released by `expire`. Later requests for the same query
+get ReadLost, never a new view: a query sees one version of a group, or none.
 
 Only the data that the request needs is sent (`partial_aggregation`); neighbouring summaries are joined.
 
-Flow control is the transport's: a batch is made when the previous one has been taken. The first answer contains only
-the first item. Later ones are filled up to about a mebibyte, or for a fifth of a second; after that even an empty batch
-is sent, so that the other side sees that this node is alive.
+The transport controls the flow: the next batch is made only when the previous one has been taken. The first answer
+contains only the first item. Later answers are filled up to about a mebibyte, or for a fifth of a second. After that
+time even an empty batch is sent, so that the other side sees that this node is alive.
 
-A call that opens several readers also returns first batches, if these are small and quickly read: so a query over many
-small series needs only a few calls.
+A call that opens several readers also returns their first batches, if these are small and quickly read. A query over
+many small series therefore needs only a few calls.
 
 A stream occupies one of the transport's places until its reader is read to the end, and a join of many series reads all
-of them in step. So the number of streams is limited, and a reader without a stream asks for each batch (`next`).
+of them in step. So the number of streams is limited, and a reader that has no stream must be asked for each batch
+(`next`).
 
-Thread-safe. Nothing is opened, pulled or closed with the lock held.
+Thread-safe. The lock is never held while a view or reader is opened, read from or closed.
 """
 
 from __future__ import annotations
@@ -59,23 +60,26 @@ from saros_storage.base.clock import Clock
 from saros_storage.read.window_statistics import joined
 from saros_storage.scan.reading import ReadView, ScanRequest, SeriesReader
 
-#: Long enough for two lost renewals, short enough that a dead coordinator's files do not stay for long.
+#: The lease of a query: long enough for two lost renewals, short enough that the files of a query whose coordinator
+#: died are soon released.
 LEASE_NS = 60_000_000_000
-#: More than the sessions that a node serves: only a coordinator that fails to close its queries reaches this limit.
+#: The limit of open queries, which exceeds the number of sessions that a node serves: only a coordinator that fails to
+#: close its queries reaches it.
 QUERIES_MAX = 4_096
-#: An idle reader costs some kilobytes; a query may join all series of a large plant.
+#: The limit of open readers. An idle reader costs some kilobytes, and a query may join all series of a large plant.
 READERS_PER_QUERY_MAX = 16_384
-#: Half of the transport's places: the others are for transfers of files to new holders.
+#: The limit of streams, half of the transport's places: the others are for transfers of files to new holders.
 STREAMS_MAX = 32
-#: Limit of one query, so that a wide join does not take all streams.
+#: The limit of streams of one query, so that a wide join does not take all streams.
 STREAMS_PER_QUERY_MAX = 8
-#: A batch of this size is sent: large enough that the cost of a message is small, small enough to keep many in flight.
+#: The size at which a batch is sent: large enough that the cost of a message is small, small enough that many can be in
+#: flight.
 BATCH_BYTES = 1 << 20
-#: Size and time limits of the first batches of readers that are opened together: enough for a small series, or for its
-#: first rows.
+#: Size and time limits of the first batches of readers that are opened together: enough for all of a small series, or
+#: for the first rows of a larger one.
 FIRST_BYTES = 64 << 10
 FIRST_NS_MAX = 2_000_000
-#: A batch is sent after this time, full or not.
+#: A batch is sent after this time, whether it is full or not.
 FILL_NS_MAX = 200_000_000
 
 _Key = tuple[NodeId, QueryId]
@@ -87,10 +91,10 @@ class _Pin:
     """A view of one group for one query."""
 
     target: ReadTarget
-    #: Held by the call that opens the view; other calls wait for it.
+    #: Held by the call that opens the view, so that other calls wait for the view.
     opening: threading.Lock = field(default_factory=threading.Lock)
     view: ReadView | None = None
-    #: Number of readers, and of calls that are opening some.
+    #: Number of users: readers, and calls that are opening readers.
     users: int = 0
     #: True if the query is over: the last user closes the view.
     ended: bool = False
@@ -114,7 +118,8 @@ class _Reader:
     query: _Query
     #: True once its stream was opened: the reader cannot be read in another way.
     streamed: bool = False
-    #: Size at which the next batch is sent, and the time that filling it may take. At first, any item is enough.
+    #: Size at which the next batch is sent, and the time that filling it may take. For the first batch, any item is
+    #: enough.
     bytes_wanted: int = 0
     fill_ns_max: int = FILL_NS_MAX
     busy: bool = False
@@ -123,7 +128,7 @@ class _Reader:
 
 
 class _Over(NamedTuple):
-    """The readers and pins of a query that was removed, still to be closed."""
+    """The readers and pins of a query that was removed. They still have to be closed."""
 
     key: _Key
     readers: tuple[_Reader, ...]
@@ -176,7 +181,8 @@ class ReaderService:
     def _open(self, asker: NodeId, data: bytes) -> bytes:
         """Open readers for another node.
 
-        Raises TooManyReads, ReadLost, and what `open_view` and readers raise; all readers of the call are closed then.
+        Raises TooManyReads, ReadLost, and what `open_view` and readers raise. In that case, all readers of the call are
+        closed.
         """
         question = _read(OPEN, OpenQuestion.decode, data)
         key = (asker, question.query)
@@ -212,7 +218,10 @@ class ReaderService:
             self._leave(key, pin)
 
     def _enter(self, key: _Key, question: OpenQuestion) -> _Pin:
-        """Return the group's pin in the query, creating both if they are new; the caller becomes one of its users."""
+        """Return the group's pin in the query, creating the query and the pin if they are new.
+
+        The caller becomes a user of the pin.
+        """
         target = question.target
         with self._lock:
             query = self._queries.get(key)
@@ -261,9 +270,9 @@ class ReaderService:
             return readers
 
     def _first_batches(self, key: _Key, readers: Sequence[_Reader]) -> Iterator[tuple[int, bytes]]:
-        """Yield the readers' numbers, with first batches while size and time allow; a single reader gets none.
+        """Yield each reader's number, with its first batch while size and time allow. A single reader gets no batch.
 
-        A single reader's stream starts at once instead.
+        Instead, a single reader's stream starts at once.
         """
         started_ns = self._clock.monotonic_ns()
         size = 0
@@ -277,7 +286,10 @@ class ReaderService:
             yield reader.number, batch
 
     def _leave(self, key: _Key, pin: _Pin) -> None:
-        """Remove a user of a pin. The last one closes the view if the query is over; an unopened pin is discarded."""
+        """Remove one user of a pin.
+
+        The last user closes the view if the query is over. A pin whose view was never opened is discarded.
+        """
         closing = None
         with self._lock:
             pin.users -= 1
@@ -300,7 +312,7 @@ class ReaderService:
         question = _read(STREAM, ReaderQuestion.decode, data)
         key = (asker, question.query)
         answers = self._answers(key, self._claim_stream(key, question.reader))
-        next(answers)  # from here on, closing the stream ends the reader, even if no answer was taken
+        next(answers)  # once the stream exists, closing it ends the reader, even if no answer was taken
         return answers
 
     def _claim_stream(self, key: _Key, number: int) -> _Reader:
@@ -351,7 +363,10 @@ class ReaderService:
         return reader
 
     def _batch(self, key: _Key, reader: _Reader) -> tuple[bytes, bool]:
-        """Return the reader's next batch, and whether it is the last; the reader is then closed."""
+        """Return the reader's next batch, and whether it is the last batch.
+
+        After the last one, the reader is closed.
+        """
         with self._pulling(key, reader):
             batch = self._fill(reader)
         reader.bytes_wanted, reader.fill_ns_max = BATCH_BYTES, FILL_NS_MAX
@@ -373,7 +388,7 @@ class ReaderService:
                 self._end(key, reader)
 
     def _pulled(self, reader: _Reader) -> bool:
-        """Mark the reader as idle; return whether it was ended meanwhile."""
+        """Mark the reader as idle. Return whether another thread has ended it in the meantime."""
         with self._lock:
             reader.busy = False
             reader.query.touched_ns = self._clock.monotonic_ns()
@@ -396,7 +411,7 @@ class ReaderService:
     # ------------------------------------------------------------------ ending
 
     def _end(self, key: _Key, reader: _Reader) -> None:
-        """End a reader and close it; if a thread is pulling it, that thread closes it. Idempotent."""
+        """End a reader and close it. If a thread is reading from it, that thread closes it. Idempotent."""
         with self._lock:
             reader.ended = True
             if reader.busy or reader.closed:
@@ -436,7 +451,10 @@ class ReaderService:
         self._dispose(over)
 
     def _detach(self, keys: Sequence[_Key]) -> list[_Over]:
-        """Remove queries; the lock is held. The caller becomes a user of their pins, and disposes of the result."""
+        """Remove queries; the lock is held.
+
+        The caller becomes a user of the queries' pins, and must dispose of the result.
+        """
         over = []
         for key in keys:
             query = self._queries.pop(key)

@@ -1,4 +1,4 @@
-"""One scan at one holder, as a series reader of this node.
+"""A series reader of this node that reads one scan at one holder.
 
     open_readers   one call: the holder pins its view and creates the readers. A single reader's stream starts at once,
                    so that several holders work at the same time. Several readers return their first batches with the
@@ -8,9 +8,9 @@
     close          cancels the stream, and the holder ends its reader. A reader without a stream is reported as
                    abandoned by the next call of `open_readers`
 
-Until a reader has returned an item, it raises Unreachable: nothing has been read, and the caller may ask another
-holder. After that it raises ReadLost, since another holder's view may differ. Errors of the holder's storage are raised
-as the same errors here.
+Until a reader has returned an item, a failure raises Unreachable: nothing has been read, and the caller may ask another
+holder. After the first item, a failure raises ReadLost, since another holder's view may differ. Storage errors of the
+holder are raised here as the same errors.
 
 A reader belongs to one thread at a time. `close` may be called by any thread; a thread that is reading then gets an
 error instead of the next batch.
@@ -35,7 +35,8 @@ from saros_storage.scan.reading import ReadCounters, ScanRequest
 
 #: Timeout of opening readers, which may wait until the holder has applied the required entry.
 OPEN_TIMEOUT_S = 10.0
-#: Longest time between two answers. A holder sends empty batches while it skips data, so a silent one counts as dead.
+#: Longest time between two answers. Time limit of the next batch. A holder sends empty batches while it skips data, so
+#: a silent holder counts as dead.
 ANSWER_TIMEOUT_S = 30.0
 #: Error codes that mean that all streams of the holder, or of the transport, are in use.
 _NO_STREAM = (TooManyReads.code, 606)
@@ -43,7 +44,7 @@ _NO_STREAM = (TooManyReads.code, 606)
 
 @dataclass(frozen=True, slots=True)
 class RemoteTarget:
-    """A node to read a group at, and the view that it must have."""
+    """A node at which to read a group, and the view that the node must have."""
 
     node: NodeId
     target: ReadTarget
@@ -59,11 +60,12 @@ def open_readers(
     abandoned: deque[int] | None = None,
     timeout_s: float = OPEN_TIMEOUT_S,
 ) -> tuple[int, list[RemoteSeriesReader]]:
-    """Open readers at a holder; return the last entry that its view may show, and a reader for each request.
+    """Open readers at a holder.
 
-    `pinned`: the query has read the group there before. `abandoned`: shared by the query's readers at this holder; the
-    numbers of those that the holder should end. Raises Unreachable, RemoteError (not the holder, too many reads, lease
-    over), and errors of storage.
+    Return the last entry that the holder's view may show, and a reader for each request. `pinned` is True if the query
+    has read the group at this holder before. `abandoned` is a list that the query's readers at this holder share. It
+    has the numbers of the readers that the holder should end. Raises Unreachable, errors of storage, and RemoteError if
+    the node is not a holder, has too many reads, or has ended the lease.
     """
     abandoned = deque() if abandoned is None else abandoned
     ended = tuple(abandoned.popleft() for _ in range(len(abandoned)))
@@ -92,7 +94,7 @@ def open_readers(
 
 
 class _Pulls:
-    """The answers of a reader without a stream: one call for each."""
+    """The answers of a reader that has no stream and makes one call for each answer."""
 
     def __init__(self, peers: Peers, node: NodeId, question: bytes) -> None:
         self._peers = peers
@@ -110,7 +112,7 @@ class _Pulls:
 
 
 class RemoteSeriesReader:
-    """A reader at another node. Implements `reading.SeriesReader`; the last batch adds the holder's `counters`."""
+    """A reader at another node. Implements `reading.SeriesReader`. The last batch also has the holder's `counters`."""
 
     def __init__(
         self, peers: Peers, node: NodeId, question: ReaderQuestion, request: ScanRequest, abandoned: deque[int]
@@ -130,7 +132,7 @@ class RemoteSeriesReader:
         #: True once the last batch was received.
         self._ended = False
         self._closed = False
-        #: Held while waiting for the stream, or closing it.
+        #: Held while a thread waits for the stream or closes it.
         self._waiting = threading.Lock()
 
     def begin(self) -> None:
@@ -224,7 +226,7 @@ class RemoteSeriesReader:
             self._close_answers()
 
     def _close_answers(self) -> None:
-        """Cancel the stream; if another thread is waiting for it, that thread cancels it."""
+        """Cancel the stream. If another thread is waiting for the stream, that thread cancels it."""
         if self._waiting.acquire(blocking=False):
             try:
                 if self._answers is not None:

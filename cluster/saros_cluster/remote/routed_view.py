@@ -65,29 +65,30 @@ from saros_storage.scan.reading import (
 
 logger = logging.getLogger(__name__)
 
-#: Timeout of telling a holder that a query is over; if the call fails, the query's lease ends there.
+#: Timeout of the call that tells a holder that a query is over. If the call fails, the query's lease runs out at that
+#: holder.
 CLOSE_TIMEOUT_S = 1.0
-#: The same for a holder that has not answered: the caller waits for its error.
+#: The same timeout for a holder that has not answered, which is shorter since the caller waits to see its error.
 _SILENT_CLOSE_TIMEOUT_S = 0.05
 
-#: Limit of the readers that one call opens: enough to make the cost of a round trip negligible. Readers that turn out
-#: not to be needed cost the holder less than a few round trips.
+#: Limit of the number of readers that one call opens: enough to make the cost of a round trip negligible. Readers that
+#: turn out not to be needed cost the holder less than a few round trips.
 AHEAD_MAX = 256
 
 #: A request for no rows.
 _NOTHING = ScanRequest("root", ("_",), (DataType.INT64,), aligned=False, time=TimeRange(0, 0))
 
-#: Errors after which another holder is tried: the holder does not answer; or it has no replica, or one that lags, or
-#: whose slots have moved.
+#: Errors after which another holder is tried. The holder does not answer, has no replica, has a replica that lags, or
+#: has one whose slots have moved.
 _ELSEWHERE = (Unreachable.code, NotHere.code, MOVED)
 
-#: Returns the groups that hold a device's slices in a range of time.
+#: Returns the groups that have a device's slices in a range of time.
 Routes = Callable[[str, TimeRange], Sequence[GroupId]]
-#: Returns the holders of a group to ask, in order; empty if the local view has the group.
+#: Returns the holders of a group in the order in which to ask them, or none if the local view has the group.
 Holders = Callable[[GroupId], Sequence[RemoteTarget]]
 
 _Item = Block | Summary | Summaries
-#: A reader's next item, preceded by its position in the order of the scan.
+#: A reader's next item, preceded by the item's position in the order of the scan.
 _Head = tuple[int, _Item, SeriesReader]
 
 
@@ -110,8 +111,8 @@ class RoutedView:
     ) -> None:
         """Take over the local view. `point` records the visible index of each group.
 
-        `error_of`: returns the error for a group whose last holder has failed. `clock`: the clock of the point's
-        deadline; None: there is no deadline.
+        `error_of` returns the error to raise for a group whose last holder has failed. `clock` is the clock that the
+        point's deadline refers to; None: there is no deadline.
         """
         self._error_of = error_of
         self._clock = clock
@@ -123,14 +124,14 @@ class RoutedView:
         self._peers = peers
         self._lock = threading.Lock()
         self._closed = False
-        #: By group, the first answer of `holders`; None: the group is local.
+        #: For each group, the first answer of `holders`; None: the group is local.
         self._chosen: dict[GroupId, _Group | None] = {}
-        #: The requests that will be opened, in order, and their positions.
+        #: The requests that will be opened, in order, and for each request its position.
         self._expected: list[ScanRequest] = []
         self._places: dict[ScanRequest, int] = {}
         #: Nodes that may have views or readers for the query.
         self._queried: set[NodeId] = set()
-        #: Those of them that have not answered.
+        #: Those of the nodes in `_nodes` that have not answered.
         self._silent: set[NodeId] = set()
         self._readers: WeakSet[RemoteSeriesReader] = WeakSet()
 
@@ -146,19 +147,19 @@ class RoutedView:
         return readers[0] if len(readers) == 1 else MergedReader(readers, descending=request.descending)
 
     def open_lockstep(self, request: ScanRequest) -> MultiSeriesReader | None:
-        """Implement `ReaderFactory.open_lockstep`, only for requests that are entirely local."""
+        """Implement `ReaderFactory.open_lockstep`, but only for requests whose groups are all local."""
         return self._local.open_lockstep(request) if self._is_local(request) else None
 
     def open_in_step(self, request: ScanRequest) -> SeriesReader | None:
-        """Implement `ReaderFactory.open_in_step`, only for requests that are entirely local."""
+        """Implement `ReaderFactory.open_in_step`, but only for requests whose groups are all local."""
         return self._local.open_in_step(request) if self._is_local(request) else None
 
     def cuts(self, request: ScanRequest) -> Sequence[int]:  # noqa: ARG002 (the factory's protocol)
-        """Implement `ReaderFactory.cuts`: return none, since holders are chosen when a reader is opened."""
+        """Implement `ReaderFactory.cuts`. The result is empty, since holders are chosen when a reader is opened."""
         return ()
 
     def _is_local(self, request: ScanRequest) -> bool:
-        """Return whether all groups that may have data of the request are read on this node."""
+        """Return whether this node reads all groups that may have data of the request itself."""
         return all(self._group(group) is None for group in dict.fromkeys(self._routes(request.device, request.time)))
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
@@ -226,7 +227,7 @@ class RoutedView:
                 return None
 
     def pin(self, group: GroupId) -> None:
-        """Pin a view at the group's holder now, before anything of it is read. Raises what `open` raises."""
+        """Pin a view at the group's holder now, before any of the group's data is read. Raises what `open` raises."""
         elsewhere = self._group(group)
         if elsewhere is None:
             return
@@ -237,7 +238,7 @@ class RoutedView:
                 elsewhere.pinned = True
 
     def _open_several(self, group: _Group, request: ScanRequest) -> RemoteSeriesReader:
-        """Open a reader, together with those that are expected next."""
+        """Open a reader, together with the readers that are expected next."""
         group.opened.add(request)
         requests = [request, *self._following(group, request)]
         readers = self._ask(group, requests)
@@ -246,14 +247,14 @@ class RoutedView:
                 self._readers.update(readers)
                 group.add_opened(requests, readers)
                 return readers[0]
-        # The holder may have been told to close the query before it received this call: tell it again.
+        # The holder may have received the message that closes the query before this call, so send that message again.
         for reader in readers:
             reader.close()
         self._notify(CLOSE, [group.target.node])
         raise StoreClosed(f"query {self._query} has ended")
 
     def _ask(self, group: _Group, requests: Sequence[ScanRequest]) -> list[RemoteSeriesReader]:
-        """Open readers at the group's holder; until it has pinned a view, other holders are tried if it fails."""
+        """Open readers at the group's holder. Until it has pinned a view, try other holders if it fails."""
         deadline_ns = self._deadline_ns()
         while True:
             holder = group.target
@@ -283,7 +284,7 @@ class RoutedView:
                 return readers
 
     def _deadline_ns(self) -> int | None:
-        """Return the time (monotonic) at which calls to holders end; None: each has the usual timeout."""
+        """Return the time (monotonic) at which calls to holders end, or None if each has its usual timeout."""
         end_ns = self._point.deadline_ns
         return None if self._clock is None or end_ns is None or self._clock.monotonic_ns() >= end_ns else end_ns
 
@@ -294,7 +295,7 @@ class RoutedView:
         return (step_deadline_ns(now_ns, OPEN_TIMEOUT_S, deadline_ns) - now_ns) / 1e9
 
     def _following(self, group: _Group, request: ScanRequest) -> Iterator[ScanRequest]:
-        """Yield the group's requests that are expected after this one and should be opened in the same call."""
+        """Yield the requests of the group that are expected after this one and should be opened in the same call."""
         place = self._places.get(request)
         if place is None:
             return
@@ -307,7 +308,7 @@ class RoutedView:
             raise StoreClosed(f"query {self._query} has ended")
 
     def renew(self) -> None:
-        """Renew the query's lease at the holders; called well within it."""
+        """Renew the query's lease at the holders. The caller does this well within the lease."""
         with self._lock:
             asked = sorted(self._queried) if not self._closed else []
         self._notify(RENEW, asked)
@@ -318,7 +319,7 @@ class RoutedView:
         return self._local.shown
 
     def close(self) -> None:
-        """Implement `ReadView.close`. Waits for the holders, but not long."""
+        """Implement `ReadView.close`. Tell the holders that the query is over, and wait for them, but not long."""
         with self._lock:
             if self._closed:
                 return
@@ -340,9 +341,12 @@ class RoutedView:
 
 @dataclass(slots=True)
 class _Group:
-    """A query's state of a remote group. Changed only with `opening` held, which is held during calls."""
+    """A query's state of a remote group.
 
-    #: The possible holders: the first one is asked, and the others are alternatives until a view is pinned.
+    Only a thread that holds `opening` changes it, and it holds `opening` during calls.
+    """
+
+    #: The possible holders. The first one is asked, and the others are alternatives until a view is pinned.
     holders: deque[RemoteTarget]
     opening: threading.Lock = field(default_factory=threading.Lock)
     #: True once the holder has pinned a view.
@@ -366,7 +370,7 @@ class _Group:
         return self.holders[0]
 
     def add_opened(self, requests: Sequence[ScanRequest], readers: Sequence[RemoteSeriesReader]) -> None:
-        """Record the readers that a call has opened; all but the first are kept for later requests."""
+        """Record the readers that a call has opened. All but the first are stored for later requests."""
         self.pinned = True
         self.opened.update(requests)
         self.ready.update(zip(requests[1:], readers[1:], strict=True))
@@ -378,13 +382,13 @@ class _Group:
 class MergedReader:
     """Merges readers of one scan whose items never overlap in time. Implements `reading.SeriesReader`.
 
-    Returns no item before every reader has its first one: so a holder that cannot be reached is noticed by then.
+    It returns no item before every reader has its first one, so a holder that cannot be reached is noticed by then.
     """
 
     def __init__(self, readers: Sequence[SeriesReader], *, descending: bool) -> None:
         self._waiting = list(readers)
         self._descending = descending
-        #: In descending order of positions: the next item is the list's last.
+        #: The readers' heads in descending order of positions: the next item is the list's last.
         self._heads: list[_Head] = []
         self._counters = ReadCounters()
 
@@ -423,7 +427,7 @@ class MergedReader:
         bisect.insort(self._heads, (self._place(item), item, reader), key=_order_of)
 
     def _place(self, item: _Item) -> int:
-        """Return an item's position in the scan: any time of a block or summary will do, since they do not overlap."""
+        """Return an item's position in the scan. Any time of a block or summary will do, since items do not overlap."""
         if isinstance(item, Summaries):
             return int(self._places(item.slice(0, 1))[0])
         time = int(item.times[0]) if isinstance(item, Block) else item.start

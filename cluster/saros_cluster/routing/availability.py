@@ -1,16 +1,16 @@
-"""Groups that this node has found without a leader: since when, and how long and how many requests wait for one.
+"""Groups in which this node has found no leader: since when, and how long and how many requests wait for a leader.
 
     available    --failure-->  unavailable since now
     unavailable  --failure-->  unavailable since the same moment
     unavailable  --success-->  available
 
-A failure is an attempt that found no leader, or a leader that did not confirm; a success is an answer of the leader,
+A failure is an attempt that found no leader, or whose leader did not confirm. A success is an answer of the leader,
 even a refusal. The state is kept in memory, and covers only requests of this node: a group may have had a leader
 between two failures.
 
-Each waiting request occupies a thread of the server. So the number of places for waiting requests is limited; a request
-without a place fails at once, so that threads remain for requests to other groups. `patience_s` is pure; `Availability`
-is thread-safe.
+Each waiting request occupies one of the server's threads. So the number of places for waiting requests is limited; a
+request without a place fails at once, so that threads remain for requests to other groups. `patience_s` is pure;
+`Availability` is thread-safe.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from datetime import UTC, datetime
 from saros_cluster.raft.messages import GroupId
 from saros_storage.base.clock import Clock
 
-#: An election takes two seconds at most. A group that has been unavailable for longer than this has lost nodes.
+#: An election takes at most two seconds. A group that has been unavailable for longer than this has lost nodes.
 OUTAGE_SECONDS = 10.0
-#: A request waits this long for such a group: enough to ask each member that answers.
+#: A request waits this long for such a group, which is enough to ask each member that answers.
 PATIENCE_SECONDS = 1.0
-#: Requests of this node that wait for groups without a leader, at a time: half of the threads that serve clients.
+#: The number of requests of this node that may wait at the same time for groups without a leader: half of the threads
+#: that serve clients.
 WAITING_MAX = 16
-#: A group that has been unavailable for less than this may just have been asked at the wrong member.
+#: If a group has been unavailable for less than this, this node may just have asked the wrong member.
 _GRACE_SECONDS = 0.25
-#: A failure says nothing about the group after this time: the group may have had a leader since, and lost it again.
+#: After this time, a failure no longer says anything about the group: it may have had a leader since, and lost it
+#: again.
 _EVIDENCE_SECONDS = 60.0
 
 
 def patience_s(wanted_s: float, unavailable_s: float, unheard_s: float) -> float:
     """Return how long a request that may wait `wanted_s` waits for a group's leader.
 
-    `unavailable_s`, `unheard_s`: the times since the first and the last failure of the group.
+    `unavailable_s` and `unheard_s` are the times since the first and the last failure of the group.
     """
     is_lost = unavailable_s > OUTAGE_SECONDS and unheard_s <= _EVIDENCE_SECONDS
     return min(wanted_s, PATIENCE_SECONDS) if is_lost else wanted_s
@@ -47,9 +49,9 @@ def patience_s(wanted_s: float, unavailable_s: float, unheard_s: float) -> float
 class _Outage:
     """A group without a leader."""
 
-    #: Wall clock at the first failure.
+    #: The wall-clock time of the first failure.
     since_ns: int
-    #: Monotonic, at the first and at the last failure.
+    #: The monotonic times of the first and of the last failure.
     first_ns: int
     last_ns: int
 
@@ -97,7 +99,7 @@ class Availability:
         return outage is not None and self._clock.monotonic_ns() - outage.first_ns > _GRACE_SECONDS * 1e9
 
     def take_place(self) -> bool:
-        """Take a place among the waiting requests, until `leave_place`; return False if all are taken."""
+        """Take a place among the waiting requests. `leave_place` returns it. Return False if all places are taken."""
         return self._places.acquire(blocking=False)
 
     def leave_place(self) -> None:

@@ -3,8 +3,9 @@
     request   {id, databases, full}     to each node, repeatedly
     answer    in progress | done | an error
 
-A node merges on a thread of its own, and stops when it has not been polled for a while: so a MERGE that was killed, or
-whose coordinator failed, soon stops. A node that does not answer is skipped; it merges in the background anyway.
+A node merges on a separate thread, and stops when the coordinator has not polled it for a while. A MERGE that was
+killed, or whose coordinator failed, therefore soon stops. The coordinator skips a node that does not answer. That node
+will merge in the background anyway.
 
 Thread-safe.
 """
@@ -28,7 +29,7 @@ MERGE = "merge"
 _WAIT_SECONDS = 0.5
 #: A merge stops if its coordinator has not polled for this long.
 _WANTED_NS = 15_000_000_000
-#: The maximum number of merges of one node at a time: each has a thread.
+#: The maximum number of merges on one node at a time, since each has a thread.
 _MERGES_MAX = 8
 
 Stopped = Callable[[], bool]
@@ -47,7 +48,7 @@ class _Merge:
 
 
 class Merges:
-    """The merges of this node on behalf of coordinators."""
+    """The merges that this node runs for coordinators."""
 
     def __init__(self, merge_here: MergeHere, clock: Clock) -> None:
         self._merge_here = merge_here
@@ -122,7 +123,7 @@ class Merges:
 def merge_everywhere(
     request: bytes, nodes: Iterable[NodeId], ask: Callable[[NodeId, bytes], bytes], stopped: Stopped
 ) -> None:
-    """Poll all nodes until each is done or does not answer. Raises what one of them raises."""
+    """Poll all nodes until each is done or does not answer. Raises an error that one of the nodes raises."""
     pending = list(nodes)
     while pending and not stopped():
         for node in tuple(pending):

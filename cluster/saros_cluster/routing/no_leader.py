@@ -6,10 +6,10 @@
     OutcomeUnknown  2018  it may have been done, or may still be
     DataMoving      2026  nothing was read, since slots moved; names only the databases
 
-The errors name the group, its nodes, the silent ones, and the databases concerned, if these are known:
-`root.plant (group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. If earlier requests of this node
-found no leader either, they say since when. A step of a request waits for a leader as long as the step allows, and not
-beyond the request's deadline (`WriteRequest.deadline_ns`). Pure.
+The errors name the group, its nodes, the silent nodes, and the databases concerned, if these are known: `root.plant
+(group 3: nodes 1, 2, 3) has no leader: 2 of 3 nodes do not answer (1, 3)`. If earlier requests of this node found no
+leader either, the errors also say since when. A step of a request waits for a leader as long as the step allows, and
+not beyond the request's deadline (`WriteRequest.deadline_ns`). Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from saros_storage.base.errors import StorageError, UserMistake
 
 #: The maximum number of databases that an error names.
 _NAMED_MAX = 5
-#: A step that begins when the request's time is almost over has this long: enough to ask each member that answers.
+#: A step that begins when the request's time is almost over still has this long, which is enough to ask each member
+#: that answers.
 _LEFT_MIN_NS = 200_000_000
 
 
@@ -42,8 +43,8 @@ def step_deadline_ns(now_ns: int, seconds: float, deadline_ns: int | None) -> in
 class _GroupFailed(StorageError):
     """A request to a group failed; `named` adds the databases concerned.
 
-    `members`: the group's nodes; `silent`: those that did not answer; `why`: the last other failure; `since`: the time
-    (UTC) since which this node has found no leader.
+    `members`: the group's nodes; `silent` has the nodes that did not answer; `why`: the last other failure; `since` is
+    the time (UTC) since which this node has found no leader.
     """
 
     code = 2017
@@ -67,12 +68,12 @@ class _GroupFailed(StorageError):
         self._members, self._silent, self._databases, self._since = members, silent, databases, since
 
     def named(self, databases: Collection[str]) -> Self:
-        """Return the same error, naming the databases that it concerns."""
+        """Return the same error, with the names of the databases that it concerns."""
         return type(self)(self.group, self.why, self._members, self._silent, databases, self._since)
 
 
 class NoLeader(_GroupFailed):
-    """No leader of a group was found in time; the command had no effect."""
+    """No leader of a group was found in time, and the command had no effect."""
 
     sentence = "has no leader"
 
@@ -124,7 +125,7 @@ def _paths(databases: Collection[str]) -> str:
 
 
 def _reason(why: str, members: Sequence[NodeId], silent: Collection[NodeId]) -> str:
-    """Return the reason of a failure: the silent nodes if half or more are silent; otherwise `why` comes first."""
+    """Return the reason of a failure: the silent nodes if they are half of the group or more, otherwise `why` first."""
     down = [node for node in members if node in silent]
     if not down:
         return why or "no member was asked in time"

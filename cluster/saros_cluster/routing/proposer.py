@@ -34,14 +34,15 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError, UserMistake
 
 PROPOSE = "propose"
-#: Longest time that a command waits for its outcome.
+#: The longest time for which a command waits for its outcome.
 DEADLINE_SECONDS = 20.0
-#: Timeout of one node, before another is asked: longer than a slow disk needs, shorter than the deadline.
+#: The timeout of one node, after which another is asked: longer than a slow disk needs, shorter than the deadline.
 _ATTEMPT_SECONDS = 2.0
 _PAUSE_SECONDS = 0.02
-#: No attempt begins if less time than this is left: without time for its answer, it would make the outcome unknown.
+#: No attempt begins if less time than this is left: there would be no time for the answer, so the attempt would make
+#: the outcome unknown.
 _ANSWER_SECONDS = 0.05
-#: The reason given by a request that finds no place among the waiting ones.
+#: The reason given to a request that finds no place among the waiting ones.
 CROWDED = f"{WAITING_MAX} other requests of this node wait for leaders"
 _HEAD = struct.Struct("<q")
 #: The code of a node that refused the call since it serves too many; the command was not proposed.
@@ -59,13 +60,16 @@ class _Search:
     asked: bool = False
     #: True once a command was sent and no outcome came back.
     unknown: bool = False
-    #: Nodes that did not answer the last time that they were asked.
+    #: Nodes that did not answer when they were last asked.
     silent: set[NodeId] = field(default_factory=set)
-    #: True if the request has a place among the waiting ones (`Availability.take_place`).
+    #: True if the request has a place among the waiting requests (`Availability.take_place`).
     has_place: bool = False
 
     def note_silence(self, error: Unreachable, *, is_down: bool) -> None:
-        """Record that a node did not answer. If it was reached, it may be waiting for other members of the group."""
+        """Record that a node did not answer.
+
+        If the node was reached, it may be waiting for other members of the group.
+        """
         if error.sent and not is_down:
             self.why = f"node {error.node} has not confirmed it yet"
             self.silent.discard(error.node)
@@ -96,7 +100,7 @@ class Proposer:
         self._is_down = is_down
         #: The groups that were found without a leader.
         self.availability = Availability(clock)
-        #: The node that last executed a command, for groups without a replica here.
+        #: For each group without a replica here, the node that last executed a command.
         self._leaders: dict[GroupId, NodeId] = {}
 
     def leader_of(self, group: GroupId) -> NodeId | None:
@@ -106,9 +110,11 @@ class Proposer:
     def propose(
         self, group: GroupId, data: bytes, seconds: float | None = None, deadline_ns: int | None = None
     ) -> None:
-        """Propose a command; return once it took effect. Raises UserMistake if refused, NoLeader, OutcomeUnknown.
+        """Propose a command.
 
-        Gives up after `seconds`, by default DEADLINE_SECONDS, and at the request's deadline.
+        Return once the command has taken effect. Raises UserMistake if the command is refused, NoLeader,
+        OutcomeUnknown. The attempt ends after `seconds` (by default DEADLINE_SECONDS), or at the request's deadline if
+        that is earlier.
         """
         if len(data) > ENTRY_BYTES_MAX:
             raise UserMistake(
@@ -128,7 +134,7 @@ class Proposer:
         self.availability.note_success(group)
 
     def _search(self, group: GroupId, data: bytes, search: _Search, until_ns: int) -> None:
-        """Ask one node after the other until the command took effect. Raises what `propose` raises."""
+        """Ask one node after the other until the command has taken effect. Raises what `propose` raises."""
         for turn in itertools.count():
             left = (until_ns - self._clock.monotonic_ns()) / 1e9
             if left <= (_ANSWER_SECONDS if search.asked else 0):
@@ -145,7 +151,7 @@ class Proposer:
                 if was_asked:
                     self.availability.note_failure(group)
                 self._take_place(group, search)
-                # Alternate between the leader known here and the members, which may know another one.
+                # Alternate between the leader known here and the members, which may know of another leader.
                 search.node = (self.leader_of(group) if turn % 2 else None) or members[turn // 2 % len(members)]
 
     def _take_place(self, group: GroupId, search: _Search) -> None:
@@ -166,7 +172,7 @@ class Proposer:
         return failure(group, search.why, members, silent, since=since)
 
     def _attempt(self, group: GroupId, data: bytes, search: _Search, seconds: float) -> bool:
-        """Send the command to `search.node`; return whether it took effect. Sets the node to ask next."""
+        """Send the command to `search.node`. Return whether it took effect. Set the node to ask next."""
         node, search.node = search.node, None
         if node is None:
             return False
@@ -221,7 +227,7 @@ class Proposer:
         return False
 
     def handler(self, check: Callable[[GroupId, bytes], None]) -> CallHandler:
-        """Return the handler of `PROPOSE`. `check` raises StorageError for bytes that must not get into a log."""
+        """Return the handler of `PROPOSE`. `check` raises StorageError for bytes that must not be written to a log."""
 
         def propose(_: NodeId, request: bytes) -> bytes:
             group, data = _read(request, check)

@@ -37,7 +37,7 @@ class Replicas:
 
     def __init__(self, cache: ChunkCache, latest: LatestCache | None = None) -> None:
         """`latest`: None keeps no latest points."""
-        #: By group. Replaced, never changed in place, when this node joins or leaves a group.
+        #: By group. The dictionary is replaced, never changed in place, when this node joins or leaves a group.
         self.machines: Mapping[GroupId, RegionMachine] = {}
         self._cache = cache
         self._latest = LatestCache(0) if latest is None else latest
@@ -59,7 +59,7 @@ class Replicas:
             return gone
 
     def view(self, known: Mapping[GroupId, TableVersion]) -> LocalReadView:
-        """Open a view of these groups' regions for a reader with these table versions; the caller closes it.
+        """Open a view of these groups' regions for a reader with these table versions. The caller closes the view.
 
         Raises UserMistake (MOVED), and NotHere for a group without a replica on this node.
         """
@@ -84,7 +84,10 @@ class Replicas:
     # ------------------------------------------------------------------ all regions
 
     def _for_each_region(self, act: Callable[[Region], object]) -> None:
-        """Run `act` on each region; again if a snapshot replaces it. Skips groups that the node leaves meanwhile."""
+        """Run `act` on each region, and again if a snapshot replaces the region.
+
+        Skip groups that the node leaves in the meantime.
+        """
         for group, machine in self.machines.items():
             while self.machines.get(group) is machine:
                 region = machine.region
@@ -101,7 +104,7 @@ class Replicas:
         self._for_each_region(lambda region: region.flush(databases))
 
     def merge(self, databases: Sequence[str] | None, full: bool, stopped: Stopped) -> None:
-        """Merge files of all regions, and wait for it; a `MergeHere`."""
+        """Merge files of all regions, and wait until they are merged. This is a `MergeHere`."""
 
         def merge_unless_stopped(region: Region) -> None:
             if not stopped():
@@ -115,7 +118,7 @@ class Replicas:
         self._latest.clear()
 
     def status(self) -> StoreStatus:
-        """Return the sum of the regions' figures; databases and devices are 0, since the cluster counts them."""
+        """Return the sum of the regions' figures. Databases and devices are 0, since the cluster counts them."""
         parts = [machine.region.status(0) for machine in self.machines.values()]
         return StoreStatus(
             databases=0,
@@ -142,15 +145,16 @@ class Replicas:
         ]
 
     def blocked_by(self) -> str | None:
-        """Return the reason why a region accepts no entries at the moment, or None if all do."""
+        """Return the reason why some region accepts no entries at the moment, or None if all regions do."""
         blocked = [machine.region.blocked_by() for machine in self.machines.values()]
         return next((why for why in blocked if why is not None), None)
 
     def capture(self, shelf: CheckpointRegistry) -> tuple[tuple[bytes, ...], tuple[Checkpoint, ...]]:
-        """Capture each region as of one entry of its group; return ids on the shelf, to be released, and captures.
+        """Capture each region as of one entry of its group.
 
-        While a slice moves, two groups may have it; the one that it moved to counts. Raises UserMistake (MOVED) if data
-        of a slice has not arrived here yet, or slices move in the meantime.
+        Return the captures' ids on the shelf, which the caller must release, and the captures. While a slice moves, two
+        groups may have it; only the group to which it moved counts. Raises UserMistake (MOVED) if data of a slice has
+        not arrived here yet, or slices move in the meantime.
         """
         machines = self.machines
         moves = [machine.replica.moves for machine in machines.values()]
@@ -200,7 +204,10 @@ def _slice(snapshot: PartitionSnapshot) -> int:
 
 
 def _holding(machines: Mapping[GroupId, RegionMachine]) -> dict[tuple[str, int], GroupId]:
-    """Return, by database and slice, the group that got it last. Raises UserMistake (MOVED) if data is missing here."""
+    """Return, for each database and slice, the group that received it last.
+
+    Raises UserMistake (MOVED) if data has not arrived here.
+    """
     found: dict[tuple[str, int], tuple[int, GroupId]] = {}
     for group, machine in machines.items():
         for key, generation, is_whole in machine.replica.held():

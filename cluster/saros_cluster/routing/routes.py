@@ -1,4 +1,4 @@
-"""The current routing, and waiting for the next one.
+"""The current routing, and a way to wait for the next one.
 
     entry of the meta group's log -> learn -> now
     entry refused by a group -> await_open -> prepared again
@@ -18,18 +18,18 @@ from saros_cluster.topology.topology import Topology
 
 
 class Routes:
-    """The current routing: that of the meta group's last entry that this node has applied."""
+    """The current routing, according to the meta group's last entry that this node has applied."""
 
     def __init__(self, topology: Topology, interval: int) -> None:
         self._interval = interval
         self._now = Routing(topology, interval)
         self._changed = threading.Condition()
-        #: True if this node was removed from the cluster, which its copy of the meta group's log does not tell.
+        #: True if this node was removed from the cluster. Its copy of the meta group's log may not say so.
         self.is_removed = False
 
     @property
     def now(self) -> Routing:
-        """The current routing. Read it once for each operation."""
+        """The current routing. A caller reads it once for each operation."""
         return self._now
 
     @property
@@ -43,13 +43,13 @@ class Routes:
         return self._now.members(group)
 
     def learn(self, topology: Topology) -> None:
-        """Switch to a new topology from the meta group's state; one thread at a time."""
+        """Switch to a new topology from the meta group's state. Only one thread does this at a time."""
         if topology is not self._now.topology:
             with self._changed:
                 self._now = Routing(topology, self._interval)
                 self._changed.notify_all()
 
     def await_open(self, refused: Routing, seconds: float) -> bool:
-        """Wait until there is a newer routing than the refused one, and it is open; return False on timeout."""
+        """Wait until there is an open routing that is newer than the refused one. Return False on timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: self._now is not refused and self._now.is_open, seconds)

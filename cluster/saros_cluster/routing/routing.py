@@ -1,4 +1,4 @@
-"""Routing by a version of the partition table: the groups of slices and nodes; tablets are cut at slices.
+"""Routing by a version of the partition table: it finds the groups of slices and nodes, and cuts tablets at slices.
 
     tablet --slices--> rows of one slice --slot--> group          a tablet within one slice stays as it is
 
@@ -43,9 +43,9 @@ class Routing:
         self.nodes = topology.in_state(NodeState.IN)
         #: All data groups, by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
-        #: The groups that own slots. A group that is new, or about to end, owns none.
+        #: The groups that own slots. The slots of each data group. A group that is new, or about to end, owns none.
         self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
-        #: Cache, by database: a set of slices, and their groups.
+        #: A cache: for each database, a set of slices, and the groups of these slices.
         self._owners: dict[str, tuple[Mapping[int, int] | None, Mapping[int, GroupId]]] = {}
 
     @property
@@ -54,7 +54,7 @@ class Routing:
         return self.topology.change is None or self.topology.change.is_quiescent
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
-        """Return the nodes of a group; empty if there is no such group."""
+        """Return the nodes of a group, or no nodes if there is no such group."""
         if group == META:
             return self.topology.wanted[META].voters
         found = self.table.groups.get(NodeId(group))
@@ -74,7 +74,7 @@ class Routing:
         return GroupId(self.table.route(database, 0).head)
 
     def schemas_of(self, group: GroupId, databases: Iterable[str]) -> list[str]:
-        """Return those of the databases whose schema a group owns."""
+        """Return those of the given databases whose schema a group owns."""
         return [database for database in databases if self.schema_group(database) == group]
 
     def group_at(self, database: str, slice_: int) -> GroupId:
@@ -86,8 +86,8 @@ class Routing:
     ) -> Sequence[GroupId]:
         """Return the groups that may have points of a database in a range of time.
 
-        `partitions`: the slices that may have points at all (`meta.state.Partitions`). If they are not known, all
-        groups that own slots are returned for a range of many slices.
+        `partitions` has the slices that may have points at all (`meta.state.Partitions`). If these slices are not
+        known, a range of many slices yields all groups that own slots.
         """
         first, last = time.start // self._interval, (time.end - 1) // self._interval
         if partitions is not None:
@@ -107,7 +107,7 @@ class Routing:
         return sorted({group for slice_, group in owners.items() if first <= slice_ <= last})
 
     def split_tablet(self, placed: PlacedTablet) -> Iterator[RoutedRows]:
-        """Yield a tablet's rows by slice: a tablet for each slice that it spans."""
+        """Yield a tablet for each slice that the given tablet spans."""
         frame = placed.known
         assert frame is not None
         database = join_nodes(split_path(frame.head.device)[: placed.depth])

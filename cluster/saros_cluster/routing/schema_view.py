@@ -4,9 +4,9 @@
     local group      announces each change when its entry is applied
     remote group     its members are asked for the changes after the last one known here
 
-Series belong to the group that owns their database's first slice. While slots move, two groups announce them for a
-while, and the announcements arrive in any order: the later move counts, and a group that has released a database
-removes no series of the new owner. A change that is already known is ignored.
+Series belong to the group that owns their database's first slice. While slots move, two groups announce the same series
+for a while, and the announcements arrive in any order. The announcement of the later move counts, and a group that has
+released a database removes no series of the new owner. A change that is already known is ignored.
 
 Thread-safe; `tree` may be read without a lock (see `SchemaTree`), and drops that `drops` reports are visible in a tree
 that is read afterwards.
@@ -46,8 +46,8 @@ class ClusterSchema:
     def __init__(self) -> None:
         self.tree = SchemaTree()
         self._lock = threading.Lock()
-        #: The databases of the meta group's last known state. A data group may learn of a new database earlier, and of
-        #: the end of an old one later.
+        #: The databases of the meta group's last known state. This node may learn of a new database from a data group
+        #: earlier, and of the end of an old one later.
         self._agreed: frozenset[str] = frozenset()
         #: By dropped database: the number of its drop. Groups that have not applied the drop may still announce the
         #: database as it was before.
@@ -57,15 +57,15 @@ class ClusterSchema:
         self._authorities: dict[str, tuple[GroupId | None, int]] = {}
         #: The databases whose authority is None. Never changed in place.
         self.orphans: frozenset[str] = frozenset()
-        #: By group: the entry up to which its announcements are known.
+        #: For each group, the entry up to which its announcements are known.
         self._known: dict[GroupId, int] = {}
         #: The entry of the meta group up to which its state is known.
         self.version = 0
         #: Pending drops, in ascending order of their numbers. Never changed in place.
         self.pending: Mapping[int, Drop] = {}
-        #: By data group: the newest drop that the tree reflects, unless it is 0. Never changed in place.
+        #: For each data group, the newest drop that the tree reflects, unless it is 0. Never changed in place.
         self.drops: Mapping[GroupId, int] = {}
-        #: The slices that may have points, by database. Never changed in place.
+        #: For each database, the slices that may have points. Never changed in place.
         self.partitions: Partitions = {}
 
     def agree(
@@ -100,8 +100,8 @@ class ClusterSchema:
     def _is_recreated(self, path: str) -> bool:
         """Return whether a database that the meta group has dropped was recreated, according to its data group.
 
-        This node's state of the meta group may be older than the data group's announcement. A drop that is no longer
-        pending is announced by the data group itself.
+        This node's state of the meta group may be older than the data group's announcement. When a drop is no longer
+        pending, its effect is announced by the data group itself.
         """
         group, _ = self._authorities.get(path, _NOBODY)
         numbers = [number for number, drop in self.pending.items() if drop == DeleteDatabase(path)]
@@ -117,14 +117,14 @@ class ClusterSchema:
         return {group: min(number, self.version) for group, number in self.drops.items()}
 
     def applied_index(self, group: GroupId) -> int:
-        """Return the entry up to which a group's announcements are known; 0: none are."""
+        """Return the entry up to which a group's announcements are known, or 0 if none are known."""
         return self._known.get(group, 0)
 
     def apply_delta(self, group: GroupId, news: SchemaDelta, behind: int | None = None) -> bool:
-        """Apply a group's announcement, unless a newer one is known: a replica that is still joining may send old ones.
+        """Apply a group's announcement, unless a newer one is known: a member that is still joining may send old ones.
 
-        The last argument is the entry that was known when a member was asked, if one was asked. If another entry is
-        known by now, nothing is applied, and False is returned.
+        The last argument is the entry that was known here when a member was asked for the announcement, if one was
+        asked. If another entry is known by now, apply nothing and return False.
         """
         with self._lock:
             known = self.applied_index(group)
@@ -139,7 +139,7 @@ class ClusterSchema:
             return True
 
     def forget(self, orphans: Collection[str]) -> None:
-        """Remove the series of databases that are still orphans after all groups have been asked: they have none."""
+        """Remove the databases that are still orphans after all groups have been asked: they have no series."""
         with self._lock:
             gone = self.orphans.intersection(orphans)
             if gone:
@@ -181,7 +181,7 @@ class ClusterSchema:
         self.tree = tree
 
     def _silent(self, group: GroupId, told: Collection[str], left: int) -> set[str]:
-        """Return the databases that a group no longer announces; those that left with a move become orphans instead."""
+        """Return the databases that a group no longer announces. Those that left with a move become orphans instead."""
         gone = set()
         for path, (by, at) in list(self._authorities.items()):
             if by == group and path not in told:
@@ -193,7 +193,7 @@ class ClusterSchema:
         return gone
 
     def _is_authoritative(self, group: GroupId, path: str, tree: SchemaTree, passed_by: Collection[str]) -> bool:
-        """Return whether the group is the authority for a series or device: it may have moved to another one."""
+        """Return whether the group is the authority for a series or device, which may have moved to another group."""
         if any(path == other or path.startswith(f"{other}.") for other in passed_by):
             return False
         database = tree.database_of(path)
@@ -209,7 +209,7 @@ class ClusterSchema:
     def _without(self, databases: Collection[str]) -> SchemaTree:
         """Return a copy of the tree without the series of some databases. Readers see the old tree or the new one.
 
-        The databases themselves stay if the meta group has them.
+        The databases themselves remain if the meta group has them.
         """
         tree = SchemaTree()
         for line in self.tree.dump().splitlines():
@@ -229,7 +229,7 @@ _OF_SERIES = (*OF_ONE_DEVICE, DeleteSeries)
 
 
 def _path(change: CreateSeries | AlterSeries | AlterType | AlterStorage | DeleteSeries) -> str:
-    """Return the device of a change, or the series that it deletes: announced deletions name single series."""
+    """Return the device of a change, or the series that the change deletes: announced deletions name single series."""
     return change.pattern if isinstance(change, DeleteSeries) else change.device
 
 
@@ -239,6 +239,6 @@ def _new_in(tree: SchemaTree, change: CreateSeries) -> CreateSeries:
 
 
 def _apply(tree: SchemaTree, change: SchemaChange) -> None:
-    with suppress(UserMistake):  # already applied, or for something that no longer exists
+    with suppress(UserMistake):  # the change was already applied, or its target no longer exists
         tree.check(change)
         tree.apply(change)
