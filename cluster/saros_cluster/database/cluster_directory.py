@@ -4,11 +4,11 @@
     newest    includes every acknowledged change, unless the meta group does not answer promptly
     change    goes into the meta group's log; visible on this node when it returns
 
-Logins use `newest`, so that a new user can log in on all nodes at once, and a dropped user on none. The renewal of a
+Logins use `newest`, so that a new user can at once log in on all nodes, and a dropped user on none. The renewal of a
 password hash waits for a leader only briefly; if it fails, the next login tries it again.
 
-A cluster that was started without an administrator keeps no users, since no one would have the right to create the
-first one. Thread-safe.
+A cluster that was started without an administrator has no users, since no one would have the right to create the first
+one. Thread-safe.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ClusterDirectory:
     """The users in the meta group's state. Implements `Directory`."""
 
     def __init__(self, database: ClusterDatabase, known: Callable[[], Users]) -> None:
-        """`known`: returns the users in this node's state of the meta group."""
+        """`known` returns the users in this node's copy of the meta group's state."""
         self._database = database
         self._known = known
 
@@ -42,7 +42,7 @@ class ClusterDirectory:
             try:
                 self._database.wait_users_visible(MID_SECONDS)
             except NoLeader:
-                return self._known()  # without a leader, users known here can still log in
+                return self._known()  # without a leader, users in this node's copy can still log in
         return self._known()
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:

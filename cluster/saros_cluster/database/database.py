@@ -6,7 +6,7 @@
     drop          numbered by the meta group, then to all groups                                 (`drop_coordinator`)
     read          three consistency levels; the regions of this node, and readers at others      (`read_views`)
 
-Writes are entries in the logs of groups (`write_coordinator`). Thread-safe.
+Writes become entries in the logs of groups (`write_coordinator`). Thread-safe.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ from saros_storage.schema import SchemaChange, SchemaTree
 
 #: Timeout of a background refresh of the schema of remote groups.
 _REFRESH_SECONDS = 1.0
-#: The number of remote groups that a refresh asks for new series; the next refresh asks the next groups.
+#: The number of remote groups that one refresh asks for new series. The next refresh asks the groups after these.
 _GROUPS_REFRESHED = 16
-#: Threads for requests that span several groups, for all requests of the node. At most WAITING_MAX of them may wait for
-#: a leader.
+#: The number of threads for requests that span several groups. All requests of the node share them. At most WAITING_MAX
+#: of them may wait for a leader.
 _THREADS = 32
-#: A shipped file that receives nothing for this long is abandoned.
+#: If a shipped file receives nothing for this long, it is abandoned.
 _SHIPMENT_LEASE_NS = 600_000_000_000
-#: Devices whose last written group is remembered.
+#: The number of devices for which the group of the last write is remembered.
 _WRITTEN_MAX = 50_000
 
 
@@ -96,7 +96,7 @@ class Parts:
     schema: ClusterSchema
     options: StoreOptions
     clock: Clock
-    #: Tells whether a node has not answered lately.
+    #: Tells whether a node has recently failed to answer.
     is_down: Callable[[NodeId], bool]
     #: Asks all nodes to flush the given databases; None: all.
     flush_all: Callable[[Sequence[str] | None], None]
@@ -105,9 +105,9 @@ class Parts:
     compactor: Compactor
     shelf: CheckpointRegistry
     disk: Disk
-    #: Holds files that this node loads until their groups have them.
+    #: The place for files that this node loads, until their groups have them.
     staging: Staging
-    #: Returns the notes in this node's state of the meta group.
+    #: Returns the notes in this node's copy of the meta group's state.
     notes: Callable[[], Notes] = Notes
     #: Returns the entry of the meta group by which a request took effect, or None if it is not known.
     meta_entry_of: Callable[[Request], int | None] = lambda _: None
@@ -122,7 +122,7 @@ class ProposedWrite:
         self._outcome = outcome
 
     def wait(self, seconds: float) -> bool | None:
-        """Wait at most `seconds`; return whether the write took effect, or None if that is not known (yet)."""
+        """Wait at most `seconds`. Return whether the write took effect, or None if this is not known (yet)."""
         try:
             self._outcome.result(seconds)
         except (FutureTimeoutError, ReplacedBySnapshot):
@@ -143,7 +143,7 @@ class ClusterDatabase:
         self._fitting = TabletValidator()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="saros-groups")
         self._refreshed: RoundRobin[GroupId] = RoundRobin(_GROUPS_REFRESHED)
-        #: By device: the group that its last written rows went to.
+        #: For each device, the group to which its last written rows went.
         self._written: dict[str, GroupId] = {}
         schema, routes, replicas, clock = parts.schema, parts.routes, parts.replicas, parts.clock
         self._read_barrier = read_barrier = ReadBarrier(
@@ -169,7 +169,7 @@ class ClusterDatabase:
 
     @property
     def routing(self) -> Routing:
-        """The current routing; each access may return a newer one."""
+        """The current routing. Each access may return a newer routing than the one before."""
         return self._parts.routes.now
 
     @property
@@ -213,7 +213,7 @@ class ClusterDatabase:
         return self.entries.numbered(request)
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[ProposedWrite | None]:
-        """Implement `Database.submit_writes`: accepts writes that are one entry of a group that this node leads."""
+        """Implement `Database.submit_writes`. Accept writes that are one entry of a group that this node leads."""
         drops = self._parts.schema.visible_drops  # read before the tree, so that the tree reflects these drops
         tree, routing = self.schema, self.routing
         ready = [self._entry_of(tablet, request, drops, tree, routing) for tablet, request in writes]
@@ -223,7 +223,7 @@ class ClusterDatabase:
     def _entry_of(
         self, tablet: Tablet, request: WriteRequest, drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
     ) -> tuple[GroupId, bytes] | None:
-        """Return the write as one entry, or None if it needs several, or this node does not lead its group."""
+        """Return the write as one entry, or None if it needs several entries or this node does not lead its group."""
         try:
             rows, partitions, seen = self._routed(frames_of([tablet], joined=False), drops, tree, routing)
         except StorageError:
@@ -273,7 +273,8 @@ class ClusterDatabase:
         rows, partitions, seen = self._routed(frames, drops, tree, routing)
         if creates:
             self._schema_coordinator.create(request, creates, rows, tree, drops, routing, written, partitions)
-            # A drop may have removed the new series, and the rows of the entry that created them: refuse the others.
+            # A drop may have removed the new series, together with the rows of the entry that created them, so refuse
+            # the other rows.
             heads = [part.tablet.head for parts in rows.values() for part in parts]
             for head in heads:
                 self._fitting.depth(head, self.schema)
@@ -301,7 +302,7 @@ class ClusterDatabase:
             self.change_schema_unguarded(changes, request=request)
 
     def change_schema_unguarded(self, changes: Sequence[SchemaChange], *, request: WriteRequest = UNNUMBERED) -> None:
-        """Change the schema without asking the write guards, for the room that installed them."""
+        """Change the schema without asking the write guards, on behalf of the component that installed them."""
         self._schema_coordinator.change(changes, request)
 
     def load(self, path: str, options: LoadOptions, *, request: WriteRequest = UNNUMBERED) -> int:
@@ -316,11 +317,11 @@ class ClusterDatabase:
             return load_file(path, options, self.entries.numbered(request), self, here)
 
     def register_partitions(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
-        """Register slices that rows are about to be written to (see `SchemaCoordinator.register`)."""
+        """Register slices before rows are written to them (see `SchemaCoordinator.register`)."""
         self._schema_coordinator.register(partitions, request)
 
     def abandon_loads(self, led: Iterable[GroupId]) -> None:
-        """Abandon shipped files that have received nothing for long, in the groups `led` by this node."""
+        """Abandon the shipped files that have received nothing for long, in the groups `led` by this node."""
         before_ns = self._parts.clock.monotonic_ns() - _SHIPMENT_LEASE_NS
         for group in led:
             machine = self._parts.replicas.machines.get(group)
@@ -328,7 +329,7 @@ class ClusterDatabase:
                 abandon(self._parts.proposer, group, name)
 
     def visible_drops(self) -> Mapping[GroupId, int]:
-        """Return, by group, the newest drop that the schema reflects (`ClusterSchema.visible_drops`)."""
+        """Return the newest drop of each group that the schema reflects (`ClusterSchema.visible_drops`)."""
         return self._parts.schema.visible_drops
 
     # ------------------------------------------------------------------ deleting
@@ -344,14 +345,17 @@ class ClusterDatabase:
             self._schema_coordinator.delete(deletion, self.entries.numbered(request))
 
     def delete_series(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
-        """Implement `Database.delete_series`. Raises PartialFailure; a drop that has begun is completed later."""
+        """Implement `Database.delete_series`.
+
+        Raises PartialFailure. In that case, a drop that has begun is completed later.
+        """
         with change_locks(self.write_guards):
             for guard in self.write_guards:
                 guard.check_deletion([pattern])
             return self.delete_series_unguarded(pattern, request=request)
 
     def delete_series_unguarded(self, pattern: str, *, request: WriteRequest = UNNUMBERED) -> int:
-        """Delete series without asking the write guards, for the room that installed them."""
+        """Delete series without asking the write guards, on behalf of the component that installed them."""
         deadline_ns = request.deadline_ns
         found = self.schema.match_series(parse_pattern(pattern))
         if found:
@@ -363,7 +367,10 @@ class ClusterDatabase:
         return len(found)
 
     def delete_database(self, path: str, *, request: WriteRequest = UNNUMBERED) -> None:
-        """Implement `Database.delete_database`. Raises PartialFailure; a drop that has begun is completed later."""
+        """Implement `Database.delete_database`.
+
+        Raises PartialFailure. In that case, a drop that has begun is completed later.
+        """
         with change_locks(self.write_guards):
             for guard in self.write_guards:
                 guard.check_deletion([f"{path}.**"])
@@ -372,7 +379,7 @@ class ClusterDatabase:
     # ------------------------------------------------------------------ the meta group
 
     def change_users(self, change: UsersCommand, seconds: float, deadline_ns: int | None = None) -> None:
-        """Change users; the change is visible here on return. Raises UserMistake, NoLeader, OutcomeUnknown."""
+        """Change users. The change is visible here on return. Raises UserMistake, NoLeader, OutcomeUnknown."""
         entry = encode_meta_entry(self.entries.own_request(), ChangeUsers(change))
         until_ns = step_deadline_ns(self._parts.clock.monotonic_ns(), seconds, deadline_ns)
         self._parts.proposer.propose(META, entry, deadline_ns=until_ns)
@@ -382,7 +389,7 @@ class ClusterDatabase:
             raise error.unknown() from error
 
     def grow(self, step: GrowthCommand) -> None:
-        """Take a step of a change of the topology; it is visible here on return.
+        """Take a step of a change of the topology. The step is visible here on return.
 
         Raises UserMistake, NoLeader, OutcomeUnknown.
         """
@@ -426,11 +433,11 @@ class ClusterDatabase:
 
     @property
     def read_confirmations(self) -> Mapping[GroupId, int]:
-        """Number of confirmations requested, by group (`ReadBarrier.confirmations`)."""
+        """For each group, the number of confirmations that were requested (`ReadBarrier.confirmations`)."""
         return self._read_barrier.confirmations
 
     def refresh_schema(self) -> None:
-        """Fetch schema changes of some remote groups; each call continues with the groups after those of the last.
+        """Fetch schema changes of some remote groups. Each call continues where the previous call ended.
 
         Raises SchemaUnknown.
         """
@@ -442,7 +449,7 @@ class ClusterDatabase:
         return layered_view(self.view_layers, partial(self.views.view, point, sources))
 
     def hold(self, point: ReadPoint) -> ReadView:
-        """Implement `Database.hold`: also pins views at the holders of remote groups."""
+        """Implement `Database.hold`: this also pins views at the holders of remote groups."""
         return layered_hold(self.view_layers, partial(self.views.hold, point))
 
     # ------------------------------------------------------------------ other nodes
@@ -460,13 +467,13 @@ class ClusterDatabase:
     # ------------------------------------------------------------------ the rest
 
     def flush(self, databases: Sequence[str] | None = None) -> None:
-        """Implement `Database.flush`, on all nodes that answer."""
+        """Implement `Database.flush` by flushing all nodes that answer."""
         self._parts.flush_all(databases)
 
     def merge(
         self, databases: Sequence[str] | None = None, *, full: bool = False, stopped: Stopped = lambda: False
     ) -> None:
-        """Implement `Database.merge`, on all nodes that answer."""
+        """Implement `Database.merge` by merging on all nodes that answer."""
         self._parts.merge_all(databases, full, stopped)
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
@@ -484,7 +491,7 @@ class ClusterDatabase:
         return self._parts.replicas.latest
 
     def status(self) -> StoreStatus:
-        """Return figures of this node's regions; databases and devices are those of the cluster."""
+        """Return figures of this node's regions. The counts of databases and devices are those of the cluster."""
         here = self._parts.replicas.status()
         problems = (*here.problems, *layer_problems(self.view_layers))
         schema = self.schema

@@ -33,16 +33,17 @@ from saros_storage.mutation.mutation import PlacedTablet
 
 #: The number of times that a request is prepared again because drops or moves of slots overtake it.
 RENEWALS_MAX = 100
-#: The number of times that a reader checks another coordinator's drop before it completes the drop itself.
+#: The number of times that a reader checks whether another coordinator has ended its drop, before it completes the drop
+#: itself.
 _OTHERS_TURNS = 5
-#: Pause before such a check: ending a drop, or learning of a move, takes a few network round trips.
+#: The pause before such a check: to end a drop, or to learn of a move, takes a few network round trips.
 TRIPS_SECONDS = 0.02
-#: A write waits this long for a new routing while its slots move, before it asks the meta group.
+#: The time for which a write waits for a new routing while its slots move, before it asks the meta group.
 _MOVE_SECONDS = 0.25
 
 
 class DropCoordinator:
-    """Executes drops from this node, and retries requests that drops or moves of slots overtake."""
+    """Executes drops from this node, and repeats requests that drops or moves of slots overtake."""
 
     def __init__(
         self,
@@ -65,7 +66,8 @@ class DropCoordinator:
     def drop(self, command: BeginDrop | BeginDropSeries, deadline_ns: int | None) -> None:
         """Begin a drop once no slots are moving, and have all groups apply it. Raises PartialFailure.
 
-        Slots may start to move, and groups may end, before all groups have applied the drop: the rest is then retried.
+        Slots may start to move, and groups may end, before all groups have applied the drop. What is left of the drop
+        is then repeated.
         """
         begin = WriteRequest(deadline_ns=deadline_ns)
         deadline_ns = step_deadline_ns(self._clock.monotonic_ns(), DEADLINE_SECONDS, deadline_ns)
@@ -85,9 +87,10 @@ class DropCoordinator:
                 return
 
     def finish(self, seconds: float | None = None, deadline_ns: int | None = None) -> None:
-        """Execute all pending drops, in order in each group. Idempotent; several nodes may do so at once.
+        """Execute all pending drops.
 
-        The meta group's leader does so now and then, for coordinators that failed.
+        Each group applies them in order. This is idempotent, and several nodes may do it at once. The meta group's
+        leader does it now and then, for coordinators that failed.
         """
         pending = sorted(self._schema.pending.items())
         if not pending:
@@ -111,17 +114,18 @@ class DropCoordinator:
             self._proposer.propose(group, command, seconds, deadline_ns)
 
     def finish_overlapping(self, paths: Sequence[str], deadline_ns: int | None) -> None:
-        """Finish pending drops that reach one of `paths`, the databases and devices to be created."""
+        """Finish the pending drops that concern one of `paths`, the databases and devices to be created."""
         self._wait_drops_visible(deadline_ns)
         if any(reaches(drop, path) for drop in self._schema.pending.values() for path in paths):
             self.finish(None, deadline_ns)
 
     def wait_drops_applied(self, patterns: Collection[str], seconds: float, deadline_ns: int | None = None) -> None:
-        """Wait until all groups have applied the drops, among those visible here, that overlap the path patterns.
+        """Wait until all groups have applied those visible drops that overlap the path patterns.
 
-        The group that keeps the schema drops a series before other groups drop its points. In between, the other groups
-        still accept points from coordinators that have not seen the drop. A client that has seen that the series is
-        gone could write such points, have them acknowledged, and lose them to the drop; so such a read waits.
+        The group that stores the schema drops a series before other groups drop the series' points. In between, the
+        other groups still accept points of that series from coordinators that have not seen the drop. A client that has
+        seen that the series is gone could write such points, have them acknowledged, and lose them to the drop. A read
+        therefore waits.
 
         Raises StorageError (2017) if the drops cannot be completed in time.
         """
@@ -147,7 +151,7 @@ class DropCoordinator:
     # ------------------------------------------------------------------ overtaken requests
 
     def retry_overtaken(self, act: Callable[[], None], devices: Sequence[str], deadline_ns: int | None) -> None:
-        """Run `act`, and again until the deadline if a drop or a move overtakes it; raise its last error."""
+        """Run `act`, and repeat it until the deadline if a drop or a move overtakes it. Raise its last error."""
         overtaken: UserMistake | None = None
         try:
             for _ in range(RENEWALS_MAX):
@@ -172,7 +176,9 @@ class DropCoordinator:
     def prepare_retry(
         self, error: UserMistake, devices: Sequence[str], routing: Routing, deadline_ns: int | None
     ) -> None:
-        """Learn of the drop or move that made groups refuse a request; raise `error` if there was another reason.
+        """Learn of the drop or move that made groups refuse a request.
+
+        Raise `error` if the refusal had another reason.
 
         `routing` is the one with which the request was prepared. If slots moved, wait until the move is over, since
         each attempt before that is refused again and costs a log entry.
@@ -186,7 +192,7 @@ class DropCoordinator:
             raise error
 
     def _learn_drops(self, devices: Sequence[str], deadline_ns: int | None) -> None:
-        """Learn of the drops in these devices' databases; if all are already known, complete a pending one."""
+        """Learn of the drops in these devices' databases. If all are already known, complete a pending drop."""
         groups = self.schema_groups(devices)
         before = self._schema.drops
         self._entries.wait_visible(groups, deadline_ns)
@@ -196,7 +202,7 @@ class DropCoordinator:
             self._entries.wait_visible(groups, deadline_ns)
 
     def schema_groups(self, devices: Sequence[str]) -> set[GroupId]:
-        """Return the groups that keep the schema of these devices' databases, as far as the databases are known."""
+        """Return the groups that store the schema of these devices' databases, as far as the databases are known."""
         databases = {found for device in devices if (found := self._schema.tree.database_of(device)) is not None}
         return {self._routes.now.schema_group(database) for database in databases}
 

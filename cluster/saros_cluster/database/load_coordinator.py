@@ -4,12 +4,12 @@
     schema             missing series are created, as for a write; if one does not fit, the whole LOAD is refused
     each staged file   ─pieces─▶ the log of the group that owns the slice ─▶ one entry loads it   (`log_shipped_files`)
 
-So all replicas reach the same state, even if leaders change or members lag, and each staged file becomes visible as a
-whole. Its entry carries a request derived from the client's request and the file's identity, so a repeated LOAD has no
-second effect. A file is sent again if the group has lost pieces of it, or its slice has a new owner. If a LOAD fails
-halfway, the error says how many of its parts are loaded.
+So all replicas reach the same state even if leaders change or members lag, and a staged file becomes visible all at
+once. The entry that loads a staged file carries a request derived from the client's request and the file's identity, so
+a repeated LOAD has no second effect. A staged file is sent again if the group has lost pieces of it, or if its slice
+has a new owner. If a LOAD fails halfway, the error says how many of its parts are loaded.
 
-Runs on the caller's thread; any thread.
+LOAD runs on the caller's thread, which may be any thread.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ from saros_storage.mutation.mutation import Mutation
 from saros_storage.mutation.staged import StagedFile
 from saros_storage.schema import SchemaChange, SchemaTree
 
-#: Size limit of a staged file: until it is loaded, each replica keeps it in its log, and the log in memory.
+#: The size limit of a staged file. Until a file is loaded, each replica has its pieces in the log, and the log in
+#: memory.
 FILE_BYTES = 64 << 20
-#: The number of times that a file is sent before the LOAD fails.
+#: The number of times that a staged file is sent before the LOAD fails.
 _ATTEMPTS_MAX = 100
 #: Timeout for telling a group to abandon a file.
 _ABANDON_SECONDS = 2.0
@@ -53,7 +54,7 @@ _EXISTS, _SERIES_EXISTS = 501, 503
 
 
 class LoadedInPart(StorageError):
-    """Some parts of a LOAD are loaded, others are not."""
+    """Some parts of a LOAD are loaded, and others are not."""
 
     code = 2020
 
@@ -71,12 +72,12 @@ class Cluster(Protocol):
         ...
 
     def visible_drops(self) -> Mapping[GroupId, int]:
-        """Return, by group, the newest drop that the schema reflects."""
+        """Return the newest drop of each group that the schema reflects."""
         ...
 
     @property
     def routing(self) -> Routing:
-        """The current routing; each access may return a newer one."""
+        """The current routing. Each access may return a newer routing than the one before."""
         ...
 
     def change_schema(self, changes: Sequence[SchemaChange], *, request: WriteRequest) -> None:
@@ -84,7 +85,7 @@ class Cluster(Protocol):
         ...
 
     def register_partitions(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
-        """Register slices that are about to get points, so that reads look for them there."""
+        """Register slices before they get points, so that reads look for points there."""
         ...
 
 
@@ -102,10 +103,10 @@ class LocalServices:
 
 
 def load_file(path: str, options: LoadOptions, request: WriteRequest, cluster: Cluster, here: LocalServices) -> int:
-    """Load a file; return the number of files that it was split into.
+    """Load a file. Return the number of files into which it was split.
 
-    Raises UserMistake (2051 for the file itself; 507, 509, 511, 2007 for its content), CorruptFile, UnsupportedFile,
-    DiskFull, LoadedInPart, NoLeader, OutcomeUnknown.
+    Raises UserMistake with code 2051 for the file itself or 507, 509, 511, 2007 for its content, CorruptFile,
+    UnsupportedFile, DiskFull, LoadedInPart, NoLeader, OutcomeUnknown.
     """
     try:
         load = FileLoad(path, options, here.staging, here.disk, here.options, here.clock.now_ns(), FILE_BYTES)
@@ -143,7 +144,7 @@ class _Load:
         return len(self._load.staged)
 
     def _make_schema(self) -> Mapping[GroupId, int]:
-        """Create the series that the file needs; return, by group, the newest drop that the schema then reflects."""
+        """Create the series that the file needs. Return the newest drop of each group that the schema then reflects."""
         for _ in range(_ATTEMPTS_MAX):
             seen = self._cluster.visible_drops()  # read before the tree, so that the tree reflects these drops
             schema = self._cluster.schema
@@ -162,7 +163,10 @@ class _Load:
         raise UserMistake(f"the series of {self._path} are dropped repeatedly; try again later", code=OVERTAKEN)
 
     def _place(self, staged: StagedFile, seen: Mapping[GroupId, int]) -> Mapping[GroupId, int]:
-        """Load a staged file into the group of its slice; return, by group, the drops that the schema then reflects."""
+        """Load a staged file into the group of its slice.
+
+        Return the newest drops, by group, that the schema then reflects.
+        """
         part = part_of(self._request, self._path, staged)
         for _ in range(_ATTEMPTS_MAX):
             routing = self._cluster.routing
@@ -181,7 +185,10 @@ class _Load:
         raise refused
 
     def _ship(self, staged: StagedFile, part: Request, seen: Mapping[GroupId, int]) -> None:
-        """Send a staged file to the group that owns its slice. Raises UserMistake if that has lost or refused it."""
+        """Send a staged file to the group that owns its slice.
+
+        Raises UserMistake if the group has lost or refused the file.
+        """
         self._cluster.register_partitions({staged.database: [staged.slice]}, self._request)
         routing = self._cluster.routing
         group = routing.group_at(staged.database, staged.slice)
@@ -200,13 +207,13 @@ class _Load:
 
 
 def part_of(request: WriteRequest, path: str, staged: StagedFile) -> Request:
-    """Return the request of one staged file: the same whenever the client's request loads the same file."""
+    """Return the request of one staged file, which is the same whenever the client's request loads the same file."""
     words = [*request.key, path, staged.database, staged.slice, staged.size, staged.crc32]
     digest = hashlib.blake2b(repr(words).encode(), digest_size=8).digest()
     return Request(int.from_bytes(digest, "little") >> 1 | 1, request.sequence)
 
 
 def abandon(proposer: Proposer, group: GroupId, name: str) -> None:
-    """Tell a group to remove an unfinished file. If that fails, the group's leader abandons the file later."""
+    """Tell a group to remove an unfinished file. If the call fails, the group's leader abandons the file later."""
     with suppress(NoLeader, OutcomeUnknown, UserMistake, Unreachable):
         proposer.propose(group, encode_shipping(Abandon(name)), _ABANDON_SECONDS)

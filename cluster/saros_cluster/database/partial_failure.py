@@ -1,7 +1,8 @@
 """The error for a request over several groups that took effect in part (see `write_coordinator` for when it is raised).
 
-For a write of rows, it lists the written and the missing rows as ranges of time (`RowsLeft`), so that the client can
-send the missing ones again. Rows count as missing if their group has not acknowledged them; it may have them.
+For a write of rows, the error lists the written and the missing rows as ranges of time (`RowsLeft`), so that the client
+can send the missing rows again. Rows count as missing if their group has not acknowledged them, although the group may
+have them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.mutation.mutation import Mutation
 from saros_storage.schema import OF_ONE_DEVICE, CreateDatabase
 
-if TYPE_CHECKING:  # an embedded database imports these errors, but not Raft
+if TYPE_CHECKING:  # an embedded database imports these errors, but must not import Raft
     from saros_cluster.raft.messages import GroupId
 
 #: The maximum number of items that a message lists.
@@ -37,7 +38,7 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class RowsLeft:
-    """The written and the missing rows of a write that took effect in part; every row is in one of the two."""
+    """The written and the missing rows of a write that took effect in part. Every row is in one of the two lists."""
 
     written: Sequence[RowRange]
     missing: Sequence[RowRange]
@@ -58,9 +59,10 @@ class PartialFailure(StorageError):
         refused: UserMistake | None = None,
         rows: RowsLeft | None = None,
     ) -> None:
-        """`failed`: the parts that failed; empty if all parts other than `done` did. `rows`: set for a write of rows.
+        """`failed` has the parts that failed, or is empty if all parts other than `done` did.
 
-        `refused`: set if the request was refused for good, so that a repeat would be refused again.
+        `rows` is set for a write of rows. `refused` is set if the request was refused for good, so that a repetition
+        would be refused again.
         """
         rest = _list(failed) if failed else "the rest"
         super().__init__(f"partially done: {_list(done)} succeeded; {rest} failed: {why}")
@@ -77,14 +79,14 @@ def final_refusal(done: Parts, why: UserMistake, rows: RowsLeft | None = None) -
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether a request, or a part of it, was refused for good: a repeat would be refused again."""
+    """Return whether a request, or a part of it, was refused for good: a repetition would be refused again."""
     if isinstance(error, PartialFailure):
         return error.refused is not None
     return isinstance(error, UserMistake) and error.code not in (MOVED, OVERTAKEN)
 
 
 def cause_of(error: StorageError) -> StorageError:
-    """Return the failure of a group that caused a PartialFailure; any other error is returned itself."""
+    """Return the failure of a group that caused a PartialFailure, or any other error unchanged."""
     while isinstance(error, PartialFailure) and isinstance(error.__cause__, StorageError):
         error = error.__cause__
     return error
@@ -107,7 +109,7 @@ def of_device(error: PartialFailure, device: str) -> PartialFailure | None:
 
 
 def databases_in(mutation: Mutation) -> list[str]:
-    """Return the databases that a mutation writes rows to or creates."""
+    """Return the databases that a mutation creates, or to which it writes rows."""
     rows = (join_nodes(split_path(placed.tablet.head.device)[: placed.depth]) for placed in mutation.tablets)
     made = (change.path for change in mutation.changes if isinstance(change, CreateDatabase))
     return sorted({*rows, *made})

@@ -3,13 +3,14 @@
     local group     host.read: the leader confirms an index, and this replica applies up to it
     remote group    "catch up" at a member, which does the same and answers (index, schema changes)
 
-So after catching up with a group, its schema is in this node's tree, and a view at or after the returned index shows
-everything that was acknowledged before. If a member does not answer, the next one is asked; the member that answered
-last is asked first the next time.
+So after a node has caught up with a group, the group's schema is in this node's tree, and a view at or after the
+returned index shows everything that was acknowledged before. If a member does not answer, the next one is asked. The
+member that answered last is asked first the next time.
 
-Weak reads skip this, but still need the schema of remote groups: otherwise, unknown series would look empty. Any member
-can answer with the schema as of its last applied entry ("schema"). The schema is refreshed in the background, so that
-new series become visible, and when a session has seen a newer schema on another node.
+Weak reads do not ask for an index, but still need the schema of remote groups: otherwise, unknown series would look
+empty. Any member can answer with the schema as of the last entry that it has applied ("schema"). The schema is
+refreshed in the background, so that new series become visible, and when a session has seen a newer schema on another
+node.
 
 Thread-safe.
 """
@@ -47,22 +48,22 @@ from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SchemaTree
 
 CATCH_UP, SCHEMA = "catch up", "schema"
-#: Timeout of one member, before the next is asked.
+#: The timeout of one member, after which the next member is asked.
 _ATTEMPT_SECONDS = 3.0
-#: Likewise, for a request for a member's schema, which the member answers without asking its leader.
+#: The timeout of a request for a member's schema, which the member answers without asking its leader.
 _TOLD_SECONDS = 1.0
-#: Pause before a group without a leader is asked again; an election takes longer.
+#: The pause before a group without a leader is asked again: an election takes longer.
 _PAUSE_SECONDS = 0.02
 #: A group with a leader confirms within this time, unless the nodes are busy.
 _SHORT_SECONDS = 0.5
-#: Longest wait of a strong read.
+#: The longest time that a strong read waits.
 STRONG_SECONDS = 10.0
-#: Longest time that a `mid` read waits to be current.
+#: The longest time that a `mid` read waits to become current.
 MID_SECONDS = 0.5
-#: Longest wait of a replica for an index that the session saw on another node; a healthy one has it at the next
-#: heartbeat.
+#: The longest time that a read waits until a replica has an index that the session saw on another node. A healthy
+#: replica has it at the next heartbeat.
 SHOWN_SECONDS = 0.3
-#: Longest wait for the first schema of remote groups after a start.
+#: The longest time that a read waits after a start for the first schema of remote groups.
 KNOW_SECONDS = 5.0
 #: Interval at which a waiting replica checks how far it has applied its log.
 _POLL_SECONDS = 0.002
@@ -109,9 +110,9 @@ class ReadBarrier:
         self._schema = schema
         self._pool = pool
         self._is_down = is_down
-        #: By group: the member that answered last.
+        #: For each group, the member that answered last.
         self._answering: dict[GroupId, NodeId] = {}
-        #: By remote group: the last entry by which its schema, as known here, has changed.
+        #: For each remote group, the last entry that has changed the group's schema as known here.
         self._changed: dict[GroupId, int] = {}
         self._learning = threading.Lock()
         self._counting = threading.Lock()
@@ -119,22 +120,22 @@ class ReadBarrier:
 
     @property
     def confirmations(self) -> Mapping[GroupId, int]:
-        """Number of times that a group was asked to confirm an index, by group."""
+        """For each group, the number of times that it was asked to confirm an index."""
         with self._counting:
             return dict(self._confirmations)
 
     def is_local(self, group: GroupId) -> bool:
-        """Return whether this node has a replica of the group and is a member; one that is still joining is not."""
+        """Return whether this node has a replica of the group and is a member. A node that is still joining is not."""
         is_member = self._node in self._routes.now.members(group)
         return group == META or (is_member and group in self._replicas.machines)
 
     def holders(self, group: GroupId) -> list[NodeId]:
-        """Return the members of a group: the one that answered last comes first, silent ones come last."""
+        """Return the members of a group. The member that answered last comes first, and silent members come last."""
         answering = self._answering.get(group)
         return sorted(self._routes.now.members(group), key=lambda node: (self._is_down(node), node != answering))
 
     def catch_up(self, groups: Iterable[GroupId], seconds: float) -> dict[int, int]:
-        """Return, by group, the index that a view must have applied. Raises NoLeader."""
+        """Return, for each group, the index that a view must have applied. Raises NoLeader."""
         found, failures = self._catch_up(list(groups), self._clock.monotonic_ns() + int(seconds * 1e9))
         for error in failures.values():
             raise error
@@ -182,10 +183,10 @@ class ReadBarrier:
         return found | self._wait_local(reads, deadline_ns, failures), failures
 
     def catch_up_with(self, point: ReadPoint, extent: Extent, seconds: float) -> bool:
-        """Ask the groups that a read needs and whose index is not in `point` yet; return whether there were any.
+        """Ask the groups that a read needs and whose index is not in `point` yet. Return whether there were any.
 
-        In the meantime slots may move and databases be created; groups that are needed then are asked, too. Raises
-        NoLeader.
+        While the groups answer, slots may move and databases may be created, so further groups may be needed. These are
+        asked, too. Raises NoLeader.
         """
         deadline_ns = self.deadline_ns(point, seconds)
         asked = False
@@ -194,7 +195,7 @@ class ReadBarrier:
             missing = [group for group in self._groups_of(extent, routing) if group not in point.applied]
             if missing:
                 self._confirm(point, missing, deadline_ns, extent)
-            elif orphans := self._orphans(extent):  # their new groups were asked before they announced the series
+            elif orphans := self._orphans(extent):  # their new groups were asked before these had announced the series
                 self._confirm(point, sorted({META, *map(routing.schema_group, orphans)}), deadline_ns, extent)
                 if self._routes.now is routing:
                     self._schema.forget(orphans)
@@ -203,7 +204,10 @@ class ReadBarrier:
             asked = True
 
     def confirm(self, point: ReadPoint, extent: Extent, groups: Collection[GroupId]) -> None:
-        """Ask groups for their index, if the read is current and the index is not in `point` yet. Raises NoLeader."""
+        """Ask those groups for their index whose index is not in `point` yet, if the read is current.
+
+        Raises NoLeader.
+        """
         missing = [group for group in groups if group not in point.applied] if point.current else []
         if missing:
             seconds = STRONG_SECONDS if point.strong else MID_SECONDS
@@ -212,7 +216,7 @@ class ReadBarrier:
     def _confirm(self, point: ReadPoint, groups: Sequence[GroupId], deadline_ns: int, extent: Extent) -> None:
         """Ask groups for their index. Raises NoLeader.
 
-        If the read is strong and partial, data groups without a leader are left out instead.
+        If the read is strong and may be partial, data groups without a leader are left out instead.
         """
         found, failures = self._catch_up(groups, deadline_ns)
         errors = {group: error.named(self._concerned(group, extent)) for group, error in failures.items()}
@@ -235,7 +239,7 @@ class ReadBarrier:
     def learn_for(self, point: ReadPoint, extent: Extent) -> bool:
         """Fetch the schema of remote groups whose schema is unknown here, for a read that need not be current.
 
-        Return whether the read needs groups that were not in `point` yet. The point becomes stale unless this node
+        Return whether the read needs groups that were not yet in `point`. The point becomes stale unless this node
         shows at least the entries of these groups that the session has seen before. Raises SchemaUnknown.
         """
         routing = self._routes.now
@@ -252,7 +256,10 @@ class ReadBarrier:
         return True
 
     def _know_schema(self, point: ReadPoint, groups: Iterable[GroupId], deadline_ns: int) -> None:
-        """Fetch the schema of groups of which none is known; a partial read leaves out groups that do not answer."""
+        """Fetch the schema of those groups whose schema is unknown.
+
+        A partial read leaves out groups that do not answer.
+        """
         errors = self._learn_all(self._unknown(groups), deadline_ns)
         if point.partial:
             point.leave_out(errors.items())
@@ -260,7 +267,7 @@ class ReadBarrier:
             _raise_first(errors)
 
     def deadline_ns(self, point: ReadPoint, seconds: float) -> int:
-        """Return the end of a wait of at most `seconds`; a partial read keeps half of its time for reading."""
+        """Return the end of a wait of at most `seconds`. A partial read reserves half of its time for reading."""
         now_ns, end_ns = self._clock.monotonic_ns(), point.deadline_ns
         if end_ns is not None and point.partial:
             end_ns = (now_ns + end_ns) // 2
@@ -277,14 +284,14 @@ class ReadBarrier:
         return Extent(scope, version, sorted({*matching, *(database for database, _ in times)}), times)
 
     def renewed(self, extent: Extent) -> Extent:
-        """Return the extent, resolved again if the schema has changed."""
+        """Return the extent of the read, resolved again if the schema has changed."""
         return extent if extent.version == self._schema.tree.version else self.resolve(extent.scope)
 
     def _groups_of(self, extent: Extent, routing: Routing) -> list[GroupId]:
         """Return the groups whose schema or points a read needs, according to the schema and routing known here.
 
-        The meta group is always among them: it has the databases, their partitions and the partition table. So is at
-        least one data group: each has the catalogue and the TTL rules.
+        The meta group is always among them: it has the databases, their partitions and the partition table. At least
+        one data group is among them, too, since each has the catalogue and the TTL rules.
         """
         found = {*map(routing.schema_group, extent.databases), *self.groups_read(extent, routing)}
         return [META, *(sorted(found) or self._anyone(routing))]
@@ -297,7 +304,7 @@ class ReadBarrier:
         return sorted({g for name, time in extent.times for g in routing.groups_for(name, time, known.get(name))})
 
     def _anyone(self, routing: Routing) -> Sequence[GroupId]:
-        """Return one data group, preferably with a leader, and local."""
+        """Return one data group, if possible one that has a leader and is local."""
         leaderless = {group: self._host.leader_of(group) is None for group in routing.groups}
         return sorted(routing.groups, key=lambda group: (leaderless[group], not self.is_local(group)))[:1]
 
@@ -305,11 +312,11 @@ class ReadBarrier:
         return self._schema.orphans.intersection(extent.databases)
 
     def _is_gone(self, group: GroupId) -> bool:
-        """Return whether the group has ended, and its data has moved to others."""
+        """Return whether the group has ended, so that its data has moved to other groups."""
         return not self._routes.now.members(group)
 
     def _wait_local(self, reads: Reads, deadline_ns: int, failures: dict[GroupId, NoLeader]) -> dict[int, int]:
-        """Return the indexes of local groups; add the errors of those that did not confirm one to `failures`."""
+        """Return the indexes of local groups. Add the errors of groups that did not confirm an index to `failures`."""
         found: dict[int, int] = {}
         while reads:
             waiting: list[GroupId] = []
@@ -340,7 +347,7 @@ class ReadBarrier:
         found: dict[int, int],
         failures: dict[GroupId, NoLeader],
     ) -> None:
-        """Ask other members of a group that this node has just left, unless the group has ended."""
+        """Ask other members of a group that this node has just left, unless the group itself has ended."""
         try:
             if group in self._routes.now.groups and not self.is_local(group):
                 found[group] = self._ask(group, deadline_ns)
@@ -368,7 +375,7 @@ class ReadBarrier:
         return NoLeader(group, why, members, silent, self._told_by(group), self._availability.since(group))
 
     def _told_by(self, group: GroupId) -> list[str]:
-        """Return the databases whose schema a group keeps."""
+        """Return the databases whose schema a group stores."""
         return self._routes.now.schemas_of(group, self._schema.tree.databases())
 
     def _left(self, deadline_ns: int) -> float:
@@ -379,9 +386,9 @@ class ReadBarrier:
         time.sleep(seconds)
 
     def wait_session_visible(self, wanted: Mapping[int, int], seconds: float) -> bool:
-        """Wait until groups show as much as a session has seen, at most `seconds`; return whether the schema does.
+        """Wait at most `seconds` until groups show as much as a session has seen. Return whether the schema does.
 
-        Skips groups that have ended, and the data of remote groups: a view asks their holders.
+        Skip groups that have ended, and the data of remote groups, whose holders a view asks.
         """
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         there = (META, *self._routes.now.groups)
@@ -449,7 +456,10 @@ class ReadBarrier:
         return {group: 0 for group in groups if not self.is_local(group) and not self._schema.applied_index(group)}
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:
-        """Fetch schema changes of the remote groups among `groups`. Raises SchemaUnknown, after all were asked."""
+        """Fetch schema changes of the remote groups among `groups`.
+
+        Raises SchemaUnknown after all of these groups were asked.
+        """
         elsewhere = [group for group in groups if not self.is_local(group)]
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         _raise_first(self._learn_all(dict.fromkeys(elsewhere, 0), deadline_ns))
@@ -464,7 +474,10 @@ class ReadBarrier:
         return found
 
     def _learn_all(self, wanted: Mapping[GroupId, int], deadline_ns: int) -> dict[GroupId, SchemaUnknown]:
-        """Fetch schema changes, at least up to the entries in `wanted`. Return the errors of groups that failed."""
+        """Fetch the schema changes of groups, at least up to the entries in `wanted`.
+
+        Return the errors of groups that failed.
+        """
         asked = {g: self._pool.submit(self._learn, g, index, deadline_ns) for g, index in wanted.items()}
         errors: dict[GroupId, SchemaUnknown] = {}
         for group, future in asked.items():
@@ -526,7 +539,7 @@ def _raise_first(errors: Mapping[GroupId, SchemaUnknown]) -> None:
 def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> set[tuple[str, TimeRange]]:
     """Return the databases of the sources' devices, each with the ranges of time that are read.
 
-    A known device names its database; for others, the database is found by the path.
+    The schema tells the database of a known device; for other devices, the path tells it.
     """
     found: set[tuple[str, TimeRange]] = set()
     for path, time_range in sources:
@@ -538,7 +551,7 @@ def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> s
 
 
 def databases_matching(text: str, tree: SchemaTree) -> list[str]:
-    """Return the databases that have, or may have, something at or below a path pattern."""
+    """Return the databases that have, or may have, something at or below one of the path patterns."""
     pattern = parse_pattern(text)
     database = tree.database_of(join_nodes(pattern.fixed_nodes))
     if database is not None:
@@ -547,7 +560,10 @@ def databases_matching(text: str, tree: SchemaTree) -> list[str]:
 
 
 def _read(name: str, request: bytes) -> tuple[GroupId, int, float]:
-    """Decode a request: the group, the entry up to which its schema is known, and the timeout. Raises BadRequest."""
+    """Decode a request into the group, the entry up to which the asking node knows its schema, and the timeout.
+
+    Raises BadRequest.
+    """
     try:
         words = json.loads(request)
         group, known, seconds = GroupId(int(words["group"])), int(words["known"]), float(words["seconds"])

@@ -58,7 +58,7 @@ class ReadViews:
         read_barrier: ReadBarrier,
         drop_coordinator: DropCoordinator,
     ) -> None:
-        """`client`: prefix of the ids of this node's queries."""
+        """`client` is the prefix of the ids of this node's queries."""
         self._node = node
         self._client = client
         self._clock = clock
@@ -84,7 +84,7 @@ class ReadViews:
         return point
 
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
-        """Implement `Database.catch_up`. Raises NoLeader (strong), SchemaUnknown (other levels)."""
+        """Implement `Database.catch_up`. Raises NoLeader if the read is strong, SchemaUnknown at other levels."""
         extent = self._read_barrier.resolve(scope)
         point.patterns = point.patterns.union(scope.patterns, extent.databases)
         if point.current:
@@ -123,7 +123,7 @@ class ReadViews:
         return self._opened(local, routes, holders, point, extent)
 
     def hold(self, point: ReadPoint) -> LocalReadView | RoutedView:
-        """Implement `Database.hold`: also pins views at the holders of remote groups."""
+        """Implement `Database.hold`: this also pins views at the holders of remote groups."""
         self.catch_up(point, EVERYTHING)
         view = self.view(point)
         if isinstance(view, RoutedView):
@@ -136,7 +136,7 @@ class ReadViews:
         return view
 
     def open_named(self, name: str, group: GroupId, nodes: Sequence[NodeId]) -> RoutedView:
-        """Open a view that other nodes keep under a name, at the first of these nodes that has it."""
+        """Open a view that other nodes store under a name, at the first of these nodes that has it."""
         if not nodes:
             raise NotHere(group, f"no other node has {name}")
         target = ReadTarget(group, None, 0, view_name=name)
@@ -162,7 +162,7 @@ class ReadViews:
         return view
 
     def renew(self) -> None:
-        """Renew the leases of open views at their holders; called well within the lease."""
+        """Renew the leases of open views at their holders. The caller does this well within the lease."""
         with self._lock:
             views = list(self._open)
         for view in views:
@@ -201,11 +201,11 @@ class ReadViews:
             self._read_barrier.pause(TRIPS_SECONDS)
 
     def _others(self, group: GroupId) -> list[NodeId]:
-        """Return the other nodes that may have a replica of a group, the most promising first."""
+        """Return the other nodes that may have a replica of a group. The most promising nodes come first."""
         return [node for node in self._read_barrier.holders(group) if node != self._node]
 
     def _holders(self, point: ReadPoint, routing: Routing, group: GroupId, extent: Extent) -> list[RemoteTarget]:
-        """Return the targets to try in order: holders that show what the session has seen, then any holder."""
+        """Return the targets to try in order: first holders that show what the session has seen, then any holder."""
         nodes = self._others(group)
         if not nodes:
             raise DataMoving(extent.databases)
@@ -217,7 +217,7 @@ class ReadViews:
 
 
 def _stop_being_current(point: ReadPoint, error: NoLeader) -> None:
-    """Give up waiting for a leader's confirmation: raise the error, or let a `mid` read be stale."""
+    """Give up waiting for a leader's confirmation. Raise the error, or let a `mid` read be stale."""
     if point.strong:
         raise error
     point.current, point.stale = False, True

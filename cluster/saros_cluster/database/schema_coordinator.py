@@ -4,7 +4,7 @@
     series             the group that keeps their database's schema; rows for that group go into the same entry
     TTL, catalogue     an entry in every group
 
-Nothing is created at or below a pending drop. A request that drops or moves of slots overtake is prepared again
+Nothing is created at or below a pending drop. A request that a drop or a move of slots overtakes is prepared again
 (`drop_coordinator`). Thread-safe.
 """
 
@@ -56,7 +56,7 @@ class SchemaCoordinator:
         self._read_barrier = read_barrier
 
     def change(self, changes: Sequence[SchemaChange], given: WriteRequest) -> None:
-        """Implement `Database.change_schema`. Raises PartialFailure for changes that go to all groups."""
+        """Implement `Database.change_schema`. Raises PartialFailure if the changes go to all groups."""
         request, deadline_ns = self._entries.numbered(given), given.deadline_ns
         if any(isinstance(change, changes_of.OF_ALL_GROUPS) for change in changes):
             self._change_all(request, changes)
@@ -64,7 +64,7 @@ class SchemaCoordinator:
         devices = devices_of(changes)
         self._entries.wait_visible([META], deadline_ns)
         self._entries.wait_visible(self._drop_coordinator.schema_groups(devices), deadline_ns)
-        if len(changes) > 1:  # a database that is created along with its series may exist by now
+        if len(changes) > 1:  # a database that this request creates along with series may exist by now
             changes = [change for change in changes if not self._is_known_database(change)]
 
         asked_before = itertools.chain([given.is_numbered], itertools.repeat(True))
@@ -85,18 +85,18 @@ class SchemaCoordinator:
             self.broadcast(Mutation(numbered), request)
 
     def broadcast(self, mutation: Mutation, request: WriteRequest) -> None:
-        """Propose an entry in each group. If a move of slots overtakes one of them, all are sent again.
+        """Propose an entry in each group.
 
-        This is necessary because an entry that a group applies before slots arrive, or after they have left, does not
-        affect them.
+        If a move of slots overtakes one of the entries, all entries are sent again. This is necessary because an entry
+        does not affect slots that arrive at a group after the entry was applied, or that have left the group before.
         """
         requests = itertools.chain([request], iter(partial(self._entries.renumbered, request), None))
         self._propose_until_open(mutation, requests, lambda routing: routing.groups, request)
 
     def delete(self, mutation: Mutation, request: WriteRequest) -> None:
-        """Propose a deletion in each group that may have matching points; repeat it if a move of slots overtakes it.
+        """Propose a deletion in each group that may have matching points. Repeat it if a move of slots overtakes it.
 
-        The repeat has no second effect in a group: rows written there since the first attempt stay.
+        The repetition has no second effect in a group: rows written there since the first attempt remain.
         """
         self._entries.change_meta(BeginDeletion(), request)
         entry = self._meta_entry_of(Request(*request.key))
@@ -131,7 +131,7 @@ class SchemaCoordinator:
     # ------------------------------------------------------------------ partitions
 
     def unregistered(self, partitions: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
-        """Return the slices that the meta group has not registered as having points, by database."""
+        """Return, for each database, the slices that the meta group has not registered as having points."""
         missing: dict[str, tuple[int, ...]] = {}
         for database, slices in partitions.items():
             known = self._schema.partitions.get(database, {})
@@ -140,7 +140,7 @@ class SchemaCoordinator:
         return missing
 
     def register(self, partitions: Mapping[str, Collection[int]], request: WriteRequest) -> None:
-        """Register slices that rows are about to be written to, so that reads look there. Raises UserMistake (2021)."""
+        """Register slices before rows are written to them, so that reads look there. Raises UserMistake (2021)."""
         missing = self.unregistered(partitions)
         if missing:
             self._entries.change_meta(AddPartitions(missing), request.unnumbered)
@@ -148,7 +148,7 @@ class SchemaCoordinator:
     def wait_remote_schema(self, creates: Sequence[SchemaChange], deadline_ns: int | None) -> None:
         """Wait until series that other coordinators created in remote groups are visible in this node's schema.
 
-        Skipped if `creates` has a new database, which has no series yet.
+        Do nothing if `creates` has a new database, which has no series yet.
         """
         if not any(isinstance(change, changes_of.CreateDatabase) for change in creates):
             groups = self._drop_coordinator.schema_groups(devices_of(creates))
@@ -171,10 +171,11 @@ class SchemaCoordinator:
         written: dict[GroupId, Mutation] | None = None,
         partitions: Mapping[str, Collection[int]] = MappingProxyType({}),
     ) -> None:
-        """Create databases, then series. Rows for a group that gets series go into the same entry, and leave `rows`.
+        """Create databases, then series.
 
-        `tree`: the schema afterwards; `drops`: the drops that it reflects; `routing`: assigns series and rows to
-        groups; `written`: see `WriteCoordinator.propose_all`; `partitions`: the slices of the rows, by database.
+        Rows for a group that gets new series go into the same entry as these series, and are removed from `rows`.
+        `tree`: the schema afterwards; `drops` has the drops that the schema reflects; `routing` assigns series and rows
+        to groups; `written`: see `WriteCoordinator.propose_all`; `partitions` has the slices of the rows, by database.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)
@@ -198,7 +199,7 @@ class SchemaCoordinator:
             self._entries.propose_all(mutations, request, routing, seen, written)
 
     def _create_database(self, path: str, partitions: Collection[int], request: WriteRequest, *, wanted: bool) -> None:
-        """Create a database; it may exist already, unless the request asked for the database itself (`wanted`)."""
+        """Create a database. It may exist already, unless the request asked for the database itself (`wanted`)."""
         create = CreateDatabase(path, tuple(sorted(partitions)))
         try:
             self._entries.change_meta(create, request if wanted else self._entries.renumbered(request))
@@ -212,8 +213,8 @@ class SchemaCoordinator:
     def _dry_run(self, changes: Sequence[SchemaChange], *, asked_before: bool) -> SchemaTree:
         """Return the schema after the changes.
 
-        If the request may be a repeat (`asked_before`), its series may exist already: their group decides whether that
-        is an error.
+        If the request may be a repetition (`asked_before`), its series may exist already, and their group decides
+        whether that is an error.
         """
         try:
             return self._schema.tree.dry_run(changes)

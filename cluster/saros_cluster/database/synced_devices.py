@@ -1,10 +1,10 @@
-"""Devices that mirror those of a sender of `saros sync`. Their series are marked by an attribute.
+"""Devices that mirror the devices of a sender of `saros sync`. Their series are marked by an attribute.
 
     series of root.e.pump     attributes {"sync.sender": "3f5c..."}      ->  rows of clients are refused (2061)
 
 The mark is part of the schema because every write consults the schema: a node that creates a series finds the mark in
-the log of the series' group, even if it learns of the sender from the meta group much later. So a device belongs to its
-first creator, client or sender, and no write is acknowledged that reads would not show. Pure: any thread.
+the log of the series' group, even if it learns of the sender from the meta group much later. So a device belongs to the
+client or sender that created it first, and no write is acknowledged that reads would not show. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Iterable
 from saros_storage.base.errors import UserMistake
 from saros_storage.schema import DeviceSchema, SchemaTree
 
-#: The attribute of a sender's series: its id.
+#: The attribute of a mirrored series that has the sender's id.
 SENDER = "sync.sender"
 _SENT_ELSEWHERE = 2061
 
 
 def sender_of(device: DeviceSchema | None) -> str | None:
-    """Return the sender of a device, or None if it is the cluster's own, or missing.
+    """Return the sender of a device, or None if the device is missing or the cluster's own.
 
-    The first series decides: it created the device.
+    The device's first series decides, since it created the device.
     """
     if device is None:
         return None

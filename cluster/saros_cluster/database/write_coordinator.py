@@ -1,16 +1,16 @@
-"""Proposes a coordinator's entries: to data groups, several at once, and to the meta group.
+"""Proposes a coordinator's entries to the meta group and to data groups, to several of them at once.
 
-Each entry carries a request, the client's or one of this node's own, so that a repeat has no second effect
-(`data.applied_requests`). A write that spans groups is one entry in each. Each entry is all or nothing; the outcome of
-the whole:
+Each entry carries a request, either the client's or one of this node's own, so that a repetition has no second effect
+(`data.applied_requests`). A write that spans groups is one entry in each. Each entry takes effect entirely or not at
+all. The outcome of the whole request:
 
     all done                      nothing is raised
     some refused it               the refusal: the request is wrong, or must be prepared again
     none done                     the failure; OutcomeUnknown takes precedence, since it may be done after all
     some done, others not         PartialFailure (2020), which lists both
 
-A caller that prepares a refused request again passes on which rows are written already: if it is refused for good
-later, this is a PartialFailure, too. Thread-safe.
+A caller that prepares a refused request again passes on which rows are written already. If the request is refused for
+good later, the error is a PartialFailure, too. Thread-safe.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 from saros_storage.mutation.mutation import Mutation
 
-#: Longest wait until a change is visible in this node's schema.
+#: The longest time to wait until a change is visible in this node's schema.
 SEE_SECONDS = 10.0
 
 
@@ -49,7 +49,7 @@ class WriteCoordinator:
     def __init__(
         self, client: int, proposer: Proposer, read_barrier: ReadBarrier, pool: ThreadPoolExecutor, clock: Clock
     ) -> None:
-        """`client`: the client number of this node's own requests; `pool`: runs proposals to several groups."""
+        """`client` is the client number of this node's own requests; `pool` runs the proposals to several groups."""
         self._client = client
         self._sequence = itertools.count(1)
         self._proposer = proposer
@@ -58,11 +58,11 @@ class WriteCoordinator:
         self._clock = clock
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
-        """Return the client's request, or, if it has no number, one with a number of this node."""
+        """Return the client's request, or, if it has no number, a request with a number of this node."""
         return request if request.is_numbered else self.renumbered(request)
 
     def renumbered(self, request: WriteRequest) -> WriteRequest:
-        """Return the request with a new number of this node."""
+        """Return the same request with a new number of this node."""
         client, sequence = self.own_request()
         return replace(request, client=client, sequence=sequence)
 
@@ -100,9 +100,9 @@ class WriteCoordinator:
         self.in_all(mutations, propose, written)
 
     def in_all(self, mutations: Parts, act: Callable[[GroupId], None], done: Parts | None = None) -> None:
-        """Run `act` for each group, all at once; raise after all have finished (`raise_failures`).
+        """Run `act` for each group, for all groups at once. Raise errors after all have finished (`raise_failures`).
 
-        `done`: the parts of the request that are applied. A group without a leader does not stop the others.
+        `done` has the parts of the request that are applied. A group without a leader does not stop the others.
         """
         raise_failures(mutations, self._failures(mutations, act), done or {})
 
@@ -117,7 +117,7 @@ class WriteCoordinator:
         return {group: error for group, result in results.items() if (error := _failure(result)) is not None}
 
     def change_meta(self, command: MetaCommand, request: WriteRequest = UNNUMBERED) -> None:
-        """Propose a command to the meta group; its effect is visible here on return.
+        """Propose a command to the meta group. Its effect is visible here on return.
 
         Without `request`, the command gets its own number, since one request may need several commands.
         """
@@ -130,7 +130,7 @@ class WriteCoordinator:
     def showing(self, groups: Collection[GroupId], deadline_ns: int | None) -> Iterator[None]:
         """On exit, wait until the changes made inside to these groups are visible in this node's schema.
 
-        Raises OutcomeUnknown if that takes too long: the changes may have been made all the same.
+        Raises OutcomeUnknown if that takes too long, although the changes may have been made.
         """
         try:
             yield
@@ -159,9 +159,9 @@ def _failure(result: Callable[[], object]) -> StorageError | None:
 
 
 def raise_failures(mutations: Parts, failures: Mapping[GroupId, StorageError], before: Parts) -> None:
-    """Raise the error of the whole request, if a group failed; the module lists the cases.
+    """Raise the error of the whole request if a group failed; the module's docstring lists the cases.
 
-    `failures`: the errors, by group; `before`: the parts of the request that were applied in earlier attempts.
+    `failures`: the errors, by group; `before` has the parts of the request that were applied in earlier attempts.
     """
     if not failures:
         return

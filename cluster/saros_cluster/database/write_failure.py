@@ -1,4 +1,7 @@
-"""The error for a write of rows that only some groups have applied: time ranges of the written and the missing rows."""
+"""The error for a write of rows that only some groups have applied.
+
+It has the time ranges of the written and the missing rows.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,15 @@ from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.base.types import BoolArray, Int64Array
 from saros_storage.mutation.tablet_codec import TabletFrame, frame_times
 
-#: Limit of a device's ranges of missing rows. If there are more, the shortest runs of written rows count as missing.
+#: Limit of the number of ranges of missing rows that are listed for a device. If there are more, the shortest runs of
+#: written rows count as missing.
 _RANGES_MAX = 32
 
 
 def write_failure(error: StorageError, frames: Sequence[TabletFrame], written: Parts) -> StorageError:
     """Return the error of a write of rows that failed with `error` after some groups have written their parts.
 
-    It is `error` itself if no group has written its part, or if all rows are written and just not visible yet.
+    Return `error` itself if no group has written its part, or if all rows are written and just not visible yet.
     """
     if isinstance(error, PartialFailure):
         rows = _rows_left(frames, {**written, **error.done})
@@ -64,7 +68,10 @@ def _device(frame: TabletFrame) -> str:
 
 
 def _within(times: Int64Array, spans: Sequence[tuple[int, int]]) -> BoolArray:
-    """Return a mask of the times in one of the spans, shape (n,). Spans are those of slices: disjoint or equal."""
+    """Return a mask of the times in one of the spans, shape (n,).
+
+    The spans are those of slices, which are disjoint or equal.
+    """
     if not spans:
         return np.zeros(len(times), bool)
     starts, ends = np.array(sorted(spans), np.int64).T
@@ -74,7 +81,7 @@ def _within(times: Int64Array, spans: Sequence[tuple[int, int]]) -> BoolArray:
 
 
 def _without_short_runs(written: BoolArray) -> BoolArray:
-    """Return a mask of the rows that count as written, shape (n,); the others have at most `_RANGES_MAX` ranges."""
+    """Return a mask of the rows that count as written, shape (n,). The other rows form at most `_RANGES_MAX` ranges."""
     between = [(last - first, first, last) for first, last, is_written in _runs(written) if is_written]
     counted = written.copy()
     for _, first, last in sorted(between)[: max(len(between) + 1 - _RANGES_MAX, 0)]:
@@ -83,7 +90,7 @@ def _without_short_runs(written: BoolArray) -> BoolArray:
 
 
 def _runs(flags: BoolArray) -> Iterator[tuple[int, int, bool]]:
-    """Yield the runs of equal flags: first place, last place, flag."""
+    """Yield the runs of equal flags, each as (first place, last place, flag)."""
     bounds = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(flags)]
     for first, after in pairwise(bounds):
         yield first, after - 1, bool(flags[first])

@@ -61,7 +61,7 @@ def _are_numbers(*values: int) -> bool:
 
 
 def _is_append_possible(message: Append) -> bool:
-    """Check that entries follow (prev_index, prev_term) without gaps, terms never fall, memberships are readable."""
+    """Check that entries follow (prev_index, prev_term), terms never decrease, and memberships are readable."""
     index, term = message.prev_index, message.prev_term
     if not _are_numbers(index, term, message.commit):
         return False

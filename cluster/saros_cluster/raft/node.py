@@ -336,7 +336,9 @@ class RaftNode:
         return successor is not None and self.transfer(successor)
 
     def defer_elections(self, defers: bool) -> None:
-        """Let other voters campaign first, because this node can lead but others are preferred. False ends this.
+        """Let other voters campaign first (until called with False): this node can lead, but others are preferred.
+
+        False ends this.
 
         It still votes. If no other node leads after the deferral, this node campaigns.
         """

@@ -120,7 +120,7 @@ class Progress:
         return True
 
     def heartbeat_answered(self, last_index: int) -> None:
-        """Note an answer to a heartbeat; probe if it lacks entries and `match` has not grown since the last answer."""
+        """Record an answer to a heartbeat; probe if entries are missing and `match` has not grown since the last."""
         self.probing = False
         self.ask = self._answered_match == self.match < last_index
         self._answered_match = self.match

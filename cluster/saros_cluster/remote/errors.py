@@ -22,7 +22,7 @@ _SIMPLE: dict[int, type[StorageError]] = {
 
 
 class ReadLost(Exception):
-    """A holder no longer has the query's view, so the rest of the query would read another one: run it again."""
+    """A holder no longer has the query's view, and the query must be run again: another view may differ."""
 
     code = 2030
 
@@ -34,7 +34,7 @@ class TooManyReads(Exception):
 
 
 def local_error(error: RemoteError) -> Exception:
-    """Return the error that a local reader would have raised, naming the node; otherwise, `error` itself."""
+    """Return the error that a local reader would have raised, with the node's name, or else `error` itself."""
     kind = _SIMPLE.get(error.code)
     if kind is None:
         return error

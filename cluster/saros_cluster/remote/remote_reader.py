@@ -207,7 +207,7 @@ class RemoteSeriesReader:
             raise StoreClosed(f"the reader of {self._request.device} is closed")
 
     def _check(self, item: Item) -> None:
-        """Raise ValueError unless the item has the request's columns: others must not reach a kernel."""
+        """Raise ValueError unless the item has the request's columns: other columns must not reach a kernel."""
         types = tuple(column.type for column in item.columns) if isinstance(item, Block) else item.types
         if types != self._request.types or item.rows == 0:
             raise ValueError(f"node {self._node} returned other columns of {self._request.device} than requested")

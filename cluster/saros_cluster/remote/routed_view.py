@@ -1,4 +1,4 @@
-"""The view of a query on a cluster: local groups are read here, others at a holder, all merged in order of time.
+"""The view of a query on a cluster: local groups are read here, others at a holder, and all are merged by time.
 
     open(request)   routes: groups of the slices in the request's range        slice 0   1   2   3   4
                     local groups         -> one local reader                   group a   b   a   c   b     local: a
@@ -131,7 +131,7 @@ class RoutedView:
         self._places: dict[ScanRequest, int] = {}
         #: Nodes that may have views or readers for the query.
         self._queried: set[NodeId] = set()
-        #: Those of the nodes in `_nodes` that have not answered.
+        #: Those of the nodes in `_queried` that have not answered.
         self._silent: set[NodeId] = set()
         self._readers: WeakSet[RemoteSeriesReader] = WeakSet()
 

@@ -1,4 +1,4 @@
-"""Proposes a command to a group from any node: finds the leader, sends the command, retries until the outcome is known.
+"""Proposes a command to a group from any node: finds the leader, and retries until the outcome is known.
 
     this node leads          host.propose
     another node leads       peers.call "propose"      -> DONE | NOT_LEADER, the leader | BUSY | MISTAKE code, text

@@ -109,7 +109,7 @@ class ClusterSchema:
 
     @property
     def visible_drops(self) -> Mapping[GroupId, int]:
-        """By group, the newest drop that a write prepared with the tree has seen, at most this node's `version`.
+        """For each group, the newest drop that a write prepared with the tree has seen, at most this node's `version`.
 
         A newer drop may follow moves that this node does not know of: series that it removed may belong to another
         group by then, and still be in the tree.
@@ -139,7 +139,7 @@ class ClusterSchema:
             return True
 
     def forget(self, orphans: Collection[str]) -> None:
-        """Remove the databases that are still orphans after all groups have been asked: they have no series."""
+        """Remove the series of databases that are still orphans after all groups were asked: no group has them."""
         with self._lock:
             gone = self.orphans.intersection(orphans)
             if gone:
