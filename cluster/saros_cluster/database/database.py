@@ -239,7 +239,7 @@ class ClusterDatabase:
     def _routed(
         self, frames: Sequence[TabletFrame], drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
     ) -> tuple[dict[GroupId, list[PlacedTablet]], dict[str, set[int]], int]:
-        """Return the rows of each group, their slices by database, and the newest drop that the schema reflects.
+        """Return the rows and slices of each group's part, and the newest drop that the schema reflects.
 
         Raises UserMistake.
         """
@@ -503,7 +503,7 @@ class ClusterDatabase:
         return self._parts.shelf
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:  # noqa: ARG002 (a group's log stays in its group)
-        """Implement `Database.create_checkpoint`: this node's data, each group as of one entry, and a later schema."""
+        """Implement `Database.create_checkpoint`: this node's data, each group as of one entry, then the schema."""
         ids, captures = self._parts.replicas.capture(self.shelf)
         self.entries.wait_visible(self.routing.groups)
         options = self.options

@@ -1,4 +1,4 @@
-"""The coordinator's part in drops: begins and ends them, and retries requests that drops or moves of slots overtake.
+"""The coordinator's part in drops: begins and ends them, and repeats requests that drops or moves of slots overtake.
 
     drop         meta group numbers it -> all groups carry it out -> meta group ends it          (`data.drops`)
     overtaken    a group refuses an entry that has not seen a drop (2021), or is for slots that moved (2026): the

@@ -227,7 +227,7 @@ class ReadBarrier:
         point.leave_out(errors.items())
 
     def _concerned(self, group: GroupId, extent: Extent) -> list[str]:
-        """Return the databases of a read that depend on a group: it keeps their schema, or may have points of them.
+        """Return the databases of a read that depend on a group: it stores their schema, or may have their points.
 
         All databases depend on the meta group.
         """
@@ -436,7 +436,7 @@ class ReadBarrier:
         raise self._no_leader(group, why)
 
     def _ask_node(self, name: str, group: GroupId, node: NodeId, seconds: float) -> int | None:
-        """Return the member's index, or None if another thread has applied a schema delta since: ask again."""
+        """Return the member's index, or None if the caller must ask again: the schema has changed meanwhile."""
         known = self._schema.applied_index(group)
         words = {"group": group, "known": known, "seconds": seconds}
         answer = json.loads(self._peers.call(node, name, json.dumps(words).encode(), seconds))
@@ -452,7 +452,7 @@ class ReadBarrier:
     # ------------------------------------------------------------------ schema of remote groups, for weak reads
 
     def _unknown(self, groups: Iterable[GroupId]) -> dict[GroupId, int]:
-        """Return the remote groups whose schema is unknown, each with 0: any state of the schema is sufficient."""
+        """Return the remote groups whose schema is unknown, each with index 0: any state of the schema suffices."""
         return {group: 0 for group in groups if not self.is_local(group) and not self._schema.applied_index(group)}
 
     def refresh(self, groups: Iterable[GroupId], seconds: float) -> None:

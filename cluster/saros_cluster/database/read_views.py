@@ -171,7 +171,7 @@ class ReadViews:
     def _local_view(
         self, point: ReadPoint, extent: Extent
     ) -> tuple[Routing, Sequence[GroupId], Mapping[GroupId, TableVersion], LocalReadView]:
-        """Return the current routing, the groups to read, the table versions of those read here, and a view of these.
+        """Return the current routing, the groups to read, the table versions and a view of those that are local.
 
         Skip replicas that have not applied the required index, or do not know about slots assigned to their group.
         Try again, until the point's deadline, if a completed move has made the routing obsolete, or if this node has

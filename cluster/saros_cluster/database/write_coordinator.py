@@ -78,10 +78,10 @@ class WriteCoordinator:
         seen: int = 0,
         written: dict[GroupId, Mutation] | None = None,
     ) -> None:
-        """Propose an entry in each group, all at once; `routing`: the one by which the mutations were assigned.
+        """Propose an entry in each group, in all groups at once. `routing` assigned the mutations to the groups.
 
-        `seen`: the newest drop that the mutations reflect; `written`: by group, the rows that the request has written
-        already, updated here. Raises what `in_all` raises.
+        `seen` is the newest drop that the mutations reflect; `written` has, for each group, the rows that the request
+        has written already, and is updated here. Raises what `in_all` raises.
         """
         written = {} if written is None else written
         number = Request(*request.key)
@@ -161,7 +161,8 @@ def _failure(result: Callable[[], object]) -> StorageError | None:
 def raise_failures(mutations: Parts, failures: Mapping[GroupId, StorageError], before: Parts) -> None:
     """Raise the error of the whole request if a group failed; the module's docstring lists the cases.
 
-    `failures`: the errors, by group; `before` has the parts of the request that were applied in earlier attempts.
+    `failures` has the error of each group that failed; `before` has the parts of the request that were applied in
+    earlier attempts.
     """
     if not failures:
         return

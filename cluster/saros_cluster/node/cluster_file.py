@@ -1,13 +1,15 @@
-"""`<data>/cluster.json`: the cluster and the node that a folder belongs to. A folder without it is a single database.
+"""`<data>/cluster.json`: the cluster and the node that a folder belongs to.
+
+A folder without this file is a single database.
 
     {"format": 1, "cluster": "<uuid>", "node": 2, "replicas": 3, "slots": 10000, "meta_voters": 5,
      "nodes": {"1": {"peer": "hostA:6668", "client": "hostA:6667"}, "2": ...},
      "joined": {"peer": "hostD:6668", "client": "hostD:6667", "rack": "b"}        only on a node that joined later
      "administrator": {"name": "root", "hash": "$scrypt$...", "must_change": true}}    if missing, there are no users
 
-Written once, when the cluster is created, and the same for all its first nodes except for `node`: it describes how the
-cluster began. Later changes are in the meta group's state. Every mistake in the file is an error that names the file
-and the key.
+The file is written once, when the cluster is created. It is the same for all of the first nodes except for `node`, and
+describes how the cluster began. Later changes are in the meta group's state. Every mistake in the file raises an error
+that names the file and the key.
 
 A `ClusterFile` is a value and always valid. `load` and `save` may be called from any thread.
 """
@@ -31,7 +33,7 @@ from saros_storage.io.disk import Disk
 
 CLUSTER_FILE = "cluster.json"
 _FORMAT = 1
-#: 1000 slots for each of a thousand nodes: more would only slow down the tables.
+#: The limit of slots: 1000 for each of a thousand nodes. More would only slow down the tables.
 _SLOTS_MAX = 1_000_000
 _ADMINISTRATOR, _JOINED, _META_VOTERS = "administrator", "joined", "meta_voters"
 _KEYS = ("format", "cluster", "node", "replicas", "slots", "nodes")
@@ -45,7 +47,7 @@ _RACK, _RACK_WORDS = re.compile(r"[A-Za-z0-9._-]{1,64}"), "letters, digits and .
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """The addresses of a node, `host:port`, for other nodes and for clients; and its rack, if known."""
+    """The addresses of a node (`host:port`), one for other nodes and one for clients, and the node's rack, if known."""
 
     peer: str
     client: str
@@ -54,7 +56,7 @@ class NodeAddress:
 
 @dataclass(frozen=True, slots=True)
 class Administrator:
-    """The user that a cluster begins with; `must_change`: the password only allows setting a new one."""
+    """The user that a cluster begins with; `must_change` means that the password only allows setting a new one."""
 
     name: str
     hash: str = field(repr=False)
@@ -63,7 +65,10 @@ class Administrator:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """The content of `cluster.json`. The constructor raises UserMistake 2004, which names the key, if it is invalid."""
+    """The content of `cluster.json`.
+
+    The constructor raises UserMistake 2004, which names the key, if a value is invalid.
+    """
 
     #: A UUID, in its usual form: nodes of different clusters refuse to talk to each other.
     cluster: str
@@ -74,11 +79,12 @@ class ClusterFile:
     slots: int
     #: The cluster's first nodes.
     nodes: Mapping[NodeId, NodeAddress]
-    #: None: the cluster keeps no users.
+    #: The users at the beginning, or None if the cluster has no users.
     administrator: Administrator | None = None
-    #: The addresses of this node, if it joined later.
+    #: The addresses of this node, if it joined after the cluster was created.
     joined: NodeAddress | None = None
-    #: Limit of voters of the meta group; None, in files of older versions: all of the first nodes are voters.
+    #: The limit of voters of the meta group. None, in files of older versions, means that all of the first nodes are
+    #: voters.
     meta_voters: int | None = None
 
     def __post_init__(self) -> None:
@@ -127,14 +133,14 @@ def is_address(text: str) -> bool:
 
 
 def is_rack(text: str) -> bool:
-    """Return whether a text can name a rack."""
+    """Return whether a text is a valid name of a rack."""
     return _RACK.fullmatch(text) is not None
 
 
 def load(folder: str, disk: Disk) -> ClusterFile | None:
-    """Return the folder's file, or None if it has none: the folder belongs to no cluster.
+    """Return the folder's file, or None if there is none, so that the folder belongs to no cluster.
 
-    Raises UserMistake 2004 for a mistake in it, StorageError 2015 if a newer version wrote it.
+    Raises UserMistake 2004 for a mistake in the file, StorageError 2015 if a newer version wrote it.
     """
     path = os.path.join(folder, CLUSTER_FILE)
     if not disk.exists(path):
@@ -146,14 +152,14 @@ def load(folder: str, disk: Disk) -> ClusterFile | None:
 
 
 def save(folder: str, file: ClusterFile, disk: Disk) -> None:
-    """Write the folder's file, durably; the folder exists and has no such file yet."""
+    """Write the folder's file durably. The folder exists and has no such file yet."""
     path = os.path.join(folder, CLUSTER_FILE)
     assert not disk.exists(path)
     write_durably(disk, path, encode(file))
 
 
 def rewrite(folder: str, file: ClusterFile, disk: Disk) -> None:
-    """Replace the folder's file, durably; no node is running on the folder."""
+    """Replace the folder's file durably. No node is running on the folder."""
     write_durably(disk, os.path.join(folder, CLUSTER_FILE), encode(file))
 
 
@@ -237,7 +243,7 @@ def _check_address(found: NodeAddress, key: str) -> None:
 
 
 def _check_administrator(found: Administrator) -> None:
-    if _PHC.fullmatch(found.hash) is None:  # the message does not show it: it is a secret
+    if _PHC.fullmatch(found.hash) is None:  # the message omits the value, which is a secret
         raise UserMistake("administrator.hash is not a password hash; make one with saros user hash", code=2004)
     try:
         Users().apply(CreateUser(found.name, found.hash))

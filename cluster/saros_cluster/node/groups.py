@@ -71,7 +71,7 @@ class GroupResources:
     schema: ClusterSchema
     shelf: CheckpointRegistry
     compactor: Compactor
-    #: Paces flushes that serve other nodes.
+    #: Limits the rate of flushes that serve other nodes.
     pacer: Pacer
     raft: RaftOptions
     log: RaftLog
@@ -91,13 +91,16 @@ class Groups:
         """`contents`: the groups found in the log."""
         self._ground = ground
         self._replicas = replicas
-        #: Logs whose replica is not open yet.
+        #: The contents of the logs whose replica is not open yet.
         self._contents = {group: found for group, found in contents.items() if group != META}
-        #: Groups that this node has left, and whose files are not removed yet.
+        #: Groups that this node has left, but whose files are not removed yet.
         self._leaving: set[GroupId] = set()
 
     def open(self, topology: Topology) -> None:
-        """Open the groups that the log has, or that the node begins with; before the host's first turn."""
+        """Open the groups that the log has, or that the node begins with.
+
+        The caller does this before the host's first turn.
+        """
         for group in self._wanted_groups(topology):
             found = self._contents.get(group)
             if (
@@ -108,7 +111,7 @@ class Groups:
                 self._remove(group)
             self._add(group, topology, self._ground.host.add)
         for group in list(self._contents):
-            self._remove(group)  # the node was leaving it when it stopped
+            self._remove(group)  # the node was leaving the group when it stopped
 
     def is_reconciled(self, topology: Topology) -> bool:
         """Return whether the node has exactly the groups of the topology."""
@@ -124,7 +127,7 @@ class Groups:
         return status.last_index < initial_position(group, topology).index
 
     def reconcile(self, topology: Topology) -> None:
-        """Join and leave groups. Raises StorageError, OSError; the caller then tries again."""
+        """Join and leave groups. Raises StorageError or OSError, after which the caller must try again."""
         for group in sorted(self._leaving):
             self._remove(group)
         wanted = set(self._wanted_groups(topology))
@@ -176,7 +179,9 @@ class Groups:
             machine.close()
             raise
         del self._contents[group]
-        self._replicas.put(group, machine)  # after the host: a reader that finds it here may ask the host for it
+        self._replicas.put(
+            group, machine
+        )  # after the host, since a reader that finds the replica may ask the host for the group
 
     def _begin(self, group: GroupId, topology: Topology) -> LogContents:
         """Begin a group's log on this node, durably."""
@@ -194,7 +199,9 @@ class Groups:
 
     def _leave(self, group: GroupId) -> None:
         ground = self._ground
-        machine = self._replicas.take(group)  # before the host: a reader that finds it here may ask the host for it
+        machine = self._replicas.take(
+            group
+        )  # before the host, since a reader that finds the replica may ask the host for the group
         self._leaving.add(group)
         ground.host.leave(group, "this node has left the group")
         machine.close()
@@ -226,7 +233,7 @@ class Groups:
 
 
 def initial_position(group: GroupId, topology: Topology) -> Position:
-    """Return the position after which a group's log begins: that of the change that creates it, if there is one."""
+    """Return the position after which a group's log begins, which is that of the change that creates it, if any."""
     change = topology.change
     if change is None or group not in change.new_groups:
         return Position(_FOUNDED, 0, topology.wanted[group])
@@ -235,7 +242,7 @@ def initial_position(group: GroupId, topology: Topology) -> Position:
 
 
 def with_term_of(hard_state: HardState, term: int) -> HardState:
-    """Return a log's hard state, raised to at least a term that the group is known to have reached."""
+    """Return a log's hard state, with its term raised to one that the group is known to have reached."""
     return hard_state if hard_state.term >= term else HardState(term)
 
 

@@ -1,9 +1,9 @@
-"""Incoming files from other nodes: bytes expected and received, at a limited rate.
+"""Files that arrive from other nodes: the bytes expected and received are counted, and the rate is limited.
 
     paced(ask)     wraps `ask`: takes the expected bytes from listings; counts each piece, and delays it if necessary
     begin(change)  resets the counts, for SHOW CLUSTER CHANGE
 
-Used for slots that move, and for snapshots of groups that the node joins. Thread-safe.
+The throttle is used for slots that move, and for snapshots of groups that the node joins. Thread-safe.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class ReceiveThrottle:
         self._clock = clock
         self._lock = threading.Lock()
         self._received = ReceiveCounters()
-        #: The number of pieces in transfer, and the time up to which their seconds are counted.
+        #: The number of pieces in transfer, and the time up to which the seconds of transfer are counted.
         self._active, self._since_ns = 0, 0
 
     def begin(self, change: int) -> None:
-        """Count from now on for this change; starts from 0 if it is another one."""
+        """Count from now on for this change of the cluster, starting from 0 if it is not the current one."""
         with self._lock:
             if self._received.change != change:
                 self._received = ReceiveCounters(change)

@@ -1,11 +1,12 @@
-"""Each slot's recent writes and reads, and its size: the measurements by which a cluster can be balanced.
+"""Each slot's recent writes and reads, and its size: the measurements by which a cluster is balanced.
 
     update    called repeatedly: points of this node's partitions since the last update -> points a second, by slot
     LOADS     a call of other nodes: returns the loads of this node
     united    combines the reports of all nodes
 
 A measurement that is `HALVED_SECONDS` old counts half. Written points and bytes are the same at all members of a group,
-so the largest count is taken. A read goes to one member, so reads are added up. `LoadMeter` is thread-safe.
+so the largest of their counts is taken. A read goes to only one member, so the members' counts of reads are added up.
+`LoadMeter` is thread-safe.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _PART = tuple[GroupId, str, int]
 
 @dataclass(frozen=True, slots=True)
 class SlotLoads:
-    """The load of each slot: points written per second, points returned by scans per second, bytes of files."""
+    """The load of each slot: points written per second, points that scans returned per second, and bytes of files."""
 
     written: Loads
     read: Loads
@@ -43,7 +44,7 @@ class SlotLoads:
         return SlotLoads(*(np.zeros(slots) for _ in range(3)))
 
     def encode(self) -> bytes:
-        """Return the loads as one line of JSON, with the slots that have any."""
+        """Return the loads as one line of JSON, which has only the slots with a load."""
         columns = np.stack([self.written, self.read, self.stored])
         slots = np.flatnonzero(columns.any(axis=0))
         return json.dumps([slots.tolist(), *np.round(columns[:, slots], 3).tolist()]).encode()
@@ -59,7 +60,7 @@ class SlotLoads:
 
 
 def united(told: Iterable[SlotLoads], slots: int) -> SlotLoads:
-    """Return the loads of the cluster, from the reports of its nodes."""
+    """Return the loads of the cluster, computed from the reports of its nodes."""
     found = SlotLoads.nothing(slots)
     for loads in told:
         np.maximum(found.written, loads.written, out=found.written)
@@ -98,7 +99,7 @@ class LoadMeter:
             )
 
     def _since(self) -> SlotLoads:
-        """Return the points since the last update, and the current bytes."""
+        """Return the points written and read since the last update, and the current bytes."""
         found, seen = SlotLoads.nothing(self._slots), self._seen
         self._seen = {}
         for group, machine in self._machines().items():

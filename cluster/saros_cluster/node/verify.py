@@ -38,7 +38,7 @@ _STATE_PREFIX = "group-"
 
 @dataclass(slots=True)
 class NodeResult:
-    """The number of checked items, and the problems found. Without groups, the folder belongs to no cluster."""
+    """The number of checked items, and the problems found. If there are no groups, the folder belongs to no cluster."""
 
     groups: int = 0
     #: Entries of the groups that the log has.
@@ -47,7 +47,7 @@ class NodeResult:
 
 
 def check_node(folder: str, disk: Disk) -> NodeResult:
-    """Check a node's folder; if it belongs to no cluster, only the users are checked."""
+    """Check a node's folder. If it belongs to no cluster, only the users are checked."""
     return _NodeCheck(folder, disk).run()
 
 
@@ -79,7 +79,7 @@ class _NodeCheck:
         try:
             segments = list(sound_segments(self._folder, self._disk))
         except CorruptFile:
-            return  # reported by `folder_check`; the groups' entries are not known then
+            return  # `folder_check` reports this; the groups' entries are not known then
         replays = _Replays()
         for path, records in segments:
             for record in records:
@@ -106,7 +106,7 @@ class _NodeCheck:
             held, reached = state.released, state.index
         contents = replays.contents(group)
         if contents is None and not held:
-            return  # a crash before the group's log began; the next start begins it again
+            return  # the node crashed before the group's log began; the next start begins the log again
         if contents is None:
             raise CorruptFile(path, 0, f"it has entries up to {held}, but the log has no records of group {group}")
         self._result.groups += 1
@@ -141,9 +141,9 @@ class _Replays:
 
     def __init__(self) -> None:
         self._replays: dict[GroupId, Replay] = {}
-        #: By group, the segment with its newest record.
+        #: For each group, the segment that has its newest record.
         self.paths: dict[GroupId, str] = {}
-        #: Groups with an inconsistent record: their later records are not checked.
+        #: Groups with an inconsistent record, after which their records are not checked.
         self.bad: set[GroupId] = set()
 
     def take(self, path: str, record: Record) -> None:
@@ -167,7 +167,7 @@ class _Replays:
             raise
 
     def contents(self, group: GroupId) -> LogContents | None:
-        """Return the group's content, or None if it is not in the log. Raises CorruptFile."""
+        """Return the group's content, or None if the group is not in the log. Raises CorruptFile."""
         replay = self._replays.get(group)
         try:
             return None if replay is None else replay.contents()

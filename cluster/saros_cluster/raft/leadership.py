@@ -343,7 +343,7 @@ class Leadership:
         return True
 
     def successor(self, among: Collection[NodeId]) -> NodeId | None:
-        """Return the voter among these nodes that can lead soonest: it has most of the log, and lacks little of it."""
+        """Return the voter among these nodes that can lead soonest: it has most of the log, and lacks only little."""
         voters = self._log.membership.voters
         ready = [
             (progress.match, -node)

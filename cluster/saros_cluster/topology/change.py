@@ -8,8 +8,8 @@
     REGROUPING    learners become voters; leaving members leave their groups
     ABORTING      instead of the above, while it is still PREPARING: learners leave again
 
-Values that the meta group agrees on (`topology`). Each step is an entry of its log, so any node may drive the change,
-and two may do so at once. Pure: any thread.
+Values that the meta group agrees on (`topology`). Each step of a change is an entry of the meta group's log, so any
+node may drive the change, and two nodes may do so at once. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ class Move:
     target: GroupId
     #: Ascending.
     slots: tuple[int, ...]
-    #: The source's members when the change began: they have the data, even if the group's members change.
+    #: The source's members when the change began. They have the data, even if the group's members change later.
     holders: tuple[NodeId, ...]
-    #: The table's epoch from which the target owns the slots: the generation of the data written there.
+    #: The table's epoch from which the target owns the slots. It is also the generation of the data written there.
     epoch: int
-    #: The entry of the source's log after which it rejects the slots; moves are fenced in order.
+    #: The entry of the source's log after which the source rejects the slots. Moves are fenced in order.
     fence: int | None = None
     #: True once the target's log has opened the slots, too.
     opened: bool = False
-    #: The nodes that have all files of the slots, durably.
+    #: The nodes that durably have all files of the slots.
     loaded: frozenset[NodeId] = frozenset()
-    #: True once all nodes that need the files have them: no more reads of the slots at the source.
+    #: True once all nodes that need the files have them, so that the slots are no longer read at the source.
     arrived: bool = False
     #: True once the source's log has dropped the slots.
     dropped: bool = False
-    #: True if all copies of the source's data are lost: the slots start empty.
+    #: True if all copies of the source's data are lost, so that the slots start empty.
     lost: bool = False
 
 
@@ -78,14 +78,14 @@ class Change:
     #: The new groups, with True if the group has a leader.
     new_groups: Mapping[GroupId, bool]
     regroups: Mapping[GroupId, MembershipChange]
-    #: The moves; the number of a move is its place here.
+    #: The moves. The number of a move is its index here.
     moves: tuple[Move, ...]
-    #: True once slots move: no abort is possible.
+    #: True once slots move, so that the change can no longer be aborted.
     going: bool = False
     aborting: bool = False
-    #: Joining nodes that are lost and no longer waited for.
+    #: Joining nodes that are lost and that the change no longer waits for.
     given_up: frozenset[NodeId] = frozenset()
-    #: New groups that were recreated because all their members were lost, with the entry that recreated them.
+    #: New groups that were recreated because all their members were lost, each with the entry that recreated it.
     anew: Mapping[GroupId, int] = field(default_factory=dict)
 
     @property
@@ -108,12 +108,12 @@ class Change:
 
     @property
     def blocks_drops(self) -> bool:
-        """True while slots move or are about to: a drop could miss their data, or find no owner of it."""
+        """True while slots move or are about to move: a drop could miss their data, or find no owner of the slots."""
         return self.is_prepared and self.stage in (Stage.PREPARING, Stage.MOVING)
 
     @property
     def is_quiescent(self) -> bool:
-        """True if no move is fenced and not yet opened. Only then may the next one be fenced."""
+        """True if every fenced move has been opened. Only then may the next move be fenced."""
         return all(move.opened for move in self.moves if move.fence is not None)
 
     @property
@@ -122,15 +122,15 @@ class Change:
         return self.stage in (Stage.REGROUPING, Stage.ABORTING) and all(r.done for r in self.regroups.values())
 
     def has_arrived_at(self, node: NodeId, group: GroupId) -> bool:
-        """Return whether a node has all the data that has arrived in a group, and that its source may drop."""
+        """Return whether a node has all the data that has arrived in a group and that the source group may drop."""
         return all(node in m.loaded for m in self.moves if m.target == group and m.arrived and not m.lost)
 
     def with_move(self, number: int, move: Move) -> Change:
-        """Return the change with a move replaced."""
+        """Return the change with one move replaced."""
         return replace(self, moves=(*self.moves[:number], move, *self.moves[number + 1 :]))
 
     def with_regroup(self, group: GroupId, regroup: MembershipChange) -> Change:
-        """Return the change with the membership change of a group replaced."""
+        """Return the change with the membership change of one group replaced."""
         return replace(self, regroups={**self.regroups, group: regroup})
 
     # ------------------------------------------------------------------ encoding
@@ -176,7 +176,7 @@ def nodes_of(words: Sequence[Any]) -> tuple[NodeId, ...]:
 
 
 def runs(slots: Sequence[int]) -> list[list[int]]:
-    """Return ascending slots as [first, count] of consecutive runs."""
+    """Return ascending slots as a list of runs of consecutive slots, each as [first, count]."""
     found: list[list[int]] = []
     for slot in slots:
         if found and sum(found[-1]) == slot:
@@ -187,7 +187,7 @@ def runs(slots: Sequence[int]) -> list[list[int]]:
 
 
 def slots_of_runs(words: Sequence[Any]) -> tuple[int, ...]:
-    """Return the slots of runs made by `runs`."""
+    """Return the slots of the runs that `runs` returned."""
     return tuple(slot for first, count in words for slot in range(int(first), int(first) + int(count)))
 
 

@@ -9,8 +9,8 @@
       ForceSingleMember    it continues with the member whose log is the newest
       RecreateGroup        if it is new and all its members are lost, it starts again elsewhere
 
-Every step of a change but the first, and every report on a node, names its change by id: a late step of a change that
-has ended has no effect, and neither has a repeated step. Pure values: any thread.
+Every step of a change except the first, and every report on a node, names its change by id. A late step of a change
+that has ended has therefore no effect, and neither has a repeated step. Pure values: any thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from saros_storage.base.errors import CorruptFile, NewerFormat
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Admit a process as a node: it gets an id, and the meta group's log. Its addresses are host:port."""
+    """Admit a process as a node, which gets an id and the meta group's log. Its addresses are host:port."""
 
     peer: str
     client: str
@@ -39,7 +39,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class RevokeAdmission:
-    """Revoke the admission of a node that has not joined: its id is never used again."""
+    """Revoke the admission of a node that has not joined. The node's id is never used again."""
 
     node: NodeId
 
@@ -50,9 +50,9 @@ class Begin:
 
     joining: tuple[NodeId, ...] = ()
     leaving: tuple[NodeId, ...] = ()
-    #: By head: the slots that it should own. Then no node joins or leaves.
+    #: For each head, the slots that its group should own. If this is set, no node joins or leaves.
     owners: Mapping[NodeId, tuple[int, ...]] = field(default_factory=dict)
-    #: By head: the members that the group should have. Then nothing else changes.
+    #: For each head, the members that its group should have. Then nothing else changes.
     members: Mapping[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
 
 
@@ -66,9 +66,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Start to move slots, when all is prepared. No slot is fenced before this, and no abort is allowed after it.
+    """Start to move slots, when all is prepared.
 
-    It has no effect while a drop is in progress (`meta.state`).
+    No slot is fenced before this command, and the change cannot be aborted after it. The command has no effect while a
+    drop is in progress (`meta.state`).
     """
 
     change: int
@@ -89,13 +90,14 @@ class Opened:
 
     change: int
     move: int
-    #: The version of the target's wanted membership. If the group was recreated since, the slots are not open there.
+    #: The version of the target's wanted membership. If the group was recreated since, the slots are not open in the
+    #: new group.
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Report that a node has all files of a move's slots, durably."""
+    """Report that a node durably has all files of a move's slots."""
 
     change: int
     move: int
@@ -123,21 +125,21 @@ class Regrouped:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Return to the state before the change; refused once slots move."""
+    """Return to the state before the change. The command is refused once slots move."""
 
     change: int
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Declare nodes of the cluster lost for good: they no longer count, and are ignored if they return."""
+    """Declare nodes of the cluster lost for good. They no longer count, and are ignored if they return."""
 
     nodes: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ForceSingleMember:
-    """Continue a group that lost its majority with one member; `version` is that of its wanted membership."""
+    """Continue a group that lost its majority with one member. `version` is that of the group's wanted membership."""
 
     group: GroupId
     node: NodeId
@@ -146,7 +148,7 @@ class ForceSingleMember:
 
 @dataclass(frozen=True, slots=True)
 class RecreateGroup:
-    """Recreate a new group whose members are all lost, at any node; `version` is that of its wanted membership."""
+    """Recreate a new group whose members are all lost, at any node. `version` is that of its wanted membership."""
 
     change: int
     group: GroupId
@@ -156,14 +158,17 @@ class RecreateGroup:
 
 @dataclass(frozen=True, slots=True)
 class BoundMetaVoters:
-    """Limit the voters of the meta group, until now all nodes, to `count`."""
+    """Limit the voters of the meta group, which were all nodes until now, to `count`."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeMetaVoters:
-    """Give the meta group other voters; all other nodes are learners. `version` is that of its wanted membership."""
+    """Give the meta group other voters, so that all other nodes are learners.
+
+    `version` is that of the group's wanted membership.
+    """
 
     voters: tuple[NodeId, ...]
     version: int

@@ -1,4 +1,4 @@
-"""The meta group's agreed state of nodes and groups: members, owners of slots, and the change in progress.
+"""The state of nodes and groups that the meta group agrees on: members, owners of slots, and the change in progress.
 
     nodes     1: hostA in    2: hostB in    4: hostD waiting    3: gone           an id is never used again
     voters    a few nodes vote in the meta group (`meta_voters`), and all others learn its log; in a cluster created
@@ -24,7 +24,7 @@ from saros_cluster.raft.membership import Membership, membership
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.change import Change, Move, Stage, nodes_of
 
-#: The meta group, of all nodes, whose log holds this state.
+#: The meta group, which has all nodes as members, and whose log contains this state.
 META = GroupId(0)
 #: The version of the memberships of a new cluster.
 FIRST_VERSION = 1
@@ -33,7 +33,7 @@ FIRST_VERSION = 1
 class NodeState(Enum):
     """The state of a node in the cluster."""
 
-    #: Admitted: receives the meta group's log, and nothing else.
+    #: The node is admitted: it receives the meta group's log, and nothing else.
     WAITING = "waiting"
     IN = "in"
     GONE = "gone"
@@ -48,7 +48,7 @@ class Node:
     state: NodeState = NodeState.IN
     #: The identifier that the process chose; see `Admit.token`.
     token: str = ""
-    #: Nodes of one rack can fail together; empty if unknown.
+    #: The node's rack, or "" if it is unknown. Nodes of one rack can fail together.
     rack: str = ""
 
 
@@ -64,13 +64,13 @@ class Topology:
     last: tuple[int, bool] | None = None
     #: Nodes that are lost for good, including removed ones: their messages are ignored.
     lost: frozenset[NodeId] = frozenset()
-    #: Groups that were forced to a single member, with the version of that membership: the member leads without an
-    #: election. No longer relevant once the group has a newer wanted membership.
+    #: Groups that were forced to a single member, each with the version of that membership. The member leads without an
+    #: election. This is no longer relevant once the group has a newer wanted membership.
     forced_single: Mapping[GroupId, int] = field(default_factory=dict)
-    #: By group: the term in which its last membership change was committed. A new member starts with this term. A
-    #: leader of an earlier term may not know that the node had left, and would count on its answers.
+    #: For each group, the term in which its last membership change was committed. A new member starts with this term. A
+    #: leader of an earlier term may not know that the node had left, and would count on the node's earlier answers.
     terms: Mapping[GroupId, int] = field(default_factory=dict)
-    #: The limit of voters of the meta group; None if all nodes are voters.
+    #: The limit of voters of the meta group, or None if all nodes are voters.
     meta_voters: int | None = None
 
     @staticmethod
@@ -101,8 +101,9 @@ class Topology:
     def groups_of(self, node: NodeId, logs: Mapping[GroupId, Membership] = {}) -> list[GroupId]:
         """Return the groups of which a node should have a replica, as a current or a future member.
 
-        `logs` are the memberships in the node's own logs. One that is newer than the wanted membership known here
-        counts: the group may have made the node a voter again before the node learns that it was to leave.
+        `logs` has the memberships in the node's own logs. A membership there counts if it is newer than the wanted
+        membership known here: the group may have made the node a voter again before the node learns that it was to
+        leave.
         """
         found = {group for group, members in self.wanted.items() if node in members.nodes}
         newer = {g: m for g, m in logs.items() if g in self.wanted and m.version > self.wanted[g].version}
@@ -122,7 +123,7 @@ class Topology:
         return frozenset(found)
 
     def is_broken(self, group: GroupId) -> bool:
-        """Return whether a group may have lost its majority, in its current or in its future membership."""
+        """Return whether a group may have lost its majority, in its current membership or in its future one."""
         halves = [self.wanted[group].voters]
         if self.change is not None and group in self.change.regroups:
             regroup = self.change.regroups[group]

@@ -1,9 +1,9 @@
 """The effect of a command on a topology: the rules of growing and shrinking.
 
-A command is checked here, when its entry of the meta group's log is applied: so of two conflicting commands sent at
-once, only one passes. A step of a change that has ended, or a repeated step, has no effect: a driver may repeat steps,
-be late, and run concurrently with others. `placement.members` chooses the members of groups, the balancer the owners of
-slots.
+A command is checked here, when its entry of the meta group's log is applied. Of two conflicting commands that are sent
+at once, only one therefore passes. A step of a change that has ended, or a repeated step, has no effect. A driver may
+therefore repeat steps, be late, and run at the same time as others. `placement.members` chooses the members of groups,
+and `placement.balancer` chooses the owners of slots.
 
 Pure: any thread.
 """
@@ -172,7 +172,10 @@ def _begin(topology: Topology, command: Begin, index: int) -> Topology:
 
 
 def _members(topology: Topology, command: Begin, heads: Collection[NodeId], live: Collection[NodeId]) -> Members:
-    """Return the target members of each head's group. Only live nodes are chosen; the group's head may be lost."""
+    """Return the target members of each head's group.
+
+    Only live nodes are chosen, although the group's head may be lost.
+    """
     known = {head: topology.wanted[GroupId(head)].voters if head in topology.table.groups else () for head in heads}
     for head, nodes in command.members.items():
         if head not in known:
@@ -264,7 +267,10 @@ def _regrouped(topology: Topology, change: Change, command: Regrouped, index: in
     if change.aborting or group == META:
         return found
     head = NodeId(group)
-    members = (head, *(node for node in regroup.after if node != head))  # named by its head, even if that one is lost
+    members = (
+        head,
+        *(node for node in regroup.after if node != head),
+    )  # the group is named by its head, even if the head is lost
     return replace(found, table=topology.table.with_groups([Group(members)], index))
 
 
@@ -305,7 +311,7 @@ def _bound_meta_voters(topology: Topology, count: int) -> Topology:
 
 
 def _change_meta_voters(topology: Topology, command: ChangeMetaVoters, index: int) -> Topology:
-    """Return the topology with other voters, unless they were chosen for an older version, or some may not vote."""
+    """Return the topology with other voters, or unchanged if they were chosen for an older version or may not vote."""
     wanted, change = topology.wanted[META], topology.change
     voters, bound = set(command.voters), topology.meta_voters
     leaving = set() if change is None else {*change.leaving}
@@ -330,7 +336,7 @@ def _change_meta_voters(topology: Topology, command: ChangeMetaVoters, index: in
 
 
 def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topology:
-    """Finish a change in progress without the lost nodes, and ignore them from now on; another change removes them."""
+    """Finish a change in progress without the lost nodes, and ignore these from now on. Another change removes them."""
     change, members = topology.change, {*topology.in_state(NodeState.IN)}
     joining = set() if change is None else {*change.joining}
     for node in nodes:
@@ -348,10 +354,11 @@ def _give_up(topology: Topology, nodes: Collection[NodeId], index: int) -> Topol
 
 
 def _without_lost(topology: Topology, change: Change) -> Change:
-    """Replace lost nodes as members, and mark moves without any remaining holder as lost: their slots start empty.
+    """Replace lost nodes as members.
 
-    A node that was to leave a group and has not fetched all arrived data cannot stay instead: the source may have
-    dropped the data by now. The next change adds such a node as a new member, with all the data.
+    Mark moves without any remaining holder as lost, so that their slots start empty. A node that was to leave a group
+    and has not fetched all arrived data cannot stay in the group instead, since the source may have dropped the data by
+    now. The next change adds such a node as a new member, with all the data.
     """
     lost = topology.lost
     left = (({*topology.in_state(NodeState.IN)} - set(change.leaving)) | set(change.joining)) - lost
@@ -373,7 +380,7 @@ def _without_lost(topology: Topology, change: Change) -> Change:
 
 
 def _force_single_member(topology: Topology, command: ForceSingleMember, index: int) -> Topology:
-    """Continue a group with one member; its other remaining members become learners, and catch up from it."""
+    """Continue a group with one member. Its other remaining members become learners, and catch up from that member."""
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     if wanted is None or wanted.version != command.version or node in topology.lost:
         return topology
@@ -388,7 +395,10 @@ def _force_single_member(topology: Topology, command: ForceSingleMember, index: 
 
 
 def _recreate_group(topology: Topology, change: Change, command: RecreateGroup, index: int) -> Topology:
-    """Start a group once more. Slots still at their source move to it again; slots that have left it are lost."""
+    """Start a group once more.
+
+    Slots that are still at their source move to the new group again. Slots that have left the source are lost.
+    """
     group, node, wanted = command.group, command.node, topology.wanted.get(command.group)
     head = NodeId(group)
     if not change.going or group not in change.new_groups or wanted is None or wanted.version != command.version:
@@ -412,7 +422,7 @@ def _recreate_group(topology: Topology, change: Change, command: RecreateGroup, 
 
 
 def _advance(topology: Topology, before: Stage | None, index: int) -> Topology:
-    """Apply the consequences of a command: slots have arrived, members are to change, the change has ended."""
+    """Apply the consequences of a command: slots have arrived, members must change, or the change has ended."""
     found, change = topology, topology.change
     assert change is not None
     arrived = [n for n, m in enumerate(change.moves) if m.opened and not m.arrived and found.needed(m) <= m.loaded]

@@ -1,7 +1,7 @@
 """Changes of users, roles, privileges and API tokens: values, and their bytes for a log.
 
-Commands contain no password and no secret of a token, only hashes made beforehand (so a log or a snapshot holds no
-secret, and applying is cheap). Decoding checks every field; invalid bytes mean a corrupt log.
+Commands contain no password and no secret of a token, only hashes that were made before. So a log or a snapshot
+contains no secret, and applying a command is cheap. Decoding checks every field; invalid bytes mean a corrupt log.
 
 Pure values: any thread.
 """
@@ -37,7 +37,7 @@ class Grantee:
 
 @dataclass(frozen=True, slots=True)
 class CreateUser:
-    """Create a user. With `must_change`, the password only allows setting another one."""
+    """Create a user. If `must_change`, the password only allows setting another one."""
 
     name: str
     hash: str = field(repr=False)
@@ -63,7 +63,7 @@ class SetPassword:
 
 @dataclass(frozen=True, slots=True)
 class Rehash:
-    """Store another hash of the same password; no effect if the password has changed since."""
+    """Store another hash of the same password. This has no effect if the password has changed since."""
 
     name: str
     before: str = field(repr=False)
@@ -79,7 +79,7 @@ class CreateRole:
 
 @dataclass(frozen=True, slots=True)
 class DropRole:
-    """Remove a role, also from all users that have it."""
+    """Remove a role, also from all users that have this role."""
 
     name: str
 
@@ -102,7 +102,7 @@ class RevokeRole:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Grant privileges on areas (canonical). With `option`, the holder may grant them to others."""
+    """Grant privileges on areas (canonical). If `option`, the holder may grant the privileges to others."""
 
     privileges: tuple[Privilege, ...]
     areas: tuple[str, ...]
@@ -141,7 +141,7 @@ class DropToken:
 
 @dataclass(frozen=True, slots=True)
 class RecordTokenUse:
-    """Record that a user logged in with a token on a day (days since 1970); no error if the token was dropped."""
+    """Record that a user logged in with a token on a day (in days since 1970). A dropped token is no error."""
 
     user: str
     name: str

@@ -30,7 +30,7 @@ class Directory(Protocol):
     """A store of users that can be read and changed. Implementations are thread-safe."""
 
     def users(self) -> Users:
-        """Return the state as known here; the same object until it changes."""
+        """Return the state as known here, which is the same object until the state changes."""
         ...
 
     def newest(self) -> Users:
@@ -38,7 +38,7 @@ class Directory(Protocol):
         ...
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:
-        """Apply a change; on return it is durable, and visible here. Raises UserMistake, StorageError.
+        """Apply a change. On return, the change is durable, and visible here. Raises UserMistake, StorageError.
 
         `deadline_ns`: see `WriteRequest`.
         """

@@ -1,9 +1,9 @@
-"""The privileges of one user, their own and those of their roles, compiled into sets of texts.
+"""The privileges of one user, which are the user's own and those of the user's roles, compiled into sets of texts.
 
     granted READ_DATA on root.a.** and root.b.d.s      below {root.a}   exactly {root.b.d.s}
 
-A path is allowed if it is granted exactly, or if a path above it is granted with everything below it: one look-up per
-node, for any number of grants. An administrator may do everything.
+A path is allowed if it is granted exactly, or if a path above it is granted together with everything below. This takes
+one look-up per node of the path, for any number of grants. An administrator may do everything.
 
 Paths are canonical texts. A cut at a dot inside back-quotes yields a text that is not a path and never matches, so
 cutting at every dot checks every node. Immutable. Pure: any thread.
@@ -20,7 +20,7 @@ from saros_storage.base.paths import join_nodes, parse_pattern
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """One privilege on one area. With `option`, the holder may grant it to others."""
+    """One privilege on one area. If `option`, the holder may grant the privilege to others."""
 
     privilege: Privilege
     area: str
@@ -59,7 +59,7 @@ class Rights:
                 self._areas.setdefault(contained, _Areas()).add(granted.area)
 
     def may(self, privilege: Privilege, path: str = EVERYWHERE) -> bool:
-        """Return whether the privilege is held for a path; if it is not about paths, whether it is held at all."""
+        """Return whether the user has the privilege for a path, or at all if the privilege is not about paths."""
         if self.administrator:
             return True
         areas = self._areas.get(privilege)
@@ -68,14 +68,14 @@ class Rights:
         return privilege not in ON_PATHS or path in areas.exactly or not areas.below.isdisjoint(_above(path))
 
     def may_below(self, privilege: Privilege, path: str) -> bool:
-        """Return whether the privilege is held for everything below a path."""
+        """Return whether the user has the privilege for everything below a path."""
         if self.administrator:
             return True
         areas = self._areas.get(privilege)
         return areas is not None and (path in areas.below or not areas.below.isdisjoint(_above(path)))
 
     def may_all(self, privilege: Privilege, pattern: str) -> bool:
-        """Return whether the privilege is held for everything that a pattern can match, existing or not."""
+        """Return whether the user has the privilege for everything that a pattern can match, existing or not."""
         if self.administrator:
             return True
         parsed = parse_pattern(pattern)
@@ -88,7 +88,7 @@ class Rights:
         return any(join_nodes(parsed.nodes[:count]) in areas.below for count in range(1, fixed + 1))
 
     def sees(self, privilege: Privilege, path: str) -> bool:
-        """Return whether the privilege is held for the path, or for a path below it."""
+        """Return whether the user has the privilege for the path, or for a path below it."""
         if self.may(privilege, path):
             return True
         areas = self._areas.get(privilege)

@@ -4,8 +4,9 @@
              root.plant.**                 everything below root.plant, at any depth
              root.**                       everything
 
-Other wildcards are refused, as in IoTDB: this makes it easy and fast to decide whether one area covers another.
-Privileges that are not about paths are granted on `root.**`. Write privileges include the read ones.
+Other wildcards are refused, as in IoTDB, which makes it easy and fast to decide whether one area covers another.
+Privileges that are not about paths are granted on `root.**`. Write privileges include the corresponding read
+privileges.
 
 Pure: any thread.
 """
@@ -40,7 +41,7 @@ class Privilege(Enum):
     USE_TRIGGER = "USE_TRIGGER"
     #: Create, drop and see continuous queries, which run with their creator's privileges.
     USE_CQ = "USE_CQ"
-    # IoTDB's, for statements that Saros does not have: granted and listed, without effect.
+    # Privileges of IoTDB for statements that Saros does not have: they can be granted and are listed, without effect.
     USE_PIPE = "USE_PIPE"
     USE_MODEL = "USE_MODEL"
     EXTEND_TEMPLATE = "EXTEND_TEMPLATE"
@@ -62,7 +63,10 @@ _BELOW = ".**"
 
 
 def parse_privileges(names: Iterable[str]) -> tuple[Privilege, ...]:
-    """Return the privileges with these names, shorthands expanded, in the order of the enum. Raises UserMistake 700."""
+    """Return the privileges with these names, with shorthands expanded, in the order of the enum.
+
+    Raises UserMistake 700.
+    """
     found: set[Privilege] = set()
     for name in names:
         if name in _SHORTHANDS:
@@ -94,10 +98,11 @@ def covers(area: str, other: str) -> bool:
     """Return whether everything in the area `other` is also in `area`."""
     if not area.endswith(_BELOW):
         return area == other
-    # Texts are canonical: a text that begins with the same characters and a dot begins with the same nodes.
+    # Texts are canonical, so a text that begins with the characters of another text and a dot also begins with the
+    # nodes of that text.
     return other.startswith(area[: -len("**")])
 
 
 def top_of(area: str) -> tuple[str, bool]:
-    """Return the path in the area's text, and whether the area is everything below it (otherwise just that path)."""
+    """Return the path in the area's text, and whether the area is everything below the path (or just that path)."""
     return area.removesuffix(_BELOW), area.endswith(_BELOW)

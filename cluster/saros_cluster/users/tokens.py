@@ -1,4 +1,7 @@
-"""API tokens as the state keeps them: a hash of the secret, never the secret. Pure values: any thread."""
+"""API tokens as the users' state stores them, with a hash of the secret and never the secret itself.
+
+Pure values: any thread.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""The state of users, roles, privileges and API tokens: an immutable value; each change returns the next one.
+"""The state of users, roles, privileges and API tokens, an immutable value. Each change returns the next state.
 
     Users --apply(command)--> Users         or UserMistake, and nothing changed
 
 Administrators are users with a flag; no name has a special meaning. The last administrator cannot be dropped. A user's
-`version` is raised by every change that concerns the user, also through a role: sessions compare it and use the new
-rights. `password_version` is the version at which the password was set: sessions with an older one end. A token belongs
-to a user and is removed with the user; a new password does not revoke it.
+`version` rises with every change that concerns the user, also through a role. Sessions compare the version, and use the
+new rights when it has risen. `password_version` is the version at which the password was set. Sessions that began with
+an older password version end. A token belongs to a user and is removed with the user; a new password does not revoke
+it.
 
 All checks of the state are made here, in the order in which changes are applied, so that all copies of the state agree.
 The caller checks the privileges of the user that requests a change. Pure: any thread.
@@ -41,11 +42,11 @@ from saros_cluster.users.privileges import Privilege, check_areas, covers, parse
 from saros_cluster.users.tokens import Token, tokens_of
 from saros_storage.base.errors import UserMistake
 
-#: The limit of users, and of roles: more would slow down every look-up.
+#: The limit of the number of users, and of the number of roles: more would slow down every look-up.
 PRINCIPALS_MAX = 10_000
 #: The limit of grants to one user or role.
 GRANTS_MAX = 1_000
-#: The limits of tokens of one user, and of all users: they are written with every change of the state.
+#: The limits of the tokens of one user, and of all users. Tokens are written with every change of the state.
 TOKENS_OF_USER_MAX = 100
 TOKENS_MAX = 10_000
 _NAME = re.compile(r"[\w.@+-]{1,64}")
@@ -238,7 +239,7 @@ class Users:
         return self._with(*self.members(holder.name), roles=[replace(self.role(holder.name), grants=ordered)])
 
     def _with(self, *users: User, roles: Iterable[Role] = ()) -> Users:
-        """Return the state with these users, whose versions are raised, and these roles."""
+        """Return the state with these roles and with these users, whose versions are raised."""
         version = self.version + 1
         changed = {user.name: replace(user, version=version) for user in users}
         return replace(
