@@ -80,7 +80,8 @@ class MetaMachine:
         """Apply entries, as `StateMachine.apply` does."""
         with self._lock:
             outcomes = [self._apply(entry) for entry in entries]
-        # Write the state, since a node that restarts without a connection must not admit users that were dropped.
+        # If the users have changed, write the state at once, since a node that restarts without a connection must not
+        # admit users that were dropped.
         if self.state.users is not self._saved_users or self._applied - self._saved >= _SAVED_EVERY:
             self._try_save()
         return outcomes

@@ -607,7 +607,7 @@ class GroupHost:
     # ------------------------------------------------------------------ snapshots
 
     def _move_snapshots(self, group: GroupId, found: _Group, ready: Ready) -> None:
-        """Start to fetch and to make snapshots, and release the snapshots that other nodes have fetched."""
+        """Start to fetch and to make snapshots, and release the snapshots that are no longer on offer."""
         if ready.fetch is not None:
             _start_thread(partial(self._stage, group, found, ready.fetch))
         for node in ready.snapshots_wanted:

@@ -1,4 +1,4 @@
-"""The groups that a node has replicas of, by the topology: opened when it joins one, removed when it leaves.
+"""The groups of which a node has replicas: opened when the topology adds the node to one, removed when it leaves.
 
     topology says      here                      action
     group 4            nothing                   join: begin its log, with its members if the group is new, otherwise
@@ -179,9 +179,7 @@ class Groups:
             machine.close()
             raise
         del self._contents[group]
-        self._replicas.put(
-            group, machine
-        )  # after the host, since a reader that finds the replica may ask the host for the group
+        self._replicas.put(group, machine)  # after the host: a reader that finds the replica may ask the host for it
 
     def _begin(self, group: GroupId, topology: Topology) -> LogContents:
         """Begin a group's log on this node, durably."""
@@ -199,9 +197,7 @@ class Groups:
 
     def _leave(self, group: GroupId) -> None:
         ground = self._ground
-        machine = self._replicas.take(
-            group
-        )  # before the host, since a reader that finds the replica may ask the host for the group
+        machine = self._replicas.take(group)  # before the host: a reader that finds the replica may ask the host for it
         self._leaving.add(group)
         ground.host.leave(group, "this node has left the group")
         machine.close()

@@ -1,4 +1,4 @@
-"""Checks a cluster node's folder, except for schema, log records and partitions (storage's `folder_check` does those).
+"""Checks a cluster node's folder, except for schema, log records and partitions (see `folder_check` in storage).
 
     cluster.json  meta/users      readable; the users' checksum
     log/                          each group's records are consistent, as `log_records` reads them

@@ -1,4 +1,4 @@
-"""The slot balancer: an even split of slots, or of their measured load, with few slots moved.
+"""The slot balancer, which splits slots, or their measured load, evenly while moving few of them.
 
     owners  a a a a b b      c joins        a a c c b b        groups with too many slots give to those with too few
             a a c c b b      b leaves       a a c c a c
@@ -6,9 +6,10 @@
 
 Slots are taken in ascending order, so that the same table gives the same moves everywhere.
 
-By load, the group with the highest load gives slots to the one with the lowest, the best fit first. Balancing starts
-only if a group has far more than its share, and continues until none has much more. So small fluctuations move nothing,
-and a balanced cluster stays so for a while. Slots are not divided: a slot that exceeds a share by itself stays.
+When loads are balanced, the group with the highest load gives slots to the group with the lowest. The slot that fits
+best comes first. Balancing starts only if a group has far more than its share of the load, and continues until no group
+has much more. So small fluctuations move nothing, and a balanced cluster remains balanced for a while. Slots are not
+divided, so a slot that exceeds a group's share by itself stays where it is.
 
 Pure: any thread.
 """
@@ -27,7 +28,8 @@ from saros_cluster.placement.ring import NodeId
 Owners: TypeAlias = npt.NDArray[np.int64]
 #: The load of each slot, in any unit.
 Loads: TypeAlias = npt.NDArray[np.float64]
-#: The excess over its share, as a fraction, at which a group starts to give slots, and at which it stops.
+#: The excess of a group over its share, as a fraction of the share, at which the group starts to give slots, and at
+#: which it stops.
 _TOO_MUCH, _ENOUGH = 0.2, 0.05
 #: The fraction of a share below which neither a slot's load nor the gain of moving it counts. Otherwise, since sums are
 #: rounded, a slot could move back and forth forever.
@@ -53,7 +55,7 @@ def rebalanced(owners: Owners, heads: Collection[NodeId]) -> Owners:
 
 
 def _shares(slots: int, counts: dict[NodeId, int]) -> dict[NodeId, int]:
-    """Return the number of slots that each head should own: those that own most get the remainder."""
+    """Return the number of slots that each head should own: the heads that own most get the remainder."""
     share, remainder = divmod(slots, len(counts))
     ordered: Sequence[NodeId] = sorted(counts, key=lambda head: (-counts[head], head))
     return {head: share + (place < remainder) for place, head in enumerate(ordered)}
@@ -79,7 +81,7 @@ def balanced_by_load(owners: Owners, heads: Collection[NodeId], loads: Loads) ->
         gap = sums[giver] - sums[taker]
         slots = np.flatnonzero((found == giver) & (loads > share * _NOTHING) & (loads < gap - share * _NOTHING))
         if not len(slots):
-            givers.remove(giver)  # each of its slots is too large for any other group
+            givers.remove(giver)  # each of the group's slots is too large for any other group
             continue
         slot = slots[np.argmin(np.abs(loads[slots] - gap / 2))]
         found[slot] = taker

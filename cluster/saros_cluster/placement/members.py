@@ -1,4 +1,4 @@
-"""The choice of the members of groups: as few changes as even shares and racks allow.
+"""Chooses the members of groups, with as few changes as even shares and racks allow.
 
     keep     a member stays while it lives; so manually chosen members stay
     fill     an empty place goes to a rack that the group does not have yet, then to the node with the fewest places,
@@ -7,10 +7,10 @@
     even     a node that has at least two places more than another gives one of them to it: so joining nodes get their
              share, and all nodes get theirs on request
 
-The voters of the meta group, a few of all nodes, are chosen likewise (`chosen_voters`).
+The voters of the meta group, which are a few of all nodes, are chosen in the same way (`chosen_voters`).
 
-The first groups are those of the ring: each node, and those that follow it. A node whose rack is unknown ("") counts as
-a rack of its own. A group's head is its first member while it lives. Pure: any thread.
+The first groups are those of the ring: each node, with the nodes that follow it. A node whose rack is unknown ("")
+counts as a rack of its own. A group's head is its first member as long as the head is alive. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from saros_cluster.placement.ring import NodeId, Ring
 
-#: The possible numbers of voters of the meta group, and the default number: five voters tolerate the loss of two, and
-#: each entry waits for the disks of three.
+#: The possible numbers of voters of the meta group, and the default number. Five voters tolerate the loss of two, and
+#: each entry waits for the disks of three voters.
 META_VOTERS, META_VOTERS_DEFAULT = (3, 5, 7), 5
 Members = Mapping[NodeId, tuple[NodeId, ...]]
 
@@ -55,10 +55,10 @@ def chosen_members(
 def chosen_voters(
     current: Sequence[NodeId], live: Collection[NodeId], count: int, racks: Mapping[NodeId, str]
 ) -> tuple[NodeId, ...]:
-    """Choose `count` of the live nodes as voters, or all if there are fewer; return them sorted.
+    """Choose `count` of the live nodes as voters, or all if there are fewer. Return the voters sorted.
 
-    Current voters stay while they live, unless there are more than `count`. Those that come first in `current` take
-    precedence, and the first one is not replaced for the sake of racks.
+    Current voters remain voters while they live, unless there are more than `count`. Voters that come first in
+    `current` take precedence, and the first one is not replaced for the sake of racks.
     """
     kept = [node for node in current if node in live]
     while len(kept) > count:
@@ -85,20 +85,20 @@ class _Assignment:
         self._live = set(live)
         self._racks = racks
         self._size = min(replicas, len(self._live))
-        #: The members by head, in ring order.
+        #: The members of each group under its head, in ring order.
         self.members: dict[NodeId, list[NodeId]] = {}
         for head in self._ring.nodes:
             if head in groups:
                 kept = [node for node in groups[head] if node in self._live and node != head]
                 self.members[head] = [head, *kept] if head in self._live else kept
-        #: The groups of each node, by their heads.
+        #: The groups of each node, each named by its head.
         self._places: dict[NodeId, list[NodeId]] = {node: [] for node in self._ring.nodes}
         for head, members in self.members.items():
             for node in members:
                 self._places[node].append(head)
 
     def _sharing(self, node: NodeId, members: Collection[NodeId]) -> int:
-        """Return how many of the other members are in the node's rack."""
+        """Return how many of the group's other members are in the node's rack."""
         rack = self._racks.get(node, "")
         return sum(1 for other in members if other != node and rack and self._racks.get(other, "") == rack)
 
@@ -147,12 +147,14 @@ class _Assignment:
             pass
 
     def _take(self, taker: NodeId) -> bool:
-        """Give the taker one more place, in several steps if no node with too many can give it directly."""
+        """Give the taker one more place, in several steps if no node with too many places can give it directly."""
         if max(map(len, self._places.values())) <= len(self._places[taker]) + 1:
             return False
         givers = sorted(self._ring.nodes, key=lambda node: -len(self._places[node]))
         known = deque([taker])
-        steps: dict[NodeId, tuple[NodeId, NodeId]] = {}  # by giver: the group, and the node that takes its place there
+        steps: dict[
+            NodeId, tuple[NodeId, NodeId]
+        ] = {}  # for each giver: the group, and the node that takes the giver's place there
         while known:
             node = known.popleft()
             for giver in givers:
@@ -169,7 +171,7 @@ class _Assignment:
     def _transferable_group(
         self, giver: NodeId, taker: NodeId, steps: Mapping[NodeId, tuple[NodeId, NodeId]]
     ) -> NodeId | None:
-        """Return a group in which the taker can replace the giver, and which no later step changes, or None."""
+        """Return a group in which the taker can replace the giver, and which no later step changes, or else None."""
         later, node = set(), taker
         while node in steps:
             head, node = steps[node]

@@ -12,7 +12,7 @@ from typing import NewType
 
 import mmh3
 
-#: The id of a node, issued by the cluster once; an address does not identify a node.
+#: The id of a node. The cluster issues each id once; an address does not identify a node.
 NodeId = NewType("NodeId", int)
 
 
@@ -20,12 +20,12 @@ class Ring:
     """The nodes of a cluster in ring order; an immutable value."""
 
     def __init__(self, nodes: Iterable[NodeId]) -> None:
-        """Order distinct nodes by the hash of their id; equal hashes by id."""
+        """Order distinct nodes by the hash of their ids, and nodes with equal hashes by id."""
         #: All nodes, in ring order.
         self.nodes = tuple(sorted(set(nodes), key=lambda node: (_position(node), node)))
 
     def group(self, head: NodeId, replicas: int) -> tuple[NodeId, ...]:
-        """Return the head and the nodes that follow it: `replicas` nodes, or all if there are fewer."""
+        """Return the head and the nodes that follow it: `replicas` nodes in all, or all nodes if there are fewer."""
         start = self.nodes.index(head)
         count = min(replicas, len(self.nodes))
         return tuple(self.nodes[(start + i) % len(self.nodes)] for i in range(count))

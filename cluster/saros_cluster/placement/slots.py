@@ -1,4 +1,4 @@
-"""Slots: data is placed by <database, time slice>, hashed to one of a fixed number of slots.
+"""Slots. Data is placed by <database, time slice>, which is hashed to one of a fixed number of slots.
 
 The hash is a part of the data's format: it must never change, on any machine. Pure: any thread.
 """
@@ -9,9 +9,10 @@ import struct
 
 import mmh3
 
-#: The number of slots of a cluster; fixed when the cluster is created.
+#: The number of slots of a cluster, which is fixed when the cluster is created.
 SLOTS = 10_000
-#: The code of the error for a slot that the receiver does not own, or not yet: read the table again.
+#: The code of the error for a slot that the receiver does not own, or does not own yet: the sender must read the table
+#: again.
 MOVED = 2026
 _SLICE = struct.Struct("<q")
 

@@ -47,22 +47,25 @@ class PartitionTable:
     groups: Mapping[NodeId, Group]
     #: int64[slots]: the head of the group that owns each slot. Never changed in place.
     owners: Owners
-    #: Slots that are being moved, with the head that owned them before.
+    #: Slots that are being moved, each with the head that owned it before.
     previous: Mapping[int, NodeId] = field(default_factory=dict)
-    #: The number of moves of slots to another group since the cluster was created; each move has the epoch that it
-    #: starts.
+    #: The number of moves of slots to another group since the cluster was created. Each move begins a new epoch.
     epoch: int = 0
-    #: By head: the last move that gave it slots. A node that does not know of this move does not know all of its slots.
+    #: For each head, the last move that gave slots to its group. A node that does not know of this move does not know
+    #: all of its slots.
     inbound: Mapping[NodeId, int] = field(default_factory=dict)
-    #: By head: the last move that took slots from it. A node that does not know of this move returns data that the
-    #: group no longer owns.
+    #: For each head, the last move that took slots from its group. A node that does not know of this move returns data
+    #: that the group no longer owns.
     outbound: Mapping[NodeId, int] = field(default_factory=dict)
 
     @staticmethod
     def first(
         nodes: list[NodeId], replicas: int, slots: int = SLOTS, racks: Mapping[NodeId, str] | None = None
     ) -> PartitionTable:
-        """Return the table of a new cluster: groups by the ring, slots dealt out evenly in runs. At least one node."""
+        """Return the table of a new cluster, with the groups of the ring, and with slots dealt out evenly in runs.
+
+        At least one node.
+        """
         ring = Ring(nodes)
         groups = {head: Group(members) for head, members in first_members(nodes, replicas, racks or {}).items()}
         turns = np.arange(slots) * len(ring.nodes) // slots
@@ -99,12 +102,15 @@ class PartitionTable:
     # ------------------------------------------------------------------ changes
 
     def with_groups(self, groups: Iterable[Group], version: int) -> PartitionTable:
-        """Return a table with groups that are new or have other members."""
+        """Return a table in which these groups are new or have other members."""
         assert version > self.version
         return replace(self, version=version, groups={**self.groups, **{group.head: group for group in groups}})
 
     def moved(self, slots: Sequence[int], target: NodeId, version: int) -> PartitionTable:
-        """Return a table in which `target` owns the slots, in a new epoch. Their data is still at the old owners."""
+        """Return a table in which `target` owns the slots, in a new epoch.
+
+        The slots' data is still at the old owners.
+        """
         assert version > self.version
         assert target in self.groups
         assert not self.previous.keys() & set(slots)
@@ -122,7 +128,7 @@ class PartitionTable:
         )
 
     def arrived(self, slots: Sequence[int], version: int) -> PartitionTable:
-        """Return a table in which the slots have no previous owner: all their data is at the current one."""
+        """Return a table in which the slots have no previous owner, since all their data is at the current owner."""
         assert version > self.version
         gone = set(slots)
         left = {slot: head for slot, head in self.previous.items() if slot not in gone}
@@ -140,7 +146,7 @@ class PartitionTable:
     # ------------------------------------------------------------------ encoding
 
     def to_json(self) -> dict[str, object]:
-        """Return JSON values; owners are runs of slots as [head, count]."""
+        """Return JSON values. The owners are runs of slots, each as [head, count]."""
         places = np.flatnonzero(np.diff(self.owners, prepend=self.owners[0] - 1))
         counts = np.diff(places, append=len(self.owners)).tolist()
         return {
@@ -157,7 +163,7 @@ class PartitionTable:
 
     @staticmethod
     def from_json(words: Mapping[str, Any]) -> PartitionTable:
-        """Parse the values of `to_json`. Raises ValueError, TypeError, KeyError if they are not a valid table."""
+        """Parse the values of `to_json`. Raises ValueError, TypeError, KeyError if the values are not a valid table."""
         if words["format"] != _FORMAT:
             raise ValueError("unknown format")
         groups = {NodeId(m[0]): Group(tuple(NodeId(int(i)) for i in m)) for m in words["groups"]}
@@ -166,7 +172,7 @@ class PartitionTable:
         previous = {int(slot): NodeId(int(head)) for slot, head in words["previous"]}
         if not set(heads) <= set(groups) or not set(previous.values()) <= set(groups):
             raise ValueError("a slot's group is missing")
-        # Older tables do not have them.
+        # Older tables do not have these values.
         inbound, outbound = (
             {NodeId(int(head)): int(epoch) for head, epoch in words.get(name, ())} for name in ("inbound", "outbound")
         )

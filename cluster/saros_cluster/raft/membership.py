@@ -83,7 +83,7 @@ class Membership:
         return node in self.voters or node in self.outgoing
 
     def entering(self, target: Membership) -> Membership:
-        """Return the first entry on the way to `target`: joint if the voters change, otherwise `target` itself."""
+        """Return the first entry on the way to `target`: a joint one if voters change, otherwise `target` itself."""
         assert not self.is_joint
         assert not target.is_joint
         return target if self.voters == target.voters else replace(target, outgoing=self.voters)

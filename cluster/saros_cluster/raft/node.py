@@ -338,8 +338,6 @@ class RaftNode:
     def defer_elections(self, defers: bool) -> None:
         """Let other voters campaign first (until called with False): this node can lead, but others are preferred.
 
-        False ends this.
-
         It still votes. If no other node leads after the deferral, this node campaigns.
         """
         self._defers = defers

@@ -7,11 +7,12 @@
     a voter is lost, or silent a learner that answers gets its vote, on another rack if possible; without such a learner
     for long                   it stays a voter
 
-`next_voters` decides, and proposes nothing that would leave the group without a majority that answers. The decision is
-an entry of the meta group's log (`ChangeMetaVoters`); the leader then changes its log's membership in a joint step,
-like that of any group (`Reconciler._regroup`). A future voter that becomes silent meanwhile is replaced by another.
+`next_voters` decides on new voters, and proposes none that would leave the group without a majority that answers. The
+decision is an entry of the meta group's log (`ChangeMetaVoters`). The leader then changes the membership in its log in
+a joint step, as in any group (`Reconciler._regroup`). A future voter that becomes silent in the meantime is replaced by
+another node.
 
-`step` does all this at the meta group's leader, which knows the silent nodes (`Status.silent`). Single-threaded.
+`step` does all this on the meta group's leader, which knows the silent nodes (`Status.silent`). Single-threaded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from saros_cluster.topology.commands import BoundMetaVoters, ChangeMetaVoters, G
 from saros_cluster.topology.topology import META, NodeState, Topology
 from saros_storage.base.clock import Clock
 
-#: Shortest time between two rounds of asking nodes whether they know the commands.
+#: Shortest time between two rounds in which the nodes are asked whether they know the commands.
 _ASK_AGAIN_NS = 10_000_000_000
 
 
@@ -44,7 +45,7 @@ class MetaVoters:
         ask_support: Callable[[NodeId], object],
         propose_command: Callable[[GrowthCommand], None],
     ) -> None:
-        """`silence_ns`: silence after which a voter is replaced; `ask_support`: raises if a node lacks the commands."""
+        """After a silence of `silence_ns`, a voter is replaced. `ask_support` raises if a node lacks the commands."""
         self._node = node
         self._host = host
         self._routes = routes
@@ -55,7 +56,10 @@ class MetaVoters:
         self._asked_ns: int | None = None
 
     def step(self) -> None:
-        """Propose the next change, if this node leads the meta group. Raises what asking and proposing raise."""
+        """Propose the next change, if this node leads the meta group.
+
+        Raises what asking the nodes and proposing a change raise.
+        """
         status, topology = self._host.status(META), self._routes.now.topology
         if status is None or not status.leads:
             return
@@ -80,7 +84,7 @@ class MetaVoters:
 
 
 def next_voters(topology: Topology, status: Status, silence_ticks: int) -> tuple[NodeId, ...] | None:
-    """Return the voters that should replace the meta group's target voters, or None if these are right.
+    """Return the voters that should replace the meta group's target voters, or None if the target voters are right.
 
     `status` is the leader's. A voter that has been silent for `silence_ticks` is replaced.
     """
@@ -107,8 +111,8 @@ def next_voters(topology: Topology, status: Status, silence_ticks: int) -> tuple
 
 
 def _with_dead(chosen: tuple[NodeId, ...], dead: set[NodeId], count: int) -> tuple[NodeId, ...]:
-    """Return the chosen voters, and as many silent ones as are missing: fewer voters would survive fewer failures.
+    """Return the chosen voters, with as many silent ones as are missing: fewer voters would survive fewer failures.
 
-    `count`: the number of voters to reach.
+    `count` is the number of voters to reach.
     """
     return tuple(sorted({*chosen, *sorted(dead)[: max(count - len(chosen), 0)]}))

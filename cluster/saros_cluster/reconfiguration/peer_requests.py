@@ -1,4 +1,4 @@
-"""Calls from a node to others while the cluster changes. Any thread; `stop` ends the long ones."""
+"""Calls from a node to other nodes while the cluster changes. Any thread; `stop` ends the long ones."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from saros_storage.base.errors import StorageError
 logger = logging.getLogger(__name__)
 
 _ASK_SECONDS = 10.0
-#: Timeout of a capture. The other node flushes first, along with all its other flushes; asking another one would mean
-#: starting over.
+#: Timeout of a capture. The other node flushes first, together with all its other flushes, and a further node would
+#: have to start over.
 _WORK_SECONDS = 120.0
-#: Errors that need not occur at another node, or later.
+#: Errors of one node that need not occur at another node, or at a later time.
 TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)
 _T = TypeVar("_T")
 
 
 class PeerRequests:
-    """Calls to all nodes. Those to this node itself go to the handlers in `here`, which may be added later."""
+    """Calls to all nodes. Calls to this node itself go to the handlers in `here`, which may be added later."""
 
     def __init__(self, node: NodeId, peers: Peers, here: Mapping[str, CallHandler]) -> None:
         self._node = node
@@ -35,18 +35,18 @@ class PeerRequests:
         self._stopping: Future[None] = Future()
 
     def stop(self) -> None:
-        """Refuse further calls, and stop waiting for long ones: the node stops."""
+        """Refuse further calls, and stop waiting for long calls, because this node stops."""
         self._stopping.set_result(None)
 
     def ask(self, node: NodeId, name: str, question: bytes) -> bytes:
-        """Return a node's answer. Raises what the local handler raises, Unreachable, RemoteError."""
+        """Return a node's answer. Raises what the local handler raises, and Unreachable, RemoteError."""
         if node == self._node:
             return self._local[name](node, question)
         self._require_running(node)
         return self._peers.call(node, name, question, _ASK_SECONDS)
 
     def ask_work(self, node: NodeId, name: str, question: bytes) -> bytes:
-        """Return a node's answer, as `ask` does, but wait longer: for calls that take work."""
+        """Return a node's answer, as `ask` does, but wait longer, since the answer takes work."""
         if node == self._node:
             return self._local[name](node, question)
         self._require_running(node)
@@ -70,7 +70,10 @@ class PeerRequests:
 
 
 def first_answer(nodes: Sequence[NodeId], ask: Callable[[NodeId], _T]) -> _T:
-    """Return the answer of the first node that does not fail with TROUBLE. Raises the error of the last one."""
+    """Return the answer of the first node that does not fail with TROUBLE.
+
+    If all fail with TROUBLE, raise the error of the last node.
+    """
     for node in nodes[:-1]:
         try:
             return ask(node)

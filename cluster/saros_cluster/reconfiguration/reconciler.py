@@ -1,4 +1,4 @@
-"""A node's part in a cluster change: in each step, it does what the topology shows to be missing.
+"""A node's part in a cluster change. In each step, the node does what is still missing according to the topology.
 
     every node           joins and leaves groups; fetches the slots that moved to its groups; if it hears nothing from
                          the meta group, which does not contact removed nodes, asks other nodes if it is still a
@@ -7,8 +7,8 @@
     meta group's leader  moves slots between groups (`slot_moves`); recovers groups that have lost most of their members
                          (`unsafe_recovery`); replaces voters of the meta group (`meta_voters`)
 
-Between two steps only the logs hold state, so a step may be done by another node, again, or late. One thread calls
-`step` repeatedly; an action that fails is tried again.
+Between two steps, all state is in the logs, so a step may be done by another node, or again, or late. One thread calls
+`step` repeatedly, and an action that fails is repeated by the next step.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ logger = logging.getLogger(__name__)
 CAPTURE, NODE_STATE, KNOWS_VOTERS = "growth.capture", "growth.standing", "growth.knows voters"
 _PROPOSE_SECONDS = 5.0
 _CHANGE_SECONDS = 2.0
-#: Silence after which the node logs that no other node answers.
+#: The time of silence after which the node logs that no other node answers.
 _SILENCE_NS = 3_000_000_000
-#: Number of nodes that an isolated node asks in a step; the next step asks the next ones.
+#: The number of nodes that an isolated node asks in one step. The next step asks other nodes.
 _ASKED_MAX = 8
 
 
@@ -92,14 +92,15 @@ class Reconciler:
         have_sender_data: Callable[[GroupId, Collection[NodeId]], bool],
         voter_silence_ns: int,
     ) -> None:
-        """`folder`: holds files during their transfer; it is emptied. `voter_silence_ns`: see `MetaVoters`.
+        """`folder` holds files during their transfer, and is emptied at the start.
 
-        `remember_removed` writes to disk that this node was removed, which its copy of the meta group's log does not
-        tell: after a restart, it must not join its former groups.
+        `voter_silence_ns` is described in `MetaVoters`. `remember_removed` writes to disk that this node was removed
+        from the cluster. The node's copy of the meta group's log may not say so, and after a restart the node must not
+        join its former groups.
 
-        Guests are data of other rooms that is kept with slots, outside the groups. `guests_arrived` tells whether this
-        node has all the guests that it should have; `have_sender_data` tells whether these nodes have all guests of a
-        group's slots.
+        Guests are data outside the groups that is stored along with slots. `guests_arrived` tells whether this node has
+        all guests that it should have; `have_sender_data` tells whether the given nodes have all guests of a group's
+        slots.
         """
         self._node = node
         self._folder = folder
@@ -117,7 +118,7 @@ class Reconciler:
         self._inflow = inflow
         self._guests_arrived = guests_arrived
         self._guests_at = have_sender_data
-        #: When another node was last heard; `_is_isolated`: the silence was logged.
+        #: The time at which another node was last heard; `_is_isolated` is True if the silence was logged.
         self._heard_ns = clock.monotonic_ns()
         self._is_isolated = False
         calls_here = dict(call_handlers(shelf))
@@ -125,7 +126,7 @@ class Reconciler:
         ask = self._asking.ask
         self._ask_paced = inflow.paced(ask)
         self._moves = SlotMoves(routes, host, schema, replicas, clock, ask, self._propose, self._propose_command)
-        #: For groups that have lost most of their members.
+        #: Recovers groups that have lost most of their members.
         self.rescue = UnsafeRecovery(node, host, routes, ask, self._propose_command)
         ask_support = partial(self._asking.ask, name=KNOWS_VOTERS, question=b"")
         self._voters = MetaVoters(node, host, routes, clock, voter_silence_ns, ask_support, self._propose_command)
@@ -135,7 +136,7 @@ class Reconciler:
         disk.remove_tree(folder)
 
     def stop(self) -> None:
-        """Refuse further calls to other nodes, and stop waiting for answers: the node stops."""
+        """Refuse further calls to other nodes and stop waiting for answers, because this node stops."""
         self._asking.stop()
 
     @property
@@ -144,12 +145,12 @@ class Reconciler:
 
     @property
     def is_wanted(self) -> bool:
-        """True if this node has something to do soon. A node that has fetched its files waits for the others."""
+        """True if this node has something to do soon. A node that has fetched its files only waits for the others."""
         change = self._topology.change
         return change is not None and (change.stage is not Stage.LOADING or any(self._arrivals()))
 
     def step(self) -> None:
-        """Do what can be done now, and log failures: these actions are tried again in the next step."""
+        """Do what can be done now. Log the actions that fail, which the next step tries again."""
         change = self._topology.change
         if change is not None:
             self._inflow.begin(change.id)
@@ -166,14 +167,14 @@ class Reconciler:
                 logger.info("retrying a step of a cluster change", extra={"why": str(error)})
 
     def _check_removed(self) -> None:
-        """Find out whether this node was removed, if it no longer hears from the meta group's leader."""
+        """Find out whether this node was removed, if it no longer hears from the leader of the meta group."""
         if self._routes.is_removed:
             return
         if self._host.leader_of(META) is not None:
             self._note_contact()
             return
-        # Ask nodes in all states but GONE: members may have been removed, too, and not know of this removal; nodes that
-        # joined since may still be WAITING in this node's topology.
+        # Ask nodes in all states but GONE. Members may have been removed, too, and not know that this node was removed;
+        # nodes that have joined since may still be WAITING in this node's topology.
         known = {*self._topology.nodes} - {*self._topology.in_state(NodeState.GONE), self._node}
         asked = self._turn.pick(sorted(known))
         for other in asked:
@@ -221,7 +222,7 @@ class Reconciler:
         change = topology.change
         is_awaited = change is not None and not change.new_groups.get(group, True)
         if is_awaited and status.leader is None and NodeId(group) == self._node:
-            self._host.campaign(group)  # repeated until enough of the others have joined
+            self._host.campaign(group)  # `step` repeats this until enough of the others have joined
         if not status.leads or status.membership.is_joint:
             return
         known = status.membership
@@ -237,7 +238,7 @@ class Reconciler:
         regroup = change.regroups.get(group)
         if regroup is not None and not regroup.done and change.stage in (Stage.REGROUPING, Stage.ABORTING):
             staying = set(wanted.voters) - change.given_up - topology.lost
-            if self._guests_at(group, staying):  # a leaving node may be the only one that has them
+            if self._guests_at(group, staying):  # a leaving node may be the only one that has the files
                 self._propose_command(Regrouped(change.id, group, wanted.version, status.term))
 
     # ------------------------------------------------------------------ slots that moved to local groups
@@ -251,12 +252,12 @@ class Reconciler:
             for machine in self._replicas.machines.values()
             for arrival in machine.replica.arrivals()
             if arrival.change == change.id
-            # A snapshot from a member that lags may have replaced data that had arrived here: fetch it again.
+            # A snapshot from a member that lags may have replaced data that had arrived here. Fetch this data again.
             and (self._node not in change.moves[arrival.move].loaded or machine.replica.is_arriving(arrival))
         ]
 
     def _fetch(self, machine: RegionMachine, arrival: Arrival) -> None:
-        """Fetch the data of an arrival that is not here yet; report to the meta group when all is here."""
+        """Fetch the data of an arrival that is not here yet. Report to the meta group when all of the data is here."""
         if machine.replica.is_arriving(arrival):
             members = self._routes.now.members(machine.group)
             place = members.index(self._node) if self._node in members else 0
@@ -265,7 +266,7 @@ class Reconciler:
                 holders = [self._node, *(node for node in holders if node != self._node)]
             first_answer(holders, lambda node: self._fetch_from(node, machine, arrival))
         if not self._guests_arrived():
-            return  # checked again in the next step
+            return  # the next step checks this again
         self._propose_command(Loaded(arrival.change, arrival.move, self._node))
 
     def _fetch_from(self, node: NodeId, machine: RegionMachine, arrival: Arrival) -> None:
@@ -305,7 +306,7 @@ class Reconciler:
 
 
 def _next(known: Membership, wanted: Membership) -> Membership:
-    """Return the next step to a group's target membership: a future voter joins as a learner first."""
+    """Return the next step towards a group's target membership: a future voter first joins as a learner."""
     if set(wanted.voters) <= set(known.nodes):
         return wanted
     return membership(wanted.version, known.voters, set(wanted.nodes) - set(known.voters))

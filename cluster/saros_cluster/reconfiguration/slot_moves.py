@@ -1,11 +1,13 @@
-"""Moves slots between groups: the part of the meta group's leader, and the calls that the source's members answer.
+"""Moves slots between groups.
+
+This is the part of the meta group's leader, with the calls that the source's members answer.
 
     source   Fence                                                           Release
     target          schema, requests: Prepare ..., Open    members fetch    Complete
 
-Moves are opened one after the other. The source releases a move's slots once reads that began before the move have
-opened their readers. The only state outside the logs is the time at which all slots were first seen to have arrived.
-One thread calls `step`; the handlers run on any thread.
+Moves are opened one after the other. The source releases a move's slots once all reads that began before the move have
+opened their readers. The only state outside the logs is the time at which this node first saw that all slots had
+arrived. One thread calls `step`; the handlers run on any thread.
 """
 
 from __future__ import annotations
@@ -47,11 +49,12 @@ from saros_storage.base.clock import Clock
 from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 DESCRIBE = "growth.describe"
-#: Time that a read needs at most from looking at the table to opening readers. A slower one is told that slots moved.
+#: The longest time that a read takes from looking at the table to opening its readers. A slower read fails with the
+#: error that slots have moved.
 _READ_NS = 3_000_000_000
 #: Size of a piece of the schema that moves with slots: far below the limits of an entry and of an answer.
 _PIECE_BYTES = 4 << 20
-#: Schema changes in such a piece if the slots' group is lost.
+#: The number of schema changes in such a piece if the slots' group is lost.
 _PIECE_CHANGES = 100
 
 
@@ -77,7 +80,7 @@ class SlotMoves:
         self._ask = ask
         self._propose = propose
         self._propose_command = propose_command
-        #: By epoch: when this node first saw that all slots had arrived (monotonic).
+        #: For each move's epoch, the time (monotonic) at which this node first saw that all slots had arrived.
         self._arrived_ns: dict[int, int] = {}
 
     @property
@@ -85,7 +88,10 @@ class SlotMoves:
         return self._routes.now.topology
 
     def step(self) -> None:
-        """Continue the moves of a change, if this node leads the meta group. Raises what asking and proposing raise."""
+        """Continue the moves of a change, if this node leads the meta group.
+
+        Raises what asking nodes and proposing entries raise.
+        """
         change = self._topology.change
         if change is None or not self._host.leads(META):
             return
@@ -97,7 +103,7 @@ class SlotMoves:
         for number, move in enumerate(change.moves):
             if not move.opened:
                 self._open(change, number, move)
-                return  # the next step opens the next one
+                return  # the next step opens the next move
         for number, move in enumerate(change.moves):
             if move.arrived and not move.dropped and self._is_forgotten(move.epoch):
                 self._propose(move.target, encode_transfer(Complete(move.epoch)))
@@ -137,7 +143,7 @@ class SlotMoves:
         self._propose_command(Opened(change.id, number, version))
 
     def _describe_lost(self, move: Move) -> tuple[int, Open, list[list[SchemaChange]]]:
-        """Return the same as `_describe`, for slots of a lost group: no points, and the series that this node knows."""
+        """Return the same as `_describe` for slots of a lost group: no points, and the series that this node knows."""
         arrival = Arrival(move.epoch, 0, 0, move.source, 0, (), move.slots, ())
         tree, table = self._schema.tree, self._topology.table
         changes = [decode_change(line) for line in tree.dump().splitlines()]
@@ -146,7 +152,7 @@ class SlotMoves:
         return 0, Open(arrival, (), Drops().to_json()), pieces or [[]]
 
     def _describe(self, move: Move, node: NodeId) -> tuple[int, Open, list[list[SchemaChange]]]:
-        """Return the fencing entry of a move, the state for the new group, and the schema in pieces; asks `node`."""
+        """Ask `node` for the fencing entry of a move, the state for the new group, and the schema in pieces."""
         pieces: list[list[SchemaChange]] = []
         while True:
             known = sum(map(len, pieces))
@@ -180,7 +186,9 @@ class SlotMoves:
 
 
 def fenced(replicas: Replicas, name: str, request: bytes, count: int) -> tuple[RegionMachine, list[int]]:
-    """Decode a request about a move: return the replica of its source, and `count` numbers, first the move's epoch.
+    """Decode a request about a move.
+
+    Return the replica of its source, and `count` numbers, of which the first is the move's epoch.
 
     Raises BadRequest, NotHere.
     """

@@ -7,10 +7,10 @@
                        holders moves there (`RecreateGroup`); the data of any other group is lost, and REMOVE
                        NODE gives its slots to other groups, empty
 
-No quorum votes on this: it relies on the operator's word. So all remaining nodes are asked first, and messages from
-lost nodes are ignored from then on (`Topology.lost`). The meta group must agree on all this; if it has lost most of its
-own members, it is recovered first, by the node that is asked to give up the others. `step` is called by the reconciler;
-the rest by any thread.
+No quorum votes on the recovery, which relies on the operator's word that the nodes are lost. Therefore all remaining
+nodes are asked first, and messages from lost nodes are ignored from then on (`Topology.lost`). The meta group must
+agree on the recovery. If it has lost most of its own members, it is recovered first, by the node that is asked to give
+up the others. The reconciler calls `step`, and any thread may call the other methods.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HOLDING, GO_ON = "growth.holding", "growth.go on"
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """The state of a group's log at a node: the last entry, and the membership at that entry."""
+    """The state of a group's log on a node: the last entry, and the membership as of that entry."""
 
     node: NodeId
     last_term: int
@@ -75,7 +75,7 @@ class UnsafeRecovery:
         self._propose_command = propose_command
 
     def step(self, group: GroupId) -> None:
-        """Recover a group, if this node leads the meta group. Raises what asking and proposing raise."""
+        """Recover a group, if this node leads the meta group. Raises what asking nodes and proposing entries raise."""
         topology = self._routes.now.topology
         if group == META or group not in topology.wanted or not self._host.leads(META):
             return  # the group may have ended since the caller looked
@@ -88,7 +88,10 @@ class UnsafeRecovery:
             self._recreate_group(topology, group)
 
     def _best(self, group: GroupId, left: Collection[NodeId]) -> Holding | None:
-        """Return the newest log of the remaining members. Raises what asking raises: no member may be skipped."""
+        """Return the newest log of the remaining members.
+
+        Raises what asking a member raises, since no member may be skipped.
+        """
         told = [json.loads(self._ask(node, HOLDING, json.dumps(group).encode())) for node in sorted(left)]
         holding = [Holding.from_json(words) for words in told if words is not None]
         return max(holding, key=lambda found: (found.last_term, found.last_index, found.node), default=None)
@@ -113,7 +116,9 @@ class UnsafeRecovery:
     # ------------------------------------------------------------------ the meta group
 
     def recover_meta(self, lost: Collection[NodeId]) -> None:
-        """Let the meta group continue without the lost nodes, which are its majority. It then soon elects a leader.
+        """Let the meta group continue without the lost nodes, which are its majority.
+
+        The meta group then soon elects a leader.
 
         Raises UserMistake if one of the other members does not answer.
         """

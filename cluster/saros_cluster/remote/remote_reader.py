@@ -35,8 +35,8 @@ from saros_storage.scan.reading import ReadCounters, ScanRequest
 
 #: Timeout of opening readers, which may wait until the holder has applied the required entry.
 OPEN_TIMEOUT_S = 10.0
-#: Longest time between two answers. Time limit of the next batch. A holder sends empty batches while it skips data, so
-#: a silent holder counts as dead.
+#: Longest time between two answers. A holder sends empty batches while it skips data, so a silent holder counts as
+#: dead.
 ANSWER_TIMEOUT_S = 30.0
 #: Error codes that mean that all streams of the holder, or of the transport, are in use.
 _NO_STREAM = (TooManyReads.code, 606)

@@ -159,7 +159,7 @@ class RoutedView:
         return ()
 
     def _is_local(self, request: ScanRequest) -> bool:
-        """Return whether this node reads all groups that may have data of the request itself."""
+        """Return whether all groups that may have data of the request are read on this node."""
         return all(self._group(group) is None for group in dict.fromkeys(self._routes(request.device, request.time)))
 
     def latest(self, request: ScanRequest, counters: ReadCounters) -> list[Point | None]:
@@ -254,7 +254,7 @@ class RoutedView:
         raise StoreClosed(f"query {self._query} has ended")
 
     def _ask(self, group: _Group, requests: Sequence[ScanRequest]) -> list[RemoteSeriesReader]:
-        """Open readers at the group's holder. Until it has pinned a view, try other holders if it fails."""
+        """Open readers at the group's holder. Until a holder has pinned a view, try other holders if one fails."""
         deadline_ns = self._deadline_ns()
         while True:
             holder = group.target

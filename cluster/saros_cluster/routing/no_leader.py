@@ -43,8 +43,8 @@ def step_deadline_ns(now_ns: int, seconds: float, deadline_ns: int | None) -> in
 class _GroupFailed(StorageError):
     """A request to a group failed; `named` adds the databases concerned.
 
-    `members`: the group's nodes; `silent` has the nodes that did not answer; `why`: the last other failure; `since` is
-    the time (UTC) since which this node has found no leader.
+    `members` has the group's nodes; `silent` has the nodes that did not answer; `why` is the last other failure;
+    `since` is the time (UTC) since which this node has found no leader.
     """
 
     code = 2017

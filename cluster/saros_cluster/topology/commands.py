@@ -77,7 +77,7 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """Report that a move's source rejects the slots after entry `fence` of its log: the target owns them now."""
+    """Report that a move's source rejects the slots after entry `fence` of its log: the target now owns them."""
 
     change: int
     move: int

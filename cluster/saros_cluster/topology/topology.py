@@ -135,7 +135,7 @@ class Topology:
         return self.forced_single.get(group) == self.wanted[group].version
 
     def needed(self, move: Move) -> frozenset[NodeId]:
-        """Return the nodes that must have a move's files before its source drops them; all members if all are lost."""
+        """Return the nodes that must have a move's files before the source drops them: all members if all are lost."""
         assert self.change is not None
         if move.lost:
             return frozenset()
@@ -171,7 +171,7 @@ class Topology:
         return found
 
     def may_vote(self) -> set[NodeId]:
-        """Return the nodes that may vote in the meta group: the cluster's, and joining ones at the end of a change."""
+        """Return the nodes that may vote in the meta group: the cluster's nodes, and at a change's end joining ones."""
         found, change = {*self.in_state(NodeState.IN)}, self.change
         if change is not None and change.stage is Stage.REGROUPING:
             found |= {*change.joining}

@@ -1,10 +1,9 @@
-"""Calls and streams to other nodes over one channel per node, with gRPC's errors translated to those of `peers`.
+"""Calls and streams to other nodes, over one channel per node. The errors of gRPC become those of `peers`.
 
     the node's own answer, with a code          RemoteError
     no answer, no connection, out of time       Unreachable: its effect is unknown
 
-A stream is requested at once, and its answers are read by the iterating thread; nothing is read ahead beyond gRPC's
-window. gRPC has deadlines for whole calls only, so a watchdog cancels a stream whose next answer is late.
+A stream is requested at once, and the iterating thread reads its answers; nothing is read ahead beyond gRPC's window.
 
 Thread-safe; a stream is used by one thread at a time.
 """
@@ -35,13 +34,13 @@ from saros_cluster.transport.watchdog import Watchdog
 from saros_storage.base.clock import Clock
 
 _TOO_LARGE = 2006
-#: A part of gRPC's message for a call that had no connection.
+#: A part of the message that gRPC gives to a call that had no connection.
 _NOT_SENT = "failed to connect"
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A channel to a node, with the address and the credentials that it was made for."""
+    """A channel to a node, with the address and the credentials for which it was made."""
 
     address: str
     credentials: PeerCredentials | None
@@ -69,7 +68,7 @@ class Calls:
         except grpc.RpcError as error:
             raise _translated(node, error) from error
         except ValueError as error:
-            raise Unreachable(node, str(error)) from error  # the channel was closed in between
+            raise Unreachable(node, str(error)) from error  # the channel was closed in the meantime
         return answer
 
     def stream(self, node: NodeId, name: str, request: bytes, timeout_s: float) -> Generator[bytes, None, None]:

@@ -1,11 +1,11 @@
-"""Channels to other nodes, and the contract of their two sides: methods, keys, limits, gRPC's options.
+"""Channels to other nodes, and what both sides of a channel must agree on: methods, keys, limits, gRPC's options.
 
     Raft     batches -> nothing     for as long as both live; the number in `saros-connection` orders one sender's
     Call     bytes -> bytes         `saros-name` names the handler; within gRPC's deadline
     Stream   bytes -> bytes*        likewise; each answer within `saros-timeout-ms`
 
-A failed call ends with a status; if the other node itself reported the failure, `saros-code` has its code. Bytes are
-passed unchanged, and no call is retried automatically. Thread-safe.
+A failed call ends with a status. If the other node itself reported the failure, `saros-code` has that node's error
+code. Bytes are passed unchanged, and no call is retried automatically. Thread-safe.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ RAFT_PATH, CALL_PATH, STREAM_PATH = (f"/{SERVICE}/{name}" for name in (RAFT, CAL
 CONNECTION_KEY, NAME_KEY, TIMEOUT_KEY, CODE_KEY = "saros-connection", "saros-name", "saros-timeout-ms", "saros-code"
 #: The limit of one request or answer.
 MESSAGE_BYTES_MAX = BATCH_BYTES_MAX
-#: The limit of an error's text: it travels in the metadata, where a character may take nine bytes.
+#: The limit of the length of an error's text, since the text travels in the metadata, where a character may take nine
+#: bytes.
 ERROR_CHARACTERS_MAX = 4_000
 _METADATA_BYTES_MAX = 64 << 10
-#: A connection that is idle for the first is pinged, and closed if the ping is not answered within the second.
-#: Otherwise, when a network recovers after a minute, the connection would wait for TCP's next retransmission, which may
-#: be another minute away.
+#: A connection that is idle for the first of these times is pinged, and closed if the ping is not answered within the
+#: second of these times. Otherwise, when a network recovers after a minute, the connection would wait for TCP's next
+#: retransmission, which may be another minute away.
 _QUIET_MS, _SILENT_MS = 2_000, 3_000
-#: The time limit of an attempt to connect: a machine that is down does not even refuse.
+#: The time limit of an attempt to connect, which is necessary since a machine that is down does not even refuse.
 _CONNECT_MS = 2_000
-#: An unused channel disconnects after this, and connects again with the next call: nodes that rarely communicate do not
-#: keep a connection for each pair.
+#: A channel that is unused for this long disconnects, and connects again with the next call, so that nodes that rarely
+#: communicate do not need a connection for each pair.
 _IDLE_MS = 20_000
 
 OPTIONS: tuple[tuple[str, int], ...] = (
@@ -47,14 +48,14 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_metadata_size", _METADATA_BYTES_MAX),
     ("grpc.keepalive_time_ms", _QUIET_MS),
     ("grpc.keepalive_timeout_ms", _SILENT_MS),
-    # gRPC uses the larger of this and the time-out above, and the default of this one is a minute.
+    # gRPC uses the larger of this option and the time-out above, and this option's default is a minute.
     ("grpc.http2.ping_timeout_ms", _SILENT_MS),
     ("grpc.http2.max_pings_without_data", 0),
 )
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     *OPTIONS,
     ("grpc.so_reuseport", 0),
-    # Pings that come more often are treated as an attack: gRPC closes the connection.
+    # Pings that come more often are treated as an attack, and gRPC closes the connection.
     ("grpc.http2.min_ping_interval_without_data_ms", _QUIET_MS // 2),
 )
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -67,7 +68,7 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # A name is looked up again when a connection is lost, but by default not within 30 s of the last time.
+    # A name is looked up again when a connection is lost, but by default only 30 s after the previous time.
     ("grpc.dns_min_time_between_resolutions_ms", 1_000),
     # The caller's thread reads a stream itself.
     (ChannelOptions.SingleThreadedUnaryStream, 1),
@@ -75,7 +76,10 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 
 
 class Dialer:
-    """A factory of channels to other nodes; it falls back to advertised addresses for nodes unknown to `address_of`."""
+    """A factory of channels to other nodes.
+
+    For nodes unknown to `address_of`, it uses the addresses that they advertise.
+    """
 
     def __init__(
         self, identity: Identity, address_of: Callable[[NodeId], str | None], credentials: CredentialSource | None
@@ -108,7 +112,7 @@ class Dialer:
         return address
 
     def dial(self, node: NodeId, address: str) -> grpc.Channel:
-        """Return a channel to a node at an address; it connects when it is used."""
+        """Return a channel to a node at an address. The channel connects when it is used."""
         own = self.credentials
         if own is None:
             return grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
@@ -119,7 +123,7 @@ class Dialer:
 
 
 def server_credentials(source: CredentialSource) -> grpc.ServerCredentials:
-    """Return credentials for `add_secure_port`: the source's current ones, requiring a certificate from the client."""
+    """Return credentials for `add_secure_port`: the source's current ones, which require a client's certificate."""
     seen = source.now()
 
     def configuration(own: PeerCredentials) -> grpc.ServerCertificateConfiguration:
@@ -143,5 +147,5 @@ def code_of(call: Any) -> int | None:
 
 
 def call_error(call: Any) -> str:
-    """Return the reason why a call ended, for messages."""
+    """Return the reason why a call ended, for use in messages."""
     return str(call.details() or call.code())

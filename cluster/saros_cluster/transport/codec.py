@@ -9,13 +9,13 @@
     entry      u8 kind | u64 term | u32 bytes
     membership u64 version | u16 voters | u16 learners | u16 outgoing | u64*
 
-Little-endian. Not encoded: sender and receiver, since the connection determines them and a node thus cannot speak in
-another's name; an entry's index, since entries follow `prev_index` without a gap.
+Little-endian. Two things are not encoded: sender and receiver, since the connection determines them, so that a node
+cannot speak in another's name; and an entry's index, since entries follow `prev_index` without a gap.
 
-The bytes are untrusted: every length is checked against the bytes that are left before an object is made, and the
-number of messages and entries is limited, since an object takes more memory than its bytes. Invalid input raises
-ValueError: unknown kinds, booleans other than 0 or 1, falling terms, trailing bytes. The encoding is unique: decoding
-and encoding again yields the same bytes.
+The bytes are untrusted. Every length is checked against the remaining bytes before an object is made, and the number of
+messages and entries is limited, since an object takes more memory than its bytes. Invalid input raises ValueError:
+unknown kinds, booleans other than 0 or 1, falling terms, trailing bytes. The encoding is unique: if bytes are decoded
+and encoded again, the result is the same bytes.
 
 Pure: any thread.
 """
@@ -52,13 +52,14 @@ from saros_cluster.raft.messages import (
 )
 from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX
 
-#: The limit of a batch; gRPC refuses larger ones before reading them.
+#: The limit of a batch's size in bytes. gRPC refuses larger batches before reading them.
 BATCH_BYTES_MAX = 16 << 20
-#: A batch of this size is not extended: the next one is made while it is being sent.
+#: A batch that has reached this size is not extended: the next batch is made while this one is being sent.
 BATCH_BYTES_ENOUGH = 1 << 20
-#: The limit of messages in a batch. More would save nothing; their objects take about ten times their bytes.
+#: The limit of the number of messages in a batch. More messages would save nothing, and their objects take about ten
+#: times as much memory as their bytes.
 BATCH_MESSAGES_MAX = 4_096
-#: The limit of entries in a batch: as many empty ones as a leader may have in flight to a follower.
+#: The limit of the number of entries in a batch: as many empty ones as a leader may have in flight to a follower.
 BATCH_ENTRIES_MAX = IN_FLIGHT_BYTES_MAX // ENTRY_OVERHEAD_BYTES
 
 _COUNT = struct.Struct("<I")
@@ -75,7 +76,7 @@ _APPEND_KIND, _OFFER_KIND, _READ_ANSWER_KIND = 20, 21, 22
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An encoded message in parts; the entries' data are separate parts and are not copied."""
+    """An encoded message as a list of buffers. The entries' data are separate buffers, not copies."""
 
     parts: tuple[bytes, ...]
     size_bytes: int
@@ -133,7 +134,7 @@ def encode_message(message: Message) -> Frame:
 
 
 def join(frames: Sequence[Frame]) -> bytes:
-    """Join frames into a batch; the only copy of their data."""
+    """Join frames into a batch. Only here are their data copied."""
     parts = [_COUNT.pack(len(frames))]
     for frame in frames:
         parts += frame.parts
@@ -146,7 +147,7 @@ def encode_batch(messages: Sequence[Message]) -> bytes:
 
 
 def batch_length(frames: Sequence[Frame]) -> int:
-    """Return the number of leading frames that make a batch; 0 if the first one exceeds the limits by itself."""
+    """Return the number of leading frames that fit into a batch, or 0 if the first frame alone exceeds the limits."""
     size, entries = _COUNT.size, 0
     for place, frame in enumerate(frames):
         size += frame.size_bytes
@@ -190,7 +191,7 @@ def _encode_snapshot(snapshot: Snapshot) -> tuple[bytes, ...]:
 
 
 def decode_batch(data: bytes, sender: NodeId, receiver: NodeId) -> list[Message]:
-    """Decode the messages of a batch between two nodes. Raises ValueError for anything that `join` does not make."""
+    """Decode the messages of a batch between two nodes. Raises ValueError for anything that `join` would not make."""
     reader = _Reader(data, sender, receiver)
     (count,) = reader.numbers(_COUNT)
     if count > BATCH_MESSAGES_MAX:

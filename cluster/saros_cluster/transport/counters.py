@@ -15,7 +15,7 @@ class PeerCounters:
 
     messages_sent: int = 0
     bytes_sent: int = 0
-    #: Messages never sent: the queue was full, or the message too large.
+    #: Messages that were never sent because the queue was full or the message too large.
     messages_dropped: int = 0
     messages_received: int = 0
     bytes_received: int = 0

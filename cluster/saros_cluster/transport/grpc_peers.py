@@ -4,9 +4,9 @@
     call    -> calls                --Call-->    serving  -> handler(sender, request) -> answer
     stream  -> calls                --Stream-->  serving  -> handler(sender, request) -> answers
 
-Each direction is a connection opened by the node that sends. Every call names its sender and its receiver
-(`handshake.py`); between machines both prove their identity with certificates. gRPC runs with threads, not on an
-asyncio loop: `docs/decisions/cluster.md` has the numbers.
+Each direction has its own connection, which the sending node opens. Every call names its sender and its receiver
+(`handshake.py`). Between machines, both sides prove their identity with certificates. `docs/decisions/cluster.md` has
+the numbers.
 
 Thread-safe. Handlers and `receive` run on gRPC's threads: `receive` on one for each sender, in order.
 """
@@ -34,7 +34,7 @@ from saros_wire.port_check import check_address
 
 
 class CannotListen(Exception):
-    """The address cannot be bound, or may be bound only with certificates."""
+    """The address cannot be bound, or may only be bound if certificates are used."""
 
     code = 2004
 
@@ -71,7 +71,10 @@ class GrpcPeers:
         calls: Mapping[str, CallHandler],
         streams: Mapping[str, StreamHandler],
     ) -> int:
-        """Start to serve other nodes; call once. Return the port, chosen by gRPC if 0 is given. Raises CannotListen."""
+        """Start to serve other nodes.
+
+        Call this only once. Return the port, which gRPC has chosen if 0 was given. Raises CannotListen.
+        """
         assert self._server is None
         if self._credentials is None and not is_loopback(host):
             raise CannotListen(
@@ -128,7 +131,7 @@ class GrpcPeers:
         return self._counters.snapshot()
 
     def close(self) -> None:
-        """Cancel all calls, and wait for handlers that still run. Idempotent."""
+        """Cancel all calls, and wait for handlers that are still running. Idempotent."""
         with self._lock:
             self._closed = True
             lanes, self._lanes = list(self._lanes.values()), {}

@@ -1,4 +1,4 @@
-"""The identities of peers: the metadata of every call, and its verification by the server side.
+"""The identities of peers, as the metadata of every call states them, and their verification by the server side.
 
     saros-protocol   PEER_PROTOCOL           another one is refused with 2015
     saros-cluster    the cluster's id        a mismatch of this and the next two is refused with 2019
@@ -6,14 +6,14 @@
     saros-receiver   the node that it means to call
     saros-address    the address on which the caller listens; optional
 
-An address does not identify a node, since a node may have moved, and another may have taken its place. So the caller
-names the node that it means. With certificates the sender must also prove its identity. A node's certificate has two
-names (SANs):
+An address does not identify a node, since the node may have moved and another node may have taken its place. So the
+caller names the node that it wants to call. With certificates the sender must also prove its identity. A node's
+certificate has two names (SANs):
 
     URI:saros://<cluster>/node/<id>         the server side compares it with `saros-sender`
     DNS:node-<id>.<cluster>.saros           the client side compares it with the node that it calls
 
-Without certificates the sender is trusted, so plaintext is limited to this machine's loopback addresses.
+Without certificates, the receiver trusts the sender, so plaintext is limited to this machine's loopback addresses.
 
 Pure: any thread.
 """
@@ -28,7 +28,8 @@ from typing import Protocol
 from saros_cluster.node.cluster_file import is_address
 from saros_cluster.placement.ring import NodeId
 
-#: Increased with every change of the handshake or the codec that an older node would not understand.
+#: The version of the protocol. It is increased with every change of the handshake or the codec that an older node would
+#: not understand.
 PEER_PROTOCOL = 2
 PROTOCOL_KEY, CLUSTER_KEY = "saros-protocol", "saros-cluster"
 SENDER_KEY, RECEIVER_KEY, ADDRESS_KEY = "saros-sender", "saros-receiver", "saros-address"
@@ -42,7 +43,7 @@ Metadata = tuple[tuple[str, str], ...]
 
 
 class Refused(Exception):
-    """The other side has a different identity, or meant to call another node."""
+    """The other side has a different identity than expected, or meant to call another node."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -51,7 +52,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A node of a cluster. `cluster`: at most 64 letters, digits and `._-`; `address`: see `handshake_metadata`."""
+    """A node of a cluster. `cluster` has at most 64 letters, digits and `._-`; `address`: see `handshake_metadata`."""
 
     cluster: str
     node: NodeId
@@ -83,21 +84,22 @@ class PeerCredentials:
     key: bytes = field(repr=False)
 
     def now(self) -> PeerCredentials:
-        """Return these credentials, which do not change: they are their own source."""
+        """Return these credentials, which never change, so that they can serve as a source of credentials."""
         return self
 
 
 class CredentialSource(Protocol):
-    """A source of credentials while a node runs: certificates are renewed."""
+    """A source of the current credentials, since certificates are renewed while a node runs."""
 
     def now(self) -> PeerCredentials:
-        """Return the credentials for new connections; the same object while they are unchanged. Any thread."""
+        """Return the credentials for new connections. They are the same object while they are unchanged. Any thread."""
 
 
 def handshake_metadata(identity: Identity, receiver: NodeId) -> Metadata:
     """Return the metadata of a call from this node to another.
 
-    It includes the address on which this node listens: the receiver may not know a new node yet, and could not answer.
+    It includes the address on which this node listens, since the receiver may not know a new node yet, and could not
+    answer.
     """
     address = ((ADDRESS_KEY, identity.address),) if identity.address else ()
     return (
@@ -118,7 +120,10 @@ def advertised_address(metadata: Mapping[str, object]) -> str | None:
 def verified_sender(
     identity: Identity, metadata: Mapping[str, object], certificate: Mapping[str, Iterable[bytes]] | None
 ) -> NodeId:
-    """Return the node that calls this one. `certificate` is gRPC's auth context, None without TLS. Raises Refused."""
+    """Return the node that calls this one.
+
+    `certificate` is gRPC's auth context, or None without TLS. Raises Refused.
+    """
     protocol = metadata.get(PROTOCOL_KEY)
     if protocol != str(PEER_PROTOCOL):
         raise Refused(_WRONG_VERSION, f"{_name(identity)} speaks protocol {PEER_PROTOCOL}, not {protocol}")

@@ -4,14 +4,16 @@
               |                       |
               full: drop the oldest   lost, or refused: wait 50 ms ... 1 s, connect again
 
-A lane has its own connection, so that the bytes of a snapshot do not delay a heartbeat. It connects when there is
-something to send, and sends only after the other side has answered the handshake, so that it sends the newest messages.
-All waiting messages go as one batch. Messages that a broken connection had taken are lost: Raft repeats them.
+A lane (the connection for the messages to one peer) is separate from other connections, so that the bytes of a snapshot
+do not delay a heartbeat. A lane connects when there is something to send. It sends only after the other side has
+answered the handshake, so that it sends the newest messages. All waiting messages are sent as one batch. Messages that
+a broken connection had taken are lost: Raft repeats them.
 
-Two connections never mix: the old one has ended before the next begins, and each carries a number by which the other
-side distinguishes them.
+The messages of two connections never mix: the old connection has ended before the next begins, and each carries a
+number by which the other side distinguishes them.
 
-Threads: `send` from any. Each lane has one that connects, and gRPC one that takes batches while a connection lives.
+Threads: `send` from any. Each lane has a thread that connects, and gRPC has a thread that takes batches while a
+connection lives.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ from saros_storage.base.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Four times the maximum number of bytes that a leader has in flight to a follower in one group. If more groups send at
-#: once, messages are dropped, and Raft repeats them.
+#: The limit of the queue: four times the maximum number of bytes that a leader has in flight to a follower in one
+#: group. If more groups send at once, messages are dropped, and Raft repeats them.
 OUTBOX_BYTES_MAX = 32 << 20
 OUTBOX_MESSAGES_MAX = 4 * BATCH_MESSAGES_MAX
 BACKOFF_S_MIN, BACKOFF_S_MAX = 0.05, 1.0
@@ -50,7 +52,7 @@ class Outbox:
         self._messages_max = messages_max
         self._changed = threading.Condition()
         self._frames: deque[Frame] = deque()
-        #: Invariant: the sum of the frames' sizes.
+        #: Invariant: this is the sum of the frames' sizes.
         self._bytes = 0
         self._closed = False
 
@@ -68,13 +70,13 @@ class Outbox:
             return before - len(self._frames)
 
     def wait(self) -> bool:
-        """Wait until there is a frame; return False if closed."""
+        """Wait until there is a frame. Return False if the outbox is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._frames or self._closed)
             return not self._closed
 
     def take(self, is_over: Callable[[], bool]) -> list[Frame]:
-        """Wait, and remove the frames of one batch; return none if `is_over` or closed."""
+        """Wait for frames, and remove those of one batch. Return none if `is_over` or if the outbox is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._frames or self._closed or is_over())
             if self._closed or is_over():
@@ -85,12 +87,12 @@ class Outbox:
             return taken
 
     def notify(self) -> None:
-        """Wake up the waiting threads to check `is_over`."""
+        """Wake up the waiting threads, so that they check `is_over`."""
         with self._changed:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Drop all frames, and accept no more."""
+        """Drop all frames, and accept no more frames."""
         with self._changed:
             self._closed = True
             self._frames.clear()
@@ -99,7 +101,10 @@ class Outbox:
 
 
 class Connection:
-    """The batches of one call, an iterator read by gRPC's thread. It yields nothing before `open` and after `end`."""
+    """The batches of one call, as an iterator that gRPC's thread reads.
+
+    It yields nothing before `open` and after `end`.
+    """
 
     def __init__(self, outbox: Outbox, sent: Callable[[Sequence[Frame], int], None]) -> None:
         self._outbox = outbox
@@ -120,11 +125,11 @@ class Connection:
         return batch
 
     def open(self) -> None:
-        """Note that the other side has answered the handshake."""
+        """Record that the other side has answered the handshake."""
         self._opened.set()
 
     def end(self) -> None:
-        """Note that the connection has ended, for any reason."""
+        """Record that the connection has ended, for whatever reason."""
         self._ended.set()
         self._opened.set()
         self._outbox.notify()
@@ -148,12 +153,12 @@ class PeerStream:
         self._clock = clock
         self._outbox = Outbox()
         self._closed = threading.Event()
-        #: The attempts to connect, and how many of them the other side accepted.
+        #: The number of attempts to connect, and how many of these the other side accepted.
         self._attempts = 0
         self._accepted = 0
-        #: The last problem that was logged: repetitions are not logged.
+        #: The last problem that was logged, so that it is not logged again.
         self._trouble: str | None = None
-        #: Held while a call is started, which must not happen after `close`.
+        #: Held while a call is started, since no call may start after `close`.
         self._starting = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._thread = threading.Thread(target=self._run, name=f"saros-lane-{node}", daemon=True)
@@ -172,7 +177,7 @@ class PeerStream:
             self._counters.add(self._node, dropped=dropped)
 
     def close(self) -> None:
-        """Drop waiting messages, and end the connection."""
+        """Drop the waiting messages, and end the connection."""
         with self._starting:
             self._closed.set()
         self._outbox.close()
@@ -189,7 +194,7 @@ class PeerStream:
             backoff_s = min(2 * backoff_s, BACKOFF_S_MAX)
 
     def _connect(self) -> float:
-        """Connect, and send until the connection ends. Return its lifetime in seconds."""
+        """Connect, and send messages until the connection ends. Return its lifetime in seconds."""
         connection = Connection(self._outbox, self._count)
         try:
             self._channel = self._dialer.dial(self._node, self._dialer.address(self._node))

@@ -4,14 +4,14 @@
         |             |               |          |
        2019         2002/2003        606     its own code, or 2001 and the log          (the code ends the call)
 
-Places are limited, separately for each kind of call, so that waiting calls do not keep Raft from its threads.
+The number of places is limited, separately for each kind of call, so that waiting calls do not take Raft's threads.
 
     connection 1 of node 7   ----m1--m2--|                        2 arrives: 1 is cancelled, and none of its messages
     connection 2 of node 7             --|--m3--m4--->            is delivered after the first one of 2
 
-A stream's iterator is closed when the other side has cancelled it, or is lost. A generator that is running cannot be
-closed by another thread: it is closed at its next yield. An iterator of another kind is closed at once, from gRPC's
-thread, while `next` may be waiting in it; its `close` must not wait, and may be called twice.
+A stream's iterator is closed when the other side has cancelled the stream, or is lost. Another thread cannot close a
+generator that is running, so a generator is closed at its next yield. An iterator of another kind is closed at once, by
+gRPC's thread, while another thread may be waiting in its `next`. Its `close` must not wait, and may be called twice.
 
 Threads: gRPC's.
 """
@@ -50,12 +50,12 @@ from saros_cluster.transport.handshake import SENDER_KEY, Identity, advertised_a
 
 logger = logging.getLogger(__name__)
 
-#: The limits of concurrent senders of Raft's messages, calls, and streams: each takes a thread while it lasts. The
-#: leader of the meta group has a lane from every other node; most nodes have a few.
+#: The limits of the numbers of senders of Raft's messages, calls, and streams at a time: each takes a thread while it
+#: lasts. The leader of the meta group has a lane from every other node; most nodes have a few.
 LANES_MAX, CALLS_MAX, STREAMS_MAX = 1_024, 64, 64
-#: All of these, and threads that refuse further ones.
+#: The number of threads: one for each of these, and some that refuse further requests.
 THREADS_MAX = LANES_MAX + CALLS_MAX + STREAMS_MAX + 16
-#: The limit of a call's deadline, and of the wait for a stream's next answer.
+#: The limit of a call's deadline, and of the time to wait for a stream's next answer.
 DEADLINE_S_MAX = 3_600
 _CONNECTION = re.compile(r"([0-9]{1,20})/([0-9]{1,20})")
 _INTERNAL, _UNKNOWN, _INVALID, _TOO_LARGE, _TOO_MANY = 2001, 2002, 2003, 2006, 606
@@ -64,7 +64,7 @@ Fields = Mapping[str, object]
 
 
 class ServingError(Exception):
-    """A call that is refused, with the code for the caller."""
+    """Raised to refuse a call, with the code for the caller."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -105,7 +105,7 @@ class InboundStreams:
         return arrival
 
     def deliver(self, sender: NodeId, arrival: _Arrival, messages: Sequence[Message]) -> bool:
-        """Deliver messages, unless there is a newer connection; return whether they were delivered."""
+        """Deliver messages, unless the sender has a newer connection. Return whether they were delivered."""
         with arrival.delivering:
             if self._newest.get(sender) is not arrival:
                 return False
@@ -113,7 +113,7 @@ class InboundStreams:
             return True
 
     def leave(self, sender: NodeId, arrival: _Arrival) -> None:
-        """Note that the connection has ended."""
+        """Record that the connection has ended."""
         with self._lock:
             if self._newest.get(sender) is arrival:
                 del self._newest[sender]
@@ -258,7 +258,7 @@ def _place(places: threading.BoundedSemaphore) -> Iterator[None]:
 
 @contextmanager
 def _closing(answers: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Iterator[bytes]]:
-    """Yield the iterator; close it at the end, or when the other side is gone."""
+    """Yield the iterator's items. Close the iterator at the end, or when the other side is gone."""
     close = getattr(answers, "close", None)
     if close is None:
         yield answers

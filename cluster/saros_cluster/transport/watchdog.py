@@ -1,4 +1,4 @@
-"""Actions on exceeded time limits: one thread for all limits.
+"""Actions that are taken when a time limit is exceeded. One thread serves all limits.
 
     with watchdog.limit(seconds, act) as limit:    act() from the watchdog's thread if the block takes longer
         ...
@@ -35,14 +35,14 @@ class Watchdog:
         self._clock = clock
         self._changed = threading.Condition()
         self._limits: set[Limit] = set()
-        #: The time at which the thread wakes up; None if it waits for a notification.
+        #: The time at which the thread wakes up, or None if it waits for a notification.
         self._looks_ns: int | None = None
         self._closed = False
         self._thread: threading.Thread | None = None
 
     @contextmanager
     def limit(self, seconds: float, act: Callable[[], object]) -> Iterator[Limit]:
-        """Call `act` from the watchdog's thread if the block takes longer than `seconds`."""
+        """Call `act` from the watchdog's thread if the `with` block takes longer than `seconds`."""
         limit = Limit(self._clock.monotonic_ns() + int(seconds * 1e9), act)
         with self._changed:
             self._limits.add(limit)
@@ -58,7 +58,7 @@ class Watchdog:
                 self._limits.discard(limit)
 
     def close(self) -> None:
-        """Stop the thread; limits no longer act."""
+        """Stop the thread, so that limits no longer have an effect."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -71,7 +71,7 @@ class Watchdog:
                 limit.act()
 
     def _wait(self) -> list[Limit] | None:
-        """Wait for limits that have passed, and return them; None if closed."""
+        """Wait for limits that have passed, and return these limits; None if closed."""
         with self._changed:
             while not self._closed:
                 now_ns = self._clock.monotonic_ns()

@@ -121,7 +121,10 @@ class Revoke:
 
 @dataclass(frozen=True, slots=True)
 class CreateToken:
-    """Give a user a token; `digest` is the SHA-256 of its secret in hexadecimal, times are milliseconds since 1970."""
+    """Give a user a token.
+
+    `digest` is the SHA-256 of the token's secret in hexadecimal, and times are in milliseconds since 1970.
+    """
 
     user: str
     name: str

@@ -1,4 +1,4 @@
-"""The place where users are kept: the `Directory` that the engine and the server use, and the one for a single folder.
+"""The place where users are stored: the `Directory` that engine and server use, and the one for a single folder.
 
     meta/users      saros-users 1 <crc32>     then `Users.dump` as JSON; replaced as a whole, durably
 
@@ -34,7 +34,7 @@ class Directory(Protocol):
         ...
 
     def newest(self) -> Users:
-        """Return the state with all changes acknowledged before, if quickly available; otherwise as known here."""
+        """Return a state with all acknowledged changes, if quickly available, otherwise the state as known here."""
         ...
 
     def change(self, command: Command, deadline_ns: int | None = None) -> None:
