@@ -107,7 +107,7 @@ class _ShippedFile:
 
 
 class ShippedFiles:
-    """The files that a group's log has brought, in whole or in part, and that are not loaded yet."""
+    """The files of which a group's log has brought some or all pieces, and that are not loaded yet."""
 
     def __init__(self, staging: Staging, disk: Disk) -> None:
         """Start with no files, for a region that was just opened and has applied nothing.

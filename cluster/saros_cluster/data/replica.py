@@ -135,7 +135,7 @@ class Replica:
     def state(self, first: int | None) -> GroupState:
         """Return the current state, as if the log began at entry `first`, or by default at the first needed entry.
 
-        Entries that are not replayed yet are always kept, since partitions do not know of them yet.
+        Entries that are not replayed yet always count as needed, since the partitions do not know of them.
         """
         with self.region.lock:
             needed = self.region.flusher.first_needed() if first is None else first

@@ -18,7 +18,7 @@ from saros_cluster.data.schema_delta import SchemaDelta
 from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase, DeleteDatabase, DeleteSeries, SchemaChange, SchemaTree
 
-#: Number of recent entries whose schema changes are kept for nodes that ask.
+#: Number of recent entries whose schema changes are stored for nodes that ask.
 _KEPT = 2_000
 Told = Callable[[SchemaDelta], object]
 

@@ -6,8 +6,8 @@
                   weak    the local state; stale unless it includes all that the session has seen, on any node
     view          one snapshot if all data is on this node; otherwise also readers, by the current routing (`remote`)
 
-A read depends on the groups that it reads: the meta group, those that keep the schema of the databases that its
-patterns may match, and those of the partitions that its sources may have points in.
+A read depends on these groups: the meta group, the groups that store the schema of databases that its patterns may
+match, and the groups of the partitions that may have points of its sources.
 
 While a view is open, its leases on other nodes are renewed; otherwise their holders would release them. Thread-safe.
 """
@@ -173,9 +173,9 @@ class ReadViews:
     ) -> tuple[Routing, Sequence[GroupId], Mapping[GroupId, TableVersion], LocalReadView]:
         """Return the current routing, the groups to read, the table versions and a view of those that are local.
 
-        Skip replicas that have not applied the required index, or do not know about slots assigned to their group.
-        Try again, until the point's deadline, if a completed move has made the routing obsolete, or if this node has
-        just joined or left a group. Raises DataMoving, NoLeader.
+        Skip replicas that have not applied the required index, or do not know about slots assigned to their group. If a
+        completed move has made the routing obsolete, or if this node has just joined or left a group, try again until
+        the point's deadline. Raises DataMoving, NoLeader.
         """
         deadline_ns = self._read_barrier.deadline_ns(point, STRONG_SECONDS)
         while True:

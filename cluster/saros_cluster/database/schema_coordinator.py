@@ -175,8 +175,8 @@ class SchemaCoordinator:
 
         Rows for a group that gets new series go into the same entry as these series, and are removed from `rows`.
         `tree` is the schema after the changes; `drops` has the drops that the schema reflects; `routing` assigns series
-        and rows to groups; `written`: see `WriteCoordinator.propose_all`; `partitions` has the slices of the rows, by
-        database.
+        and rows to groups; `written` is that of `WriteCoordinator.propose_all`; `partitions` has the slices of the
+        rows, by database.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)

@@ -189,10 +189,10 @@ class MetaState:
         self.version = 0
         self.topology = topology
         self.users = users or Users()
-        #: Replaced as a whole, so any thread may read it.
+        #: The value is never changed in place, so any thread may read it.
         self.notes = Notes()
         self._tree = SchemaTree()
-        #: Replaced as a whole, so any thread may read it.
+        #: The value is never changed in place, so any thread may read it.
         self.partitions: Partitions = {}
         #: The drops that have begun and not ended, by number.
         self._drops: dict[int, Drop] = {}

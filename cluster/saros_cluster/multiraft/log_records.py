@@ -9,7 +9,7 @@
                    head = u8 kind | u64 term | u32 bytes
 
 Little-endian. A truncation after a conflict needs no record: entries with a lower index imply the truncation. One
-record holds all entries of one write, so a crash keeps all of them or none.
+record contains all entries of one write, so a crash keeps all of them or none.
 
 Reading may start in the middle of a group's records, since old segments are removed: a group's first record can be of
 any kind. So a base may be older than the entries before it (a newer base then follows). Only at the end of the log can

@@ -7,17 +7,19 @@
                                                  replica that looks complete; then the region, durably, since without
                                                  a log, a region that reappears would never be removed; then the log
 
-A node may learn that it should leave a group only after it has become a member again. Its log is newer then, so it
-stays: the group may count on the replica.
+A node may learn that it should leave a group only after it has become a member again. Its log is newer then, so the
+replica stays: the group may count on it.
 
 A group's log begins after an entry that no member has (`initial_position`). So a later member gets the state as a
-snapshot and never replays earlier entries: these may have opened slots whose files no longer exist anywhere else.
+snapshot and never replays the group's earliest entries, which may have opened slots whose files no longer exist
+anywhere else.
 
-A group that is new in a change may have been new, with the same number, in an earlier change that was aborted. Each
-begins above all entries and terms of its predecessor, so the two are never confused; a node first removes what it
-still has of the predecessor.
+A group that is new in a change may have been new, with the same number, in an earlier change that was aborted. Each of
+these groups begins above all entries and terms of its predecessor, so the two are never confused. A node first removes
+what it still has of the predecessor.
 
-`reconcile` compares topology and node, and does what is missing. It may be called at any time, by one thread.
+`reconcile` compares the topology with the node's groups, and opens or removes what differs. It may be called at any
+time, but only by one thread.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ class Groups:
     """The data groups of this node."""
 
     def __init__(self, ground: GroupResources, replicas: Replicas, contents: Mapping[GroupId, LogContents]) -> None:
-        """`contents`: the groups found in the log."""
+        """`contents` has the groups found in the log."""
         self._ground = ground
         self._replicas = replicas
         #: The contents of the logs whose replica is not open yet.

@@ -67,7 +67,7 @@ def totals(owners: Owners, heads: Collection[NodeId], loads: Loads) -> dict[Node
 
 
 def balanced_by_load(owners: Owners, heads: Collection[NodeId], loads: Loads) -> Owners:
-    """Return owners such that no group has much more load than its share, as far as moving slots can achieve that."""
+    """Return owners such that no group has much more load than its share, as far as moving slots can ensure that."""
     found, sums = owners.copy(), totals(owners, heads, loads)
     share = sum(sums.values()) / len(sums)
     if max(sums.values()) <= share * (1 + _TOO_MUCH):

@@ -18,6 +18,6 @@ _SLICE = struct.Struct("<q")
 
 
 def slot_of(database: str, slice_: int, slots: int = SLOTS) -> int:
-    """Return the slot of a database's slice: murmur3 (x86, 32 bit, seed 0) of name, zero byte, and slice as int64."""
+    """Return the slot of a database's slice: murmur3 (x86, 32 bit, seed 0) of name, a zero byte, slice as int64."""
     key = database.encode() + b"\0" + _SLICE.pack(slice_)
     return mmh3.hash(key, signed=False) % slots

@@ -3,10 +3,11 @@
     version 12    groups  9: (9, 4, 7)   4: (4, 7, 2) ...     owners  slot 0: 9   slot 1: 4 ...
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder
 
-A group is named by its head. Members are listed explicitly: `members` is the policy that fills in the lists. `version`
-is the index of the meta log entry that made the table: every node sees versions in ascending order.
+A group is named by the id of its head. Members are listed explicitly: `placement.members` is the policy that chooses
+the members. `version` is the index of the meta log entry that made the table: every node sees versions in ascending
+order.
 
-A value: a change returns a new table. Pure: any thread.
+The table is a value: a change returns a new table. Pure: any thread.
 """
 
 from __future__ import annotations

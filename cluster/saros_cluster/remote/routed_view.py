@@ -6,20 +6,21 @@
                     several readers      -> merged: 0 1 2 3 4
 
 Slices of different groups never overlap in time, and neither a block's rows nor a summary cross a slice's border. So
-the item with the earliest times is returned first, unchanged: nothing is compared value by value, and summaries stay
-summaries. An item with many summaries may span slices of other groups; it is cut there. With one reader there is no
+the item with the earliest times is returned first, unchanged. No values are compared, and summaries remain summaries.
+An item with many summaries may span slices of other groups, and is cut at their borders. With one reader there is no
 merging: an entirely local query runs on the local reader itself.
 
-A query announces what it will open (`expect`). So a call to a holder also opens the next series, and returns the data
-of small ones. Each call opens twice as many as the one before, unless their data is too large to return at once:
+A query announces the series that it will open next (`expect`). A call to a holder therefore also opens the next series,
+and returns the data of small ones. Each call opens twice as many series as the one before, unless their data is too
+large to return at once:
 
     expected   s0 | s1 s2 | s3 s4 s5 s6 | ...           opened by s0, s1, s3
 
-A group is read at one holder for the whole query: the first candidate that answers and has applied enough. It pins its
-view when it is first asked. If that holder is lost later, the query fails, since another holder's view may differ. If
+A query reads a group at one holder: the first candidate that answers and has applied enough. The holder pins its view
+when the query first asks it. If that holder is lost later, the query fails, since another holder's view may differ. If
 no candidate answers, a partial read leaves the group out. The query's `ReadPoint` records the visible index of each
-group, local or remote. Its deadline limits the calls that open readers; once it has passed, these have their usual
-timeout again.
+group, local or remote. The deadline of the `ReadPoint` limits the calls that open readers. Once the deadline has
+passed, these calls have their usual timeout again.
 
 Thread-safe; the readers that it opens are not.
 """

@@ -4,12 +4,13 @@
     another node leads       peers.call "propose"      -> DONE | NOT_LEADER, the leader | BUSY | MISTAKE code, text
     leader not known         asks the members in turn
 
-A command carries its request, so that proposing it twice has one effect. Therefore it is retried until its outcome is
-known, or the deadline has passed: then NoLeader is raised if it certainly had no effect, OutcomeUnknown if it may have
-had one. The request may set an earlier deadline (`WriteRequest.deadline_ns`). If a group lost its leader long ago, the
-wait is short; and if many requests wait for such groups, further ones fail at once (`availability`).
+A command contains the number of its request, so that proposing the command twice has one effect. It is therefore
+retried until its outcome is known or the deadline has passed. In the latter case NoLeader is raised if the command
+certainly had no effect, and OutcomeUnknown if it may have had one. The request may set an earlier deadline
+(`WriteRequest.deadline_ns`). If a group lost its leader long ago, a request waits only briefly; and if many requests
+wait for such groups, further requests fail at once (`availability`).
 
-Thread-safe; runs on the caller's thread.
+The proposer is thread-safe, and runs on the caller's thread.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Proposer:
         sleep: Callable[[float], None],
         is_down: Callable[[NodeId], bool],
     ) -> None:
-        """`members`: returns a group's nodes; `sleep`: waits some seconds; `is_down`: see `Parts.is_down`."""
+        """`members` returns a group's nodes; `sleep` waits some seconds; `is_down`: see `Parts.is_down`."""
         self._id = node
         self._host = host
         self._peers = peers

@@ -111,8 +111,8 @@ class ClusterSchema:
     def visible_drops(self) -> Mapping[GroupId, int]:
         """For each group, the newest drop that a write prepared with the tree has seen, at most this node's `version`.
 
-        A newer drop may follow moves that this node does not know of: series that it removed may belong to another
-        group by then, and still be in the tree.
+        A drop newer than that may follow moves that this node does not know of: series that it removed may belong to
+        another group by then, and still be in the tree.
         """
         return {group: min(number, self.version) for group, number in self.drops.items()}
 
