@@ -36,7 +36,7 @@ class RequestSet:
 
     @staticmethod
     def of(requests: Iterable[tuple[int, int]]) -> RequestSet:
-        """Return the set of these requests, given oldest first."""
+        """Return the set of these requests, which are given oldest first."""
         found: dict[int, list[int]] = {}
         for client, sequence in requests:
             sequences = found.pop(client, None) or []

@@ -5,10 +5,10 @@
     every write           carries the newest drop that its coordinator's schema reflects: `seen`
 
 A group that has applied drop n refuses (2021) a write to devices that n may concern if the write's coordinator had not
-seen drop n: it may still have the old definition of the series. Any node can complete an unfinished drop. So each group
-is sent the drops in the order of their numbers, and ignores a drop that is not newer than the newest one that it has
-applied: late and repeated drops cannot remove series that were created since. Series and databases that a drop removes
-are not created again before all groups have applied the drop.
+seen drop n: the coordinator may still have the old definition of the series. Any node can complete an unfinished drop.
+So each group is sent the drops in the order of their numbers, and ignores a drop that is not newer than the newest one
+that it has applied: late and repeated drops cannot remove series that were created since. Series and databases that a
+drop removes are not created again before all groups have applied the drop.
 
 Pure; one thread.
 """

@@ -14,9 +14,9 @@
     Complete  all members have all the data that the move brought
 
 An entry's effect depends on its group's log alone, so all members agree on it. A repeated entry has no effect. A reader
-states the epoch of its table, and finds the slots that the group owned then. An entry that concerns all groups states
-the epoch of its coordinator's table; a group that has seen newer moves, or not yet all moves of that table, refuses it
-(`check_epoch`), since the entry would otherwise miss slots that are being moved.
+states the epoch of its partition table, and sees the slots that the group owned at that epoch. An entry that concerns
+all groups states the epoch of its coordinator's table. A group refuses the entry (`check_epoch`) if it has seen newer
+moves, or has not yet seen all moves of that table, since the entry would otherwise miss slots that are being moved.
 
 Pure; single-threaded.
 """

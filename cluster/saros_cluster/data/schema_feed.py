@@ -49,7 +49,7 @@ class SchemaFeed:
         return [DeleteSeries(f"{d.path}.{series.measurement}") for d, series in found if owns(d.database)]
 
     def record(self, index: int, changes: Sequence[SchemaChange]) -> None:
-        """Keep and announce the changes that entry `index` made."""
+        """Store and announce the changes that entry `index` made."""
         self._kept.append((index, changes))
         if len(self._kept) > _KEPT:
             self._kept_from = self._kept.popleft()[0]

@@ -122,7 +122,7 @@ class ProposedWrite:
         self._outcome = outcome
 
     def wait(self, seconds: float) -> bool | None:
-        """Wait at most `seconds`. Return whether the write took effect, or None if this is not known (yet)."""
+        """Wait at most `seconds`. Return whether the write took effect, or None if this is not yet known."""
         try:
             self._outcome.result(seconds)
         except (FutureTimeoutError, ReplacedBySnapshot):

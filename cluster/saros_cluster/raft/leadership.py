@@ -121,8 +121,8 @@ class Leadership:
         self.silent = NOBODY_SILENT
         #: The number of heartbeats since the election. Learners get only some of them (`Membership.learner_beats`).
         self._beats = 0
-        #: Members whose progress has changed since the last flush. Then, as of that flush: the last index and the
-        #: announced commit.
+        #: Members whose progress has changed since the last flush. `_flushed` has the last index and the announced
+        #: commit as of that flush.
         self._changed: set[NodeId] = set()
         self._flushed = (0, 0)
         self._uncommitted_bytes = log.bytes_between(log.commit + 1, log.last_index)

@@ -118,7 +118,7 @@ class RaftNode:
         self._now = 0
         self._elapsed = 0
         self._timeout = 0
-        #: The number of terms that this node or others started since a leader was known.
+        #: The number of terms that this node or others started since this node last knew a leader.
         self._fruitless_terms = 0
         #: True if this node leaves elections to other voters at first.
         self._defers = False

@@ -43,7 +43,7 @@ class Routing:
         self.nodes = topology.in_state(NodeState.IN)
         #: All data groups, by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
-        #: The groups that own slots. A group that is new, or about to end, owns none.
+        #: The groups that own slots. A group that is new, or about to end, owns no slots.
         self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
         #: A cache: for each database, a set of slices, and the groups of these slices.
         self._owners: dict[str, tuple[Mapping[int, int] | None, Mapping[int, GroupId]]] = {}

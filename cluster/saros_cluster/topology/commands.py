@@ -148,7 +148,10 @@ class ForceSingleMember:
 
 @dataclass(frozen=True, slots=True)
 class RecreateGroup:
-    """Recreate a new group whose members are all lost, at any node. `version` is that of its wanted membership."""
+    """Recreate a new group whose members are all lost, at any node.
+
+    `version` is that of the group's wanted membership.
+    """
 
     change: int
     group: GroupId
