@@ -108,7 +108,7 @@ class EntryValidator:
         return places, [change for change, slots in self._slots_of_made(mutation.changes) if is_unapplied(slots)]
 
     def _slots_of_made(self, changes: Sequence[SchemaChange]) -> list[tuple[SchemaChange, list[int]]]:
-        """Return the changes that create or alter something, each with the slots that decide who keeps its schema.
+        """Return the changes that create or alter something, each with the slots whose owner stores its schema.
 
         The slots are empty if the change is in no database.
         """

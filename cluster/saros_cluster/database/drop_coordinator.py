@@ -66,7 +66,7 @@ class DropCoordinator:
     def drop(self, command: BeginDrop | BeginDropSeries, deadline_ns: int | None) -> None:
         """Begin a drop once no slots are moving, and have all groups apply it. Raises PartialFailure.
 
-        Slots may start to move, and groups may end, before all groups have applied the drop. What is left of the drop
+        Slots may start to move, and groups may end, before all groups have applied the drop. The remainder of the drop
         is then repeated.
         """
         begin = WriteRequest(deadline_ns=deadline_ns)

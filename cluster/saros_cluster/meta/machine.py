@@ -112,7 +112,7 @@ class MetaMachine:
         return None
 
     def entry_of(self, request: Request) -> int | None:
-        """Return the entry with which a request took effect, or None if it has not taken effect or did so long ago."""
+        """Return the entry with which a request took effect, or None if it has not, or not recently enough."""
         with self._lock:
             return self._requests.entry_of(request)
 

@@ -704,7 +704,7 @@ def _fail(group: _Group, error: Exception) -> None:
 
 
 def _log_health_change(now: LogHealth) -> None:
-    """Log the verdict about the disk, with the measured latencies and advice on what to do."""
+    """Log the verdict about the disk, with the measured latencies and advice for the operator."""
     if now.slow:
         text = "log writes are slow: other nodes take over this node's groups; check its disk"
         logger.warning(text, extra={"write": now.text})

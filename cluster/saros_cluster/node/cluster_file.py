@@ -138,7 +138,7 @@ def is_rack(text: str) -> bool:
 
 
 def load(folder: str, disk: Disk) -> ClusterFile | None:
-    """Return the folder's file, or None if there is none, so that the folder belongs to no cluster.
+    """Return the folder's file, or None if the folder has no file and thus belongs to no cluster.
 
     Raises UserMistake 2004 for a mistake in the file, StorageError 2015 if a newer version wrote it.
     """

@@ -37,7 +37,7 @@ class ReceiveThrottle:
     """Counts the bytes of files that this node receives, and limits their rate."""
 
     def __init__(self, bytes_per_second: int, clock: Clock) -> None:
-        """`bytes_per_second` is the limit, or 0 if there is none."""
+        """`bytes_per_second` is the limit, or 0 for no limit."""
         self._limit = RateLimit(bytes_per_second)
         self._clock = clock
         self._lock = threading.Lock()
