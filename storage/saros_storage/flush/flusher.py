@@ -21,7 +21,7 @@ the flush is retried every second. If the files are already written, the retry s
 manifest may already name them. Any other failure is recorded too, and ends flushing for good; the log then keeps
 everything until the next start.
 
-The lock is the region's. The flusher holds `folders` while it works in partition folders, so that they are not removed
+The lock is the region's. The flusher holds `folders` while it works in partition folders, so that none is removed
 concurrently.
 """
 
@@ -90,7 +90,7 @@ class _Ending:
     """The data that commits the saving of a partition: its new manifest and sources."""
 
     saving: _Saving
-    #: The last log entry that the files then contain.
+    #: The last log entry that the files contain after the saving.
     flushed: int
     manifest: Manifest
     #: True if there are tombstones that the previous manifest lacks.
@@ -155,7 +155,7 @@ class Flusher:
         self._expire_at_ns = 0
         #: Total bytes of the files written since the start.
         self.bytes_written = 0
-        #: Held while a partition's folder is being changed.
+        #: The lock that a thread holds while it changes a partition's folder.
         self.folders = ContendedLock()
         #: Partitions with something to save; a dict for its order.
         self._waiting: dict[int, Partition] = {}
@@ -188,7 +188,7 @@ class Flusher:
     # ------------------------------------------------------------------ under the lock
 
     def add(self, partition: Partition, *, gently: bool = False) -> None:
-        """Queue the partition, so that its frozen MemTables and its tombstones are saved."""
+        """Queue the partition so that its frozen MemTables and its tombstones are saved."""
         if not gently:
             self._unhurried.pop(id(partition), None)
             self._waiting[id(partition)] = partition
@@ -208,7 +208,7 @@ class Flusher:
         self.add(partition, gently=gently)
 
     def give_up(self, problem: OSError | StorageError) -> None:
-        """Stop for good: a dropped partition's folder could not be removed.
+        """Stop permanently, because a dropped partition's folder could not be removed.
 
         The log must then keep everything until the next start. The caller holds `folders` too.
         """
@@ -273,7 +273,7 @@ class Flusher:
         return is_wanted or self._partitions.memory_bytes > self._options.memtables_total_bytes_max // 4 * 3
 
     def _checkpoint(self) -> None:
-        """Pause between two steps, if it is time and nothing is urgent."""
+        """Pause between two steps if the pacer asks for it and nothing is urgent."""
         if self._is_urgent():
             self._resumed_ns = self._pacer.thread_time_ns()  # urgent work is not compensated by a later pause
             return

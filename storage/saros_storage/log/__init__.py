@@ -1,4 +1,4 @@
-"""The write-ahead log: records, segments, group commit. It does not interpret its payloads."""
+"""The write-ahead log: records, segments, group commit. The log does not interpret its payloads."""
 
 from saros_storage.log.log_syncer import LogSyncer
 from saros_storage.log.record import Head, ReadPiece, Record, heads, whole_record

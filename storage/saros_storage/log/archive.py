@@ -34,7 +34,8 @@ class LogArchive:
         self._disk.make_folder(self._folder)
         for path in gone:
             target = os.path.join(self._folder, os.path.basename(path))
-            if not self._disk.exists(target):  # otherwise it was kept before, but not removed from the log
+            # a target that exists is from an earlier call, after which the segment was not removed from the log
+            if not self._disk.exists(target):
                 self._disk.link(path, target)
         self._disk.sync_folder(self._folder)
         self._trim()

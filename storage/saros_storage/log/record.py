@@ -69,7 +69,7 @@ _SEARCHED_WORDS = 1 << 18
 _CANDIDATE_BYTES = 1_000
 #: Bytes of the payload that a head contains.
 _START_BYTES = 24
-#: Bytes per read of heads: hundreds of small records, and little of the payload of large ones.
+#: Bytes that each read of heads fetches: hundreds of small records, and little of the payload of large ones.
 _PIECE_BYTES = 1 << 15
 #: (offset, bytes) -> that many bytes of a segment from the offset on; fewer at its end.
 ReadPiece = Callable[[int, int], bytes]
@@ -77,13 +77,13 @@ ReadPiece = Callable[[int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One entry. The writer defines the meaning of `kind`; `group` is the Raft group that it belongs to."""
+    """One entry. The writer defines the meaning of `kind`; `group` is the Raft group that the record belongs to."""
 
     index: int
     group: int
     kind: int
     payload: memoryview
-    #: See the module docstring; 0: an old record.
+    #: See the module docstring; 0 marks an old record.
     unsynced: int = 1
 
     @property
@@ -164,7 +164,7 @@ class Head:
     #: Bytes of the payload.
     size: int
     crc32: int
-    #: All records up to this index were fsynced when this record was written; 0: unknown.
+    #: All records up to this index were fsynced when this record was written; 0 if unknown.
     synced: int
     #: The first bytes of the payload.
     start: bytes

@@ -26,7 +26,7 @@ on the disk are therefore never taken for records.
 A failed write or fsync is never retried: the log stops permanently and raises LogFailed for all callers. A full disk is
 different: the queued records are withdrawn without effect (DiskFull), and the log goes on when there is space again.
 
-Thread-safe. Does not interpret payloads; all Raft groups of a node share one log.
+Thread-safe. The log does not interpret payloads; all Raft groups of a node share one log.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from saros_storage.log.record import PendingRecord, Record, check_payload, scan
 from saros_storage.log.segment_name import SegmentName, list_segments, new_salt
 
 _logger = logging.getLogger(__name__)
-#: Bytes of zeros written after the records at a time.
+#: Number of zero bytes that are written after the records at a time.
 _RESERVED_BYTES = 4 << 20
 
 
@@ -65,7 +65,7 @@ class LogOptions:
     """Options of a log; fixed while it is open."""
 
     durability: Durability = Durability.FSYNC
-    #: Size at which a segment is closed and a new one started.
+    #: Size at which a segment is closed and a new segment is started.
     segment_bytes: int = 64 << 20
 
 
@@ -153,7 +153,7 @@ class SegmentedLog:
 
     @property
     def written_index(self) -> int:
-        """The last record that is written; it will not be withdrawn."""
+        """The last record that is written; a written record is never withdrawn."""
         with self._lock:
             return self._written
 
@@ -165,14 +165,14 @@ class SegmentedLog:
 
     @property
     def size_bytes(self) -> int:
-        """Size of its segments on disk, including reserved space."""
+        """Size of the log's segments on disk, including reserved space."""
         with self._lock:
             file = self._file
             return sum(s.size for s in self._segments) + (max(file.size, self._reserved_until) if file else 0)
 
     @property
     def failure(self) -> BaseException | None:
-        """The error that ended the log, or None."""
+        """The error that stopped the log permanently, or None."""
         return self._failure
 
     def blocked_by(self) -> str | None:
@@ -393,7 +393,7 @@ class SegmentedLog:
 
 
 def _finally(step: Callable[[], None]) -> None:
-    """Run a step whose failure is final, whatever its reason.
+    """Run a step, and turn any OSError into EIO, which stops the log permanently.
 
     A failed fsync may have marked lost pages as clean; and a segment that is not properly closed, or whose name is not
     durable, must not get a successor.

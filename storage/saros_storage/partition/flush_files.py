@@ -15,7 +15,7 @@ Each file and its `.resource` are written under temporary names. `finish` syncs 
 together), renames them and syncs the folders. Then the caller names them in the manifest, which makes them part of the
 partition. A failure before that leaves only files that the next start removes.
 
-Belongs to the thread that flushes.
+Only the thread that flushes uses these objects.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SHORT_TOGETHER_MAX = 1_024
 
 #: (device, measurement, type) -> encoding and compressor of the series.
 Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
-#: (device, measurement, type) -> deadband of the series; None also where dropping points would uncover older ones.
+#: (device, measurement, type) -> deadband of the series; None also where dropping points would uncover older points.
 Thinning = Callable[[str, str, DataType], Deadband | None]
 
 
@@ -93,7 +93,7 @@ class _Alike(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that is not in the manifest yet; `path` is its name once it is finished."""
+    """A file that is not in the manifest yet; `path` is the file's name once the file is finished."""
 
     entry: FileEntry
     path: str
@@ -101,7 +101,7 @@ class WrittenFile:
 
 
 class FileFlush:
-    """The writer of one MemTable; used once."""
+    """The writer of one MemTable; each object is used once."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class FileFlush:
         #: Times of the last series, and their parts.
         self._times: Int64Array | None = None
         self._parts: list[_Part] = []
-        #: Series to be encoded together, not written yet.
+        #: Series that will be encoded together and are not written yet.
         self._alike: list[_Alike] = []
         #: Path, open file and its writer by kind (True: sequence).
         self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
@@ -188,7 +188,7 @@ class FileFlush:
         self._checkpoint()
 
     def _add_alike(self, one: _Alike) -> None:
-        """Add a series to the pending ones that are encoded together; write those first if it does not go with them."""
+        """Add a series to the pending series; if it cannot be encoded together with them, write them first."""
         alike = self._alike
         is_full = len(alike) >= _TOGETHER_MAX and alike[-_TOGETHER_MAX].device == one.device
         if alike and (is_full or not one.goes_with(alike[-1])):

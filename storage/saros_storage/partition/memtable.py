@@ -91,7 +91,7 @@ class Chunk:
 
     @property
     def shape(self) -> FrameHead | None:
-        """Device, measurements and types; None if the rows have no frame."""
+        """Device, measurements and types; None if the rows are not stored as a frame."""
         return None if self._frame is None else frame_head(self._frame)
 
     def matrix(self, types: tuple[DataType, ...]) -> NumericArray | None:
@@ -107,7 +107,7 @@ class _Sorted:
         self.count = len(chunks)
         times = _concat([c.times for c in chunks])
         rising = all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
-        #: Positions in arrival order, sorted by time; None: the rows are already in order.
+        #: Row indices (rows numbered by arrival) that sort the rows by time; None if the rows arrived in time order.
         self.order: Int64Array | None = None
         #: First and last position of the rows of each distinct time, in sorted order; None: no time repeats.
         self.groups: tuple[Int64Array, Int64Array] | None = None
@@ -202,7 +202,7 @@ class _Run:
     __slots__ = ("_latest", "_sorted", "chunks")
 
     def __init__(self) -> None:
-        #: In order of their log indexes.
+        #: The chunks, in order of their log indexes.
         self.chunks: list[Chunk] = []
         self._sorted: _Sorted | None = None
         self._latest: LatestRows | None = None
@@ -285,7 +285,7 @@ class _Device:
         self.types: Mapping[str, DataType] = _NO_TYPES
         #: Sets of measurements whose types are in `types`, with these types, once the device has had several.
         self._shapes = _NO_SHAPES
-        #: The last set of measurements and their types: usually the next tablet has the same.
+        #: The set of measurements of the last tablet, and their types: usually the next tablet has the same.
         self._measurements: tuple[str, ...] = ()
         self._types: tuple[DataType, ...] = ()
         self._last_run: _Run | None = None
@@ -312,7 +312,7 @@ class _Device:
             self.end = chunk.end
 
     def _run_for(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> _Run:
-        """Return the run of tablets with these measurements; note their types."""
+        """Return the run of tablets with these measurements; record the measurements' types."""
         key = () if self.aligned else measurements
         run = self.runs.get(key)
         if run is None:
@@ -410,9 +410,9 @@ class MemTable:
 
     def __init__(self, rank: Rank, first_index: int) -> None:
         self.rank = rank
-        #: Log index of its first write: the log must be kept from here on.
+        #: Log index of the MemTable's first write: the log must be kept from this index on.
         self.first_index = first_index
-        #: Once frozen: the log index up to which it is complete.
+        #: The log index up to which a frozen MemTable is complete.
         self.frozen_at: int | None = None
         self.bytes = 0
         self.rows = 0
@@ -421,7 +421,7 @@ class MemTable:
 
     @property
     def empty(self) -> bool:
-        """True if it contains no chunk."""
+        """True if the MemTable contains no chunk."""
         return not self._devices
 
     def takes(self, head: FrameHead) -> bool:
@@ -453,21 +453,21 @@ class MemTable:
         return size
 
     def freeze(self, index: int) -> None:
-        """Forbid further writes: it contains all entries of its partition up to `index`."""
+        """Forbid further writes: the MemTable contains all entries of its partition up to `index`."""
         assert self.frozen_at is None
         self.frozen_at = index
 
     def snapshot(self) -> MemTableSnapshot:
-        """Return its current content as a `snapshot.MemorySource`."""
+        """Return the MemTable's current content as a `snapshot.MemorySource`."""
         return MemTableSnapshot(self.rank, self._devices, self._last_index)
 
     @property
     def last_index(self) -> int:
-        """Log index of its last write."""
+        """Log index of the MemTable's last write."""
         return self._last_index
 
     def device_names(self) -> list[str]:
-        """Return the devices that have rows in it."""
+        """Return the devices that have rows in the MemTable."""
         return list(self._devices)
 
     def delete(self, matches: Callable[[str, str], bool], devices: Iterable[str], time: TimeRange) -> None:

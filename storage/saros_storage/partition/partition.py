@@ -77,7 +77,7 @@ class Partition:
         self.unsaved: tuple[int, int] | None = None
         #: The partition's data in another region, until its files have arrived here.
         self.underlay: MemorySource | None = None
-        #: True once the database is deleted: nothing more may be written for it.
+        #: True once the database is deleted: nothing more may be written for this partition.
         self.dropped = False
         #: True if the manifest is on disk.
         self.saved = bool(manifest.files or manifest.flushed)
@@ -124,7 +124,7 @@ class Partition:
         return memtable
 
     def load(self, staged: StagedFile, source: FileSource | None, problem: str, index: int) -> None:
-        """Add a loaded file: it outranks everything present, and everything later outranks it."""
+        """Add a loaded file, which outranks all data now in the partition; all data written later outranks the file."""
         self.freeze(index - 1)
         self._version += 1
         rank = self._rank(self._version)
@@ -144,7 +144,7 @@ class Partition:
                 self._snapshot = None
 
     def _has_below(self, pattern: str, time: TimeRange) -> bool:
-        """Return whether a file or an immutable MemTable may contain such points."""
+        """Return whether a file or an immutable MemTable may contain points of matching series in `time`."""
         if self.underlay is not None or any(may_hold(file, pattern, time) for file in self.files):
             return True
         return any(reaches(pattern, device) for memtable in self.immutable for device in memtable.device_names())
@@ -189,12 +189,12 @@ class Partition:
         self._changed()
 
     def _changed(self) -> None:
-        """Invalidate the snapshot after a change to anything but the active MemTable."""
+        """Invalidate the cached snapshot; call this after every change to anything but the active MemTable."""
         self._snapshot = None
         self._basis = object()
 
     def begin_with(self, underlay: MemorySource) -> None:
-        """Read older data from its former place until it arrives."""
+        """Until the partition's older data arrives, read that data from its former place."""
         self.underlay = underlay
         self._snapshot = None
 

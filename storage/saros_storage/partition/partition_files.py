@@ -7,7 +7,7 @@ did not finish, whose rows are in the log. It is removed. A live file that is mi
 set aside: it leaves the manifest, which records the reason. The manifest is made durable before anything that it makes
 obsolete, file or log, is removed.
 
-Called when the store opens, and by the flushing thread.
+These functions are called when the store opens, and by the flushing thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def file_path(folder: str, entry: FileEntry) -> str:
 
 
 def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Partition | None:
-    """Open the partition of slice `number`; None if it has no manifest. Raises CorruptFile if that is damaged."""
+    """Open the partition of slice `number`; None if it has no manifest. Raises CorruptFile if it is damaged."""
     path = os.path.join(folder, MANIFEST)
     if not disk.exists(path):
         return None
@@ -103,7 +103,10 @@ def save_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:
 
 
 def save_manifests(disk: Disk, manifests: Mapping[str, Manifest]) -> None:
-    """Replace manifests, by partition folder, durably; create missing folders. A failure may leave some replaced."""
+    """Durably replace the manifest of each partition folder in `manifests`; create missing folders.
+
+    After a failure, some of the manifests may have been replaced.
+    """
     databases = sorted({os.path.dirname(folder) for folder in manifests})
     for database in databases:
         disk.make_folder(database)

@@ -11,7 +11,7 @@ from saros_storage.scan.snapshot import FileSource
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """A live file; `start` and `end` cover all its devices. `staged`: loaded, and not in the manifest yet."""
+    """A live file; `start` and `end` cover all devices of the file. `staged`: loaded, and not in the manifest yet."""
 
     name: str
     sequence: bool
@@ -25,9 +25,10 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """A partition: its times are [start, end), sizes in bytes. `set_aside`: name and reason of damaged files.
+    """The status of a partition, which covers the times [start, end); sizes are in bytes.
 
-    `region` is the region that contains it: 1 where there is only one.
+    `set_aside` gives each damaged file's name and the reason.
+    `region` is the region that contains the partition: 1 if there is only one region.
     """
 
     database: str

@@ -6,7 +6,7 @@
 A partition skips an entry that its files already contain (`flushed`), and an entry from before the partition was
 created. A replay may therefore start anywhere before the first entry that some partition still needs.
 
-Pure: does no I/O. Belongs to the store, under its lock.
+Pure: does no I/O. Owned by the store, and protected by the store's lock.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Partitions:
             del self._by_database[database]
 
     def skip(self, index: int) -> None:
-        """Skip an entry that has no effect here."""
+        """Skip an entry that has no effect on these partitions."""
         self.applied = index
 
     def _drop(self, database: str, index: int, spared: Chosen) -> list[Partition]:
@@ -153,7 +153,7 @@ class Partitions:
                 partition.delete(deletion.patterns, deletion.time, index)
 
     def _write(self, index: int, tablets: Sequence[PlacedTablet]) -> None:
-        """Write tablets to MemTables. Neighbours mostly belong to the same one."""
+        """Write tablets to MemTables. Neighbouring tablets mostly belong to the same partition."""
         #: By parent of a device and depth of its database; None: the device is the database.
         databases: dict[tuple[str, int], str | None] = {}
         key, partition = None, None
@@ -195,7 +195,7 @@ class Partitions:
             self.memory_bytes += memtable.write_rows(frame.head, rows, index, span, ordered=frame.ordered)
 
     def load(self, index: int, staged: StagedFile, open_staged: Callable[[StagedFile], FileSource]) -> Partition | None:
-        """Add a loaded file of the applied entry `index`. Return its partition, or None if it already has the file."""
+        """Add a loaded file of the applied entry `index`. Return the file's partition, or None if it has the file."""
         partition = self._partition_for(staged.database, staged.slice, index)
         if partition is None:
             return None

@@ -31,7 +31,7 @@ def split(shown: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
 
 
 class ReadHorizon:
-    """The log index up to which a session was shown entries, by group. It only grows; thread-safe."""
+    """For each group, the log index of the latest entry that a session was shown. It only grows; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class ReadHorizon:
                 self._shown = {**self._shown, **newer}
 
 
-#: Devices, each with a time range in which points of it are read; None: all points of all devices.
+#: Devices, each with the time range in which its points are read; None: all points of all devices.
 Sources = Collection[tuple[str, TimeRange]] | None
 
 
@@ -63,7 +63,7 @@ class ReadScope:
     sources: Sources = ()
 
 
-#: The whole schema, and all points.
+#: The scope that contains the entire schema and all points.
 EVERYTHING = ReadScope(("root",), None)
 
 
@@ -76,7 +76,7 @@ class ReadPoint:
     stale: bool = False
     #: Data that the read does not return will not be returned by later reads either (consistency level `strong`).
     strong: bool = False
-    #: No other node has to be asked before something is read (`Database.catch_up`).
+    #: True if no other node has to be asked before data is read (`Database.catch_up`).
     settled: bool = True
     #: Groups are asked for their newest entry before any of their data is read.
     current: bool = False
@@ -86,7 +86,7 @@ class ReadPoint:
     missing: Mapping[int, str] = field(default_factory=dict)
     #: End of all waiting, on the monotonic clock; None: each step has its own limit.
     deadline_ns: int | None = None
-    #: The schema that the statement depends on, as far as it is known yet.
+    #: The part of the schema that the statement depends on, as far as this has been determined yet.
     patterns: frozenset[str] = frozenset()
     #: Indexes that must be seen. A read that need not be current has 0 for each group whose schema is known.
     applied: Mapping[int, int] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class ReadPoint:
     wanted: Mapping[int, int] = field(default_factory=dict)
     #: Records what the read shows; None: nothing is recorded.
     horizon: ReadHorizon | None = None
-    #: Returns a held snapshot to read from; None: a new view is created.
+    #: Returns a held snapshot to read from; None means that a new view is created.
     picture: Callable[[], ReadView] | None = None
 
     def leave_out(self, errors: Iterable[tuple[int, Exception]]) -> None:

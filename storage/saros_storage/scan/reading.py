@@ -32,7 +32,7 @@ import numpy as np
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
-#: Enough rows that NumPy's cost per call is negligible, and kernels release the GIL for long (from 10,000 rows on).
+#: With so many rows, NumPy's cost per call is negligible, and kernels release the GIL (from 10,000 rows on).
 BLOCK_ROWS_MAX = 131_072
 #: Values per block: about 16 MB. A join holds the same amount again of its children's output.
 _BLOCK_VALUES_MAX = 2 << 20
@@ -58,7 +58,7 @@ class TimeRange:
 
     @property
     def empty(self) -> bool:
-        """True if no time is in the range."""
+        """True if the range contains no time."""
         return self.end <= self.start
 
     def touches(self, first: int, last: int) -> bool:
@@ -121,7 +121,7 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics of the points of one series in one span. `start` and `end` are the first and the last time.
+    """Statistics of the points that one series has in one span. `start` and `end` are the first and the last time.
 
     `minimum` and `maximum` are None for text-like types and BOOLEAN; `total` (the sum) is None for text-like types,
     DATE and TIMESTAMP. For floats, minimum and maximum ignore NaN unless all values are NaN.
@@ -257,7 +257,7 @@ def statistics_fields(type_: DataType) -> dict[str, DataType]:
 
 @dataclass(slots=True)
 class ReadCounters:
-    """Counters of a reader's work, for EXPLAIN ANALYZE. They only grow."""
+    """Counters of the work that a reader has done, for EXPLAIN ANALYZE. They only grow."""
 
     files: int = 0
     files_skipped: int = 0
@@ -267,7 +267,7 @@ class ReadCounters:
     pages_skipped: int = 0
     #: Chunks or pages answered from statistics.
     summaries: int = 0
-    #: Bytes decompressed (0 if the chunk cache had the page).
+    #: Bytes decompressed; a page from the chunk cache adds none.
     bytes_read: int = 0
     cache_hits: int = 0
     memtable_rows: int = 0
@@ -385,7 +385,7 @@ class ReadView(ReaderFactory, Protocol):
 
     @property
     def shown(self) -> Mapping[int, int]:
-        """The last log index that is visible, by group. Empty where there are no groups."""
+        """The last log index that is visible, by group. Empty if the store has no groups."""
         ...
 
     def close(self) -> None:

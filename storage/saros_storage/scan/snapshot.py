@@ -5,7 +5,8 @@
       memtables   rank (0,4) immutable, being flushed     rank (0,5) active (its content at this moment)
       tombstones  rank (0,4): root.a.d1.** [10, 20)       hides data of rank <= (0,4) only
 
-Ranks order everything: the higher one wins. The rank of a MemTable is the version that its file will get, assigned when
+All of these are ordered by rank: the higher rank wins.
+The rank of a MemTable is the version that its file will get, assigned when
 the MemTable is created. A tombstone ranks directly below the active MemTable, from which the deleted rows are removed
 immediately. It therefore does not hide rows that arrive later.
 
@@ -64,7 +65,7 @@ class DeviceSpan:
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A sealed file: `devices` are the devices that it may contain; `access` reads it (opened at the first use)."""
+    """A sealed file. `devices` are those that it may contain; `access` reads the file (opened at the first use)."""
 
     rank: Rank
     sequence: bool
