@@ -30,7 +30,7 @@ from saros_wire.payload import MESSAGE_BYTES_MAX
 
 _TYPES = arrow_types()
 
-#: Sets of columns whose names and types are cached.
+#: The maximum number of result schemas that are cached.
 _SHAPES_CACHED = 4_096
 #: Schemas of at most this many columns are cached.
 _SMALL_WIDTH = 64
@@ -115,8 +115,8 @@ class Message:
 def encode(block: Block, schema: pa.Schema) -> list[Message]:
     """Return the block with `schema` as Arrow IPC messages, each within the size limit.
 
-    Plain numbers without nulls are encoded without Arrow and without a copy: creating Arrow objects would take longer
-    than the rest of a point query's answer, and a copy as long as sending it.
+    Plain numbers without nulls are encoded without Arrow and without copying them: creating Arrow objects would take
+    longer than all other work on a point query's answer, and copying a large block would take as long as sending it.
     """
     arrays = _plain_arrays(block)
     if arrays is None:
@@ -139,7 +139,7 @@ def _messages(batch: pa.RecordBatch) -> Iterator[Message]:
 
 
 def _plain_arrays(block: Block) -> list[NumericArray] | None:
-    """Return the columns of a block of plain numbers without nulls; None for other blocks and for no columns."""
+    """Return the columns of a block of plain numbers without nulls; None for other blocks, or without columns."""
     arrays: list[NumericArray] = [] if block.time is None else [block.time]
     for column in block.columns:
         if column.valid is not None or column.type not in _PLAIN_TYPES:

@@ -38,14 +38,15 @@ class Policy(Enum):
 class Peer:
     """The machine that a call comes from, without the port."""
 
-    #: `ipv4:192.0.2.1`, `ipv6:[2001:db8::1]`, or `unix`. Tokens of sessions are bound to the host.
+    #: `ipv4:192.0.2.1`, `ipv6:[2001:db8::1]`, or `unix`. A session's token is valid only for calls from the host that
+    #: opened the session.
     host: str
     #: True if the peer is this machine.
     is_local: bool
 
     @classmethod
     def at(cls, address: str) -> Peer:
-        """Return the peer at an IP address as a socket reports it. Raises ValueError."""
+        """Return the peer at an IP address, given in the form in which a socket reports it. Raises ValueError."""
         found = ipaddress.ip_address(address.partition("%")[0])
         if isinstance(found, ipaddress.IPv6Address):
             if found.ipv4_mapped is None:
@@ -55,7 +56,7 @@ class Peer:
 
     @property
     def address(self) -> str:
-        """The host as users write it."""
+        """The host's IP address without the prefix and brackets that `host` has."""
         return self.host.removeprefix("ipv4:").removeprefix("ipv6:").strip("[]")
 
 
@@ -77,7 +78,7 @@ class Services:
         return (self.clock.monotonic_ns() - self.started_ns) / 1e9
 
 
-#: The time for the error of a statement that has waited for other nodes until its deadline.
+#: The time that remains to report the error of a statement that has waited for other nodes until its deadline.
 _ERROR_MS = 150
 
 
@@ -86,7 +87,7 @@ class Call(NamedTuple):
 
     services: Services
     peer: Peer
-    #: The connection that the call came on.
+    #: The connection on which the call arrived.
     holder: SessionHolder
     cancel: CancelToken
     #: The token of the caller's session; empty: the caller has none.
@@ -118,7 +119,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[_Request, _Answer]):
-    """A request that a client can make of a node: its name, its policy and its implementation."""
+    """A kind of request that clients can send to a node: its name, its policy and its implementation."""
 
     name: str
     policy: Policy

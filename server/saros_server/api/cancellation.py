@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class CancelToken:
-    """A one-shot cancellation, triggered by the protocol when its client disconnects or asks for it."""
+    """A one-shot cancellation, triggered by a protocol when the client disconnects or asks to cancel the call."""
 
     __slots__ = ("_callbacks", "_lock")
 
@@ -24,7 +24,7 @@ class CancelToken:
     def on_cancel(self, callback: Callable[[], object]) -> bool:
         """Register `callback`, which runs on the thread that cancels.
 
-        Return False, without calling it, if the token is cancelled already.
+        If the token is already cancelled, return False and do not call `callback`.
         """
         with self._lock:
             if self._callbacks is None:

@@ -8,7 +8,8 @@
 
 A token is random, identifies a session of this process only, and is bound to the peer's address and to the user that
 logged in (`login`). A connection holds the sessions that it has opened or used. A session outlives its connections for
-a short time, so that a client that has lost them can continue; clients that crash do not fill the table.
+a short time, so that a client that has lost them can continue. The time is short so that the sessions of crashed
+clients do not fill the table.
 
 Thread-safe.
 """
@@ -25,7 +26,7 @@ from saros_storage.base.clock import Clock
 
 #: A session without calls for this long is closed.
 IDLE_SECONDS = 1_800
-#: A session of a user is closed this long after its login; the client has to log in again.
+#: A user's session is closed this long after the login. The client then has to log in again.
 LIFE_SECONDS = 86_400
 #: A session without a connection is closed after this time: a client that lost its connection reconnects much sooner.
 LEASE_SECONDS = 60
@@ -49,7 +50,7 @@ class NoSession(Exception):
 
 
 class TooManySessions(Exception):
-    """The node has the maximum number of sessions, and connections hold all of them."""
+    """The node has the maximum number of sessions, and each of these sessions is held by a connection."""
 
     code = 2034
 
@@ -99,7 +100,7 @@ class ClientSessions:
         self._clock = clock
         self._lock = threading.Lock()
         self._clients: dict[bytes, _ClientSession] = {}
-        #: The sessions without a connection, the longest leased first.
+        #: The sessions without a connection; the session that lost its last connection first comes first.
         self._leased: dict[bytes, _ClientSession] = {}
         self._next_sweep_ns = 0
 
@@ -124,7 +125,7 @@ class ClientSessions:
         return client.token
 
     def find(self, token: bytes, holder: SessionHolder) -> EmbeddedSession:
-        """Return the session of a token, with its current privileges. Raises NoSession."""
+        """Return the session of a token, after updating the session's privileges. Raises NoSession."""
         now = self._clock.monotonic_ns()
         with self._lock:
             client = self._clients.get(token)

@@ -18,7 +18,7 @@ class BadMessage(Exception):
 
 
 def refusal_of(error: Exception) -> tuple[int, str]:
-    """Return the code and the message of an error. An error without a code is a bug of Saros, and is logged."""
+    """Return the code and the message of an error. An error without a code is a bug in Saros; this function logs it."""
     code = getattr(error, "code", None)
     if not isinstance(code, int):
         logger.error("a call failed", exc_info=error)

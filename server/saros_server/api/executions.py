@@ -1,12 +1,13 @@
-"""Execution of clients' statements: a session executes them, and their results are sent back.
+"""Execute the statements of remote clients in their sessions, and send the results back.
 
     execute  -> an answer: all of a small result, or the first rows of a large or slow one and a cursor for the others
     fetch    -> a stream of the rows of a cursor; discard -> the cursor is closed
     stream   -> a stream of all rows
 
-A stream costs each side 50 % more than an answer, so a result that fits goes into an answer. The owner of a result
-closes it: the complete answer, the stream, or `result_cursors` if the client does not fetch it. A cancelled token ends
-a stream at once, and an answer after `_ANSWER_SECONDS` at the latest.
+A stream costs client and server 50 % more processor time than a single answer, so a result that fits is sent as one
+answer. A result is closed by its current owner: by `execute` once the answer is complete, by the stream, or by
+`result_cursors` if the client does not fetch the remaining rows. A cancelled token ends a stream at once, and an answer
+after `_ANSWER_SECONDS` at the latest.
 
 Rows are sent as Arrow IPC messages, which are views of columns in memory: a protocol copies them only if it must.
 Thread-safe.
@@ -38,12 +39,14 @@ _ANSWER_BYTES = 1 << 20
 #: An answer waits for rows for this long; for a result that takes longer, the cost of a stream does not matter. A
 #: shorter wait would not do, since small queries take tens of milliseconds on a busy machine.
 _ANSWER_SECONDS = 0.1
-#: The maximum number of results that clients have not read to the end. Each occupies one of the node's 256 threads
-#: for calls; the others are for short calls. The check is not exact: concurrent calls may all see the last place free.
+#: The maximum number of results that clients have not read to the end. Each such result occupies one of the node's 256
+#: threads for calls. The remaining threads are left for short calls. The limit may be exceeded slightly, since
+#: concurrent calls may all see that one place is free.
 RESULTS_MAX = 192
-#: More than twice the number of groups of a cluster: each may be named for its data and for its schema.
+#: The maximum number of groups in a request. It exceeds twice the number of groups of a cluster, since a request may
+#: name each group once for its data and once for its schema.
 _GROUPS_MAX = 4_096
-#: The session was shown no data that later reads depend on.
+#: The log positions of a session that has seen no data yet.
 NOTHING_SHOWN: Mapping[int, int] = MappingProxyType({})
 
 
@@ -68,7 +71,8 @@ class Statement(NamedTuple):
     timeout_ms: int = 0
     #: The client's sequence number of the write, so that retries take effect once; 0: none.
     sequence: int = 0
-    #: For reads that are not strong: the log position up to which any node has shown the session data, by group.
+    #: For reads that are not strong: for each group, the log position of the latest data that the session has seen on
+    #: any node.
     shown: Mapping[int, int] = NOTHING_SHOWN
     #: The read point at which a SELECT reads; None: the SELECT gets a new one.
     read_point: ReadPoint | None = None
@@ -87,7 +91,7 @@ class ResultHead(NamedTuple):
     update_count: int
     #: True if it is already known that the rows may be stale.
     stale: bool
-    #: The data already known to be missing: a text for each unavailable group.
+    #: For each group that is already known to be unavailable, a text that describes the missing data.
     missing: Sequence[str] = ()
 
 
@@ -96,7 +100,7 @@ class ResultEnd:
     """The end record of a read that is not strong, or that misses data which its head does not list."""
 
     stale: bool
-    #: The log position up to which the session was shown data, by group.
+    #: For each group, the log position of the latest data that the session has seen.
     shown: Mapping[int, int]
     #: The missing data that the head does not list.
     missing: Sequence[str] = ()

@@ -114,7 +114,10 @@ def read_columns(stream: memoryview) -> tuple[object, Mapping[str, object]]:
 
 
 def _columns_of(stream: memoryview) -> tuple[object, Mapping[str, object]]:
-    """Return the times and the columns of a stream; the columns as `Column` if its layout is known."""
+    """Return the times and the columns of a stream.
+
+    The columns are `Column` objects if the stream's layout is cached.
+    """
     metadata = bytes(stream[: _metadata_end(stream)])
     layout = _layouts.get(metadata)
     if layout is not None and layout.stream_bytes == len(stream):
@@ -129,7 +132,7 @@ def _columns_of(stream: memoryview) -> tuple[object, Mapping[str, object]]:
 
 
 def _metadata_end(stream: memoryview) -> int:
-    """Return the offset of the first value; the result for invalid bytes is arbitrary."""
+    """Return the offset of the first value. If the bytes are invalid, the result is arbitrary."""
     end = 0
     for _ in range(_MESSAGES):
         if end + _MESSAGE.size > len(stream):

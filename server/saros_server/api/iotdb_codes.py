@@ -1,7 +1,7 @@
 """Translation of Saros' status codes into those of IoTDB.
 
-Most codes are the same in both. The table lists the others: conditions for which IoTDB has a different code, and the
-codes from 2000 on, which mean something else in IoTDB. Pure: any thread.
+Most codes have the same meaning in Saros and in IoTDB. The table lists the others: conditions for which IoTDB has a
+different code, and the codes from 2000 on, which mean something else in IoTDB. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOT_LOGGED_IN, _AUTH, _ILLEGAL_PASSWORD = 802, 815, 820
 _NO_REPLICA, _NO_CONNECTION, _DATANODE_MISSING, _TOO_FEW_DATANODES = 1012, 1007, 1004, 1003
 _LOAD, _SYNC, _FUNCTION_DROP, _FUNCTION_RUN, _FUNCTION_EXISTS = 1100, 1103, 1205, 1206, 1207
 
-#: IoTDB's code by Saros' code; codes that are not listed are the same in both.
+#: Maps each of Saros' codes to IoTDB's code; codes that are not listed are the same in both systems.
 IOTDB_CODES = {
     504: 500,  # a missing database
     511: _ALIGNED,

@@ -55,7 +55,8 @@ class Login:
     consistency: str = ""
     #: Reads skip the data of unavailable groups, and list it in `ResultHead.missing`.
     partial_results: bool = False
-    #: A random number that the client keeps when it reconnects. With a sequence number it identifies a write; 0: none.
+    #: A random number that identifies the client, also after it reconnects. This number and a sequence number identify
+    #: a write. 0: the client has no id.
     client_id: int = 0
     #: The session is shared by independent clients, so its settings cannot be changed.
     shared: bool = False
@@ -79,7 +80,7 @@ class OpenedSession:
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """The state of a node, as far as the peer may see it."""
+    """The part of a node's state that the peer may see."""
 
     server: str
     uptime_ms: int = 0
@@ -132,7 +133,7 @@ def _ping(call: Call, _: None) -> NodeHealth:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A read point to hold: the one of this name if the node holds it, otherwise a new one at the present moment."""
+    """A request to hold a read point: the existing read point of this name or, if there is none, a new one."""
 
     name: str
     #: The node process that must hold the read point; 0: any.
@@ -183,7 +184,8 @@ class InsertOutcome:
     """The outcome of an insert."""
 
     points: int
-    #: host:port of the node that led the write, if it is another node: the client may send the next write there.
+    #: host:port of the leader that executed the write, if that is another node: the client may send its next write
+    #: there.
     leader: str = ""
 
 
@@ -278,7 +280,7 @@ _IMPORTED = "file"
 
 @dataclass(frozen=True, slots=True)
 class ImportChunk:
-    """A chunk of a file to import; `job`: a random name, which only the same user can use."""
+    """A chunk of a file whose rows will be imported; `job`: a random name, which only the same user can use."""
 
     job: str
     offset: int
@@ -402,7 +404,7 @@ def _sync_commit(call: Call, commit: SyncCommit) -> BeginReply:
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """A query of the audit trail; an empty `user` or `event` matches all."""
+    """A query of the audit trail. An empty `user` matches all users, and an empty `event` matches all events."""
 
     user: str
     event: str

@@ -1,4 +1,4 @@
-"""Names, strings and numbers from calls, as SQL text.
+"""Convert the names, strings and numbers in clients' calls to SQL text.
 
 Every text that a client sends as a path, a name or a property is parsed and written again in canonical form, so that
 it cannot inject SQL. Pure: any thread.

@@ -1,9 +1,10 @@
-"""Cursors: results whose remaining batches wait to be fetched, each under a number that was given to its session.
+"""Cursors: results whose remaining batches wait to be fetched. The session identifies each cursor by a number.
 
     put --> number --client: take--> the remainder is sent
               └ discarded, not fetched within `LEASE_SECONDS`, or evicted: closed, which ends the query
 
-A thread closes overdue cursors; it starts with the first cursor and ends when none is left. Thread-safe.
+A thread closes cursors that were not fetched in time. The thread starts with the first cursor and ends when no cursor
+is left. Thread-safe.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ResultCursor(NamedTuple):
     session: EmbeddedSession
     #: Messages that were taken from the result but not sent yet.
     left: list[Message]
-    #: The missing data that the head of the result lists; the end lists the rest.
+    #: The missing data that the head record of the result lists; the end record lists all other missing data.
     missing: Sequence[str] = ()
 
 
@@ -60,7 +61,10 @@ class ResultCursors:
         return len(self._waiting)
 
     def put(self, rest: ResultCursor) -> int:
-        """Keep a cursor, and return its unique number. Evicts the oldest cursor if there are too many."""
+        """Add a cursor to the table, and return the cursor's unique number.
+
+        Evicts the oldest cursor if there are too many.
+        """
         until = self._clock.monotonic_ns() + round(LEASE_SECONDS * 1e9)
         pushed_out = None
         with self._changed:

@@ -1,9 +1,10 @@
 """Embedded sessions: sessions on a node of this process, without a socket; calls run on the caller's thread.
 
-A process opens a folder once: the sessions of a folder share its node, which closes with the last of them. `_nodes`,
-the only state of this module, holds these nodes.
+A process opens a folder once: all sessions on a folder share one node, which is closed with the last of these sessions.
+`_nodes`, the only state of this module, holds these nodes.
 
-Several threads may use an `EmbeddedSession`. An outcome belongs to one thread, except that any thread may close it.
+Several threads may use an `EmbeddedSession`. An `Outcome` may be used by one thread only, except that any thread may
+close it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from saros_sync.clustered.receiver import ClusterReceiver
     from saros_sync.receiver.receiver import Receiver
 
-#: Sets of column names whose canonical forms are cached.
+#: The maximum number of sets of column names whose canonical forms are cached.
 _SHAPES_CACHED = 4_096
 _NO_FOLDER = 2051
 
@@ -78,7 +79,7 @@ class _Shared:
     options: Mapping[str, object] = field(default_factory=dict)
 
 
-#: Nodes by real path. Empty in a forked process, for which the folders are in use by its parent.
+#: Nodes by real path. This table is emptied in a forked process, since the folders are in use by the parent process.
 _nodes: ForkLocal[str, _Shared] = ForkLocal()
 #: Distinguishes the nodes of a folder that is opened read-only several times: each shows a different moment.
 _snapshots = count()
@@ -153,7 +154,7 @@ def _opened(folder: str, configuration: Configuration, *, read_only: bool) -> No
 
 
 def _leave(key: str) -> None:
-    """Count one session less; close the node with the last one.
+    """Decrement the node's number of sessions, and close the node if this was its last session.
 
     The node closes under the lock, so that a concurrent `open_session` waits for it.
     """
@@ -191,7 +192,7 @@ class EmbeddedSession:
 
     @property
     def horizon(self) -> ReadHorizon | None:
-        """The log positions that the session was shown; None for strong reads, which do not need them."""
+        """The log positions of the latest data that the session has seen; None for strong reads."""
         return None if self._context.consistency == "strong" else self._context.horizon
 
     def set_access(self, access: Access, trail: Trail | None) -> None:
@@ -281,7 +282,7 @@ class EmbeddedSession:
         outcomes: list[int | Exception] = []
 
         def write() -> int:
-            """Return the number of points; -1, which is not remembered, if a device was refused."""
+            """Return the number of points, or -1 if a device was refused; -1 is not stored for a repeated request."""
             outcomes.extend(self._node.engine.insert_rows(batch, session=self._context, request=request))
             points = [found for found in outcomes if isinstance(found, int)]
             return sum(points) if len(points) == len(outcomes) else -1
@@ -363,7 +364,7 @@ class EmbeddedSession:
             self._node.store.shelf.release(id_)
 
     def receive(self, event: str | None = None) -> tuple[Receiver | ClusterReceiver, Requester]:
-        """Return the receiver of the sync tool's rounds, and the sending user.
+        """Return the receiver of the sync tool's rounds, and the name of the user that sends them.
 
         `event` is recorded in the audit trail. Raises NoPermission, SystemReadOnly.
         """
@@ -374,7 +375,10 @@ class EmbeddedSession:
         return self._node.receiver, Requester(access.user, partial(may_send, access), access.unrestricted)
 
     def _require(self, authorize: Callable[[Access], None], what: str, event: str | None = None) -> None:
-        """Raise NoPermission unless the session passes `authorize`. A denial, and `event`, go into the audit trail."""
+        """Raise NoPermission unless the session passes `authorize`.
+
+        Both a denial and `event` are recorded in the audit trail.
+        """
         self._check_open()
         trail = self._context.trail
         try:

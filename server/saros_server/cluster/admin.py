@@ -34,7 +34,7 @@ class Administration:
         balancing: Balancing,
         answers: Callable[[NodeId], bool],
     ) -> None:
-        """Use `answers` to check that a node responds within seconds."""
+        """Create the object; `answers` returns whether a node responds within a few seconds."""
         self._answers = answers
         self._file = file
         self._balancing = balancing
@@ -58,7 +58,10 @@ class Administration:
         return node, encode(file).decode()
 
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
-        """See `ClusterAdmin.begin`. A joining node must answer: once slots move to it, the change cannot be aborted."""
+        """See `ClusterAdmin.begin`.
+
+        A joining node must answer before it is admitted: once slots move to the node, the change cannot be aborted.
+        """
         topology = self._routes.now.topology
         for node in joining:
             if node in topology.in_state(NodeState.WAITING) and not self._answers(node):
@@ -105,7 +108,10 @@ class Administration:
 
 
 def _admitted(topology: Topology, peer: str, token: str) -> NodeId:
-    """Return the node that was admitted with a token or at an address. Raises UserMistake if it has left since."""
+    """Return the node that was admitted with a given token or at a given address.
+
+    Raises UserMistake if it has left since.
+    """
     node = topology.node_of(token)
     if node is None:
         node = next((n for n in topology.in_state(NodeState.WAITING) if topology.nodes[n].peer == peer), None)

@@ -1,4 +1,4 @@
-"""The periodic tasks of a node of a cluster, on a thread of their own.
+"""The thread on which a node of a cluster runs its periodic tasks.
 
 every second      expire leases of remote readers and checkpoints;  finish interrupted drops;  abandon loads of files
                   that are no longer sent;  truncate the log;  refresh the reports of other nodes;  transfer groups to
@@ -42,7 +42,8 @@ _INTERVAL_SECONDS = 1.0
 _RENEW_EVERY = 20
 _HAND_OVER_NS = 2_000_000_000
 _POLL_SECONDS = 0.01
-#: The timeout of finishing drops in a round; drops that are not finished are retried in the next round.
+#: The time limit for finishing dropped objects in one round. Drops that are not finished by then are retried in the
+#: next round.
 _DROPS_SECONDS = 1.0
 
 

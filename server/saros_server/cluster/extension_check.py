@@ -1,6 +1,6 @@
 """A check that all nodes of a cluster have a module of functions or triggers installed: each node checks itself.
 
-Thread-safe; waits for the other nodes, at most `_ASK_SECONDS` for each.
+Thread-safe. A check waits for the other nodes, at most `_ASK_SECONDS` for each.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     the head has been up to date for SETTLED_ROUNDS               transfer now
     the group was transferred, and is still or again led here     transfer again after AGAIN_ROUNDS
 
-Nodes that start one after the other thus soon share the work, and a head that cannot stay leader does not constantly
-interrupt its group. Pure; one thread.
+Nodes that start one after the other thus share the work soon. A head that cannot stay leader does not interrupt its
+group constantly. Pure; one thread.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Iterable
 
 from saros_cluster.raft.messages import GroupId
 
-#: A round lasts a second: two are longer than a hiccup, and shorter than a user would notice.
+#: A round lasts a second. Two rounds are longer than a short disturbance, and too short for a user to notice.
 SETTLED_ROUNDS = 2
 AGAIN_ROUNDS = 20
 
 
 class LeaderBalancing:
-    """The transfers of one node, decided round by round."""
+    """Decides in each round which groups this node transfers."""
 
     def __init__(self) -> None:
         self._round = 0
-        #: The number of rounds for which each group's head has been up to date.
+        #: For each group, the number of consecutive rounds in which its head has been up to date.
         self._settled: dict[GroupId, int] = {}
         #: The first round in which each group may be transferred again.
         self._not_before: dict[GroupId, int] = {}

@@ -1,10 +1,11 @@
-"""Eviction of leaders from this node while its log is slow, on a thread of its own.
+"""A thread that moves the leaders of groups off this node while the node's log is slow.
 
     once a second, while the log is slow     ask the other nodes; transfer up to four groups to members with a fast log
     no other node has a fast log             this node keeps leading
 
-A group commits with a majority, so a slow member delays it only as its leader. `leader_balancing` brings the groups
-back when the log is fast again. Eviction has its own thread because the other background tasks wait for the slow disk.
+A group commits with a majority of its members, so a slow member delays the group only if it is the leader.
+`leader_balancing` brings the groups back when the log is fast again. Eviction has its own thread because the other
+background tasks wait for the slow disk.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class LeaderEviction:
         self._status = status
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saros-eviction", daemon=True)
-        #: Counts transfers, to rotate the groups, so that one without a fast member does not block the others.
+        #: The number of transfers so far. It rotates the groups, so that a group without a fast member does not block
+        #: the others.
         self._handed_over = 0
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""A node of a cluster, below the engine: its groups, their log, and its port for the other nodes.
+"""The part of a cluster's node below the engine: its groups, their log, and the port for other nodes.
 
     cluster.json -> partition table -> the groups that this node is a member of, and the meta group
     log/         -> one log for all of them          groups/<id>/ -> regions          meta/group-<id> -> their states
@@ -7,9 +7,9 @@
              │                │           ├──────── RegionMachine, MetaMachine
              └── RoutedView ──┴── GrpcPeers ══ other nodes
 
-This module is the cluster's part of the composition root. `open` returns a node that participates in the cluster, or
-releases everything that it has opened; `close` stops the node. Data that is not flushed stays in the log. Thread-safe
-after `open`.
+This module creates and connects all parts of a cluster's node. `open` returns a node that participates in the cluster,
+or releases everything that it has opened; `close` stops the node. Data that is not flushed stays in the log.
+Thread-safe after `open`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _ARRIVING = "arriving"
 #: A file whose presence marks a node that was removed from the cluster.
 _REMOVED = "removed"
 _FLUSH_SECONDS = 60.0
-#: Long enough: a node reports its progress within a second.
+#: This is long enough, since a node reports its progress within a second.
 _MERGE_SECONDS = 10.0
 RAFT_OPTIONS = RaftOptions()
 META_VOTER_TIMEOUT_MS = 60_000
@@ -97,7 +97,10 @@ AddressOf = Callable[[NodeId], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The environment of a node besides its disk and its clock; the simulator substitutes its own."""
+    """The environment of a node, apart from its disk and its clock.
+
+    The simulator substitutes its own implementation.
+    """
 
     #: Creates the connections to the other nodes, which are used after `start`.
     peers: Callable[[Identity, AddressOf, CredentialSource | None, Clock], GrpcPeers] = GrpcPeers
@@ -235,9 +238,9 @@ class _Opening:
         self._inflow = ReceiveThrottle(options.migration_bytes_per_second, clock)
 
     def _agree(self, state: MetaState) -> None:
-        """Apply a new state of the meta group to the routes, the notes and the schema."""
+        """Update the routes, `_notes` and the schema to a new state of the meta group."""
         self._routes.learn(state.topology)
-        self._notes = state.notes  # after the topology, so that a reader of the notes has their topology or a newer one
+        self._notes = state.notes  # after the topology, which is thus never older than the notes
         self._schema.agree(state.databases, state.drops, state.version, state.partitions)
 
     def open(self, credentials: CredentialSource | None, balance: BalanceOptions) -> ClusterNode:
@@ -346,7 +349,7 @@ class _Opening:
         return database, synced, merges
 
     def _receive(self, host: GroupHost, sender: NodeId, messages: Sequence[Message]) -> None:
-        """Receive messages, but ignore a node given up as lost: the cluster continues without it, even if it runs."""
+        """Receive messages, but ignore messages of a node that was given up as lost, even if that node still runs."""
         if sender not in self._routes.now.topology.lost:
             host.receive(sender, messages)
 

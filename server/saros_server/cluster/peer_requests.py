@@ -1,4 +1,4 @@
-"""Requests to all other nodes of a cluster, sent in parallel: several unreachable nodes cost no more time than one.
+"""Send a request to all other nodes in parallel: several unreachable nodes cost no more time than one.
 
 Thread-safe.
 """
@@ -38,7 +38,7 @@ def ask_each(nodes: Sequence[NodeId], ask: Ask, name: str, question: bytes) -> l
 
 
 class OtherNodes:
-    """The engine's requests to the other nodes, and its answers to theirs."""
+    """The engine's requests to the other nodes, and its answers to the requests of other nodes."""
 
     def __init__(self, nodes: Callable[[], Sequence[NodeId]], ask: Ask) -> None:
         self._nodes = nodes
@@ -50,7 +50,10 @@ class OtherNodes:
         return ask_each(sorted(self._nodes()), self._ask, TELL, question)
 
     def answer_with(self, answer: Callable[[bytes], bytes]) -> None:
-        """Set the function that answers other nodes. The engine calls this: the port opens before it is ready."""
+        """Set the function that answers other nodes.
+
+        The engine calls this when it is ready; the port is opened before that.
+        """
         self._answer = answer
 
     def answer(self, _: NodeId, question: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""REBALANCE CLUSTER: planning and starting it, on request and, if configured, periodically.
+"""Plan and start REBALANCE CLUSTER, on request and, if configured, periodically.
 
     BY SLOTS                     equal numbers of slots for groups, and of replicas for nodes; needs no measurement
     BY WRITES, BYTES, QUERIES    collect the loads that all nodes measured (`slot_load`); `balanced_by_load` decides
@@ -75,7 +75,7 @@ class Balancing:
         return found
 
     def rebalance(self, measure: Measure) -> bool:
-        """Start the moves, if there are any; return whether there are (by slots: always True).
+        """Start the moves, and return whether there are any. A rebalancing by slots always returns True.
 
         Raises UserMistake if another change is in progress, StorageError if a node does not report its loads.
         """
@@ -91,7 +91,10 @@ class Balancing:
         return bool(len(moved))
 
     def step(self) -> None:
-        """Balance if the interval has passed and no change is in progress. For the leader of the meta group."""
+        """Rebalance if the interval has passed and no other change is in progress.
+
+        Called on the leader of the meta group only.
+        """
         measure, now_ns = self._options.measure, self._clock.monotonic_ns()
         if measure is None:
             return

@@ -51,7 +51,8 @@ _ASK_SECONDS = 1.0
 _OTHERS_ASKED = 16
 #: How long `answers` retries, and the pause between two attempts.
 _ANSWER_NS, _PAUSE_SECONDS = 5_000_000_000, 0.1
-#: A larger difference of clocks is reported: now(), TTL and users depend on them.
+#: A larger difference between the clocks of two nodes is reported as a problem, since now() and TTL depend on the
+#: clocks.
 _CLOCKS_NS = 2_000_000_000
 _REMOVED = "this node was removed from the cluster: stop it, and delete its folder"
 
@@ -79,14 +80,17 @@ class _NodeReport:
     came: ReceiveCounters
     read_only: bool
     log: LogHealth
-    #: The time it took to answer, and how far its clock is ahead of this node's.
+    #: The time that the node took to answer, and the time by which its clock is ahead of this node's clock.
     answer_ns: int = 0
     ahead_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LocalGroup:
-    """A group that this node is a member of. Entries and terms are in the group's own numbering (`counted`)."""
+    """A group that this node is a member of.
+
+    Terms and indices of entries are numbered per group, as `counted` returns them.
+    """
 
     leads: bool
     has_leader: bool
@@ -129,7 +133,10 @@ class ClusterStatus:
         self._mode = SystemMode()
 
     def set_mode(self, mode: SystemMode) -> None:
-        """Set the mode that is reported to other nodes. Other nodes see the mode only after the cluster is open."""
+        """Set the mode that is reported to other nodes.
+
+        Until this is called, which requires an open cluster, other nodes do not see the mode.
+        """
         self._mode = mode
 
     # ------------------------------------------------------------------ requests and reports
@@ -444,9 +451,10 @@ def _lag(found: _Replica, committed: int) -> int:
 
 
 def _clock_skew(told_ns: int, asked_ns: int, answered_ns: int) -> int:
-    """Return a lower bound of a clock's lead over this node's clock; negative: it lags.
+    """Return a lower bound of the time by which another node's clock is ahead of this node's clock; negative: behind.
 
-    `told_ns` was read between `asked_ns` and `answered_ns` of this node's clock; 0 if it is in this range.
+    The other node read `told_ns` from its clock between `asked_ns` and `answered_ns` on this node's clock. The result
+    is 0 if `told_ns` lies in this range.
     """
     return max(told_ns - answered_ns, 0) + min(told_ns - asked_ns, 0)
 

@@ -3,8 +3,8 @@
     head --origin, route, policy, session--> body, limited --> function on a thread --> response
                  +-- refused: the body is not read
 
-The event loop only moves bytes: functions, the chunks of their responses, logins, and cancellations run on threads.
-If a client disconnects, the call of its request is cancelled. For the event loop only.
+The event loop only moves bytes. The functions of routes, the chunks of their responses, logins, and cancellations run
+on other threads. If a client disconnects, the call of its request is cancelled. For the event loop only.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class HttpApplication:
         self._cookies = cookies
         self._is_sealed = cookies is not None and cookies.is_sealed
         self.sessions = SessionCache(api, threads.logins, limits)
-        #: Number of requests that run on a thread or wait for one, and the total size of their bodies.
+        #: The number of requests that run on a thread or wait for one, and the total size of these requests' bodies.
         self._requests = 0
         self._body_bytes = 0
 
@@ -144,7 +144,10 @@ class HttpApplication:
 
     @asynccontextmanager
     async def _session(self, exchange: _Exchange, route: Route) -> AsyncIterator[HttpSession]:
-        """Provide the session of a request. Raises HttpError 401, and the errors of a login."""
+        """Yield the session of a request, and release it afterwards.
+
+        Raises HttpError 401, and the errors of a login.
+        """
         peer = exchange.peer
         is_free = route.policy is Policy.LOCAL_OR_AUTHENTICATED and peer.is_local and not self._is_sealed
         if is_free or route.policy is Policy.PUBLIC:

@@ -18,8 +18,8 @@ from saros_server.http.limits import HttpLimits
 from saros_server.http.response import Buffer
 from saros_server.port.counters import ProtocolCounters
 
-#: Keys of functions in the state of an ASGI scope: to abort the connection without sending buffered data, and to write
-#: buffers without copies, after the data sent through ASGI.
+#: Keys of two functions in the state of an ASGI scope. The first aborts the connection without sending buffered data.
+#: The second writes buffers without copying them, after the data sent through ASGI.
 ABORT, WRITE = "abort", "write"
 #: Size of one write. The transport copies the bytes that the socket does not accept immediately.
 _PIECE_BYTES = 1 << 18
@@ -58,7 +58,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes of the client, and check the size of headers."""
+        """Parse bytes that the client has sent, and check the size of headers."""
         self.counters.bytes_in += len(data)
         if self._header_bytes is not None:
             self._header_bytes += len(data)
@@ -75,14 +75,14 @@ class LimitedConnection(HttpToolsProtocol):
             self._header_timer = self.loop.call_later(self.limits.header_s, self.transport.abort)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer a request, whose body may follow."""
+        """Start the handling of a request whose headers are complete; its body may still arrive."""
         _cancel(self._header_timer)
         self._header_timer = None
         self._header_bytes = None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Note the end of a request's body."""
+        """Handle the end of a request's body."""
         super().on_message_complete()
         self._header_bytes = 0
 
@@ -114,7 +114,10 @@ class LimitedConnection(HttpToolsProtocol):
 
 
 def _pieces(buffers: Iterable[Buffer]) -> Iterator[Buffer]:
-    """Yield the bytes of buffers in pieces of at most `_PIECE_BYTES`: small buffers joined, large ones as views."""
+    """Yield the bytes of buffers in pieces of at most `_PIECE_BYTES`.
+
+    Small buffers are joined, and large ones are split into views.
+    """
     small, size = list[Buffer](), 0
     for buffer in buffers:
         if size + len(buffer) > _PIECE_BYTES:

@@ -19,13 +19,16 @@ from dataclasses import dataclass, field
 
 from saros_server.http.errors import HttpError
 
-#: Longer credentials are refused without decoding them.
+#: Credentials longer than this are refused without being decoded.
 _CHARACTERS_MAX = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user with a password, or a token in place of the password, with or without the user; empty for anonymous."""
+    """A user and a password, or a token in place of the password and with or without a user.
+
+    All fields are empty for an anonymous client.
+    """
 
     user: str = ""
     password: str = field(default="", repr=False)

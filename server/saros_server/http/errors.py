@@ -16,7 +16,7 @@ BAD_REQUEST = 2003
 NOT_LOGGED_IN = 803
 BUSY = 2034
 
-#: HTTP statuses by error code. Other codes are mistakes of the client, with status 400.
+#: HTTP statuses by error code. All codes that are not listed here are mistakes of the client, and have status 400.
 _STATUSES = {
     500: 404,
     504: 404,
@@ -45,7 +45,7 @@ _STATUSES = {
     2042: 404,
 }
 _BAD_STATUS = 400
-#: Headers by HTTP status: the way to log in, and the time to retry.
+#: The headers of responses with an HTTP status: how to log in, and when to retry.
 _HEADERS: dict[int, dict[str, str]] = {
     401: {"WWW-Authenticate": 'Basic realm="saros", charset="UTF-8"'},
     503: {"Retry-After": "1"},

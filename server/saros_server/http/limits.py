@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """The limits of the service. The generous defaults protect the node; they are not shares for clients."""
+    """The limits of the service.
+
+    The defaults are generous: they protect the node from overload, and do not divide its capacity among clients.
+    """
 
     #: Open connections; further ones are answered with 503.
     connections: int = 1_000
@@ -19,11 +22,12 @@ class HttpLimits:
     sessions: int = 256
     #: Size of the request line and the headers.
     header_bytes: int = 32 << 10
-    #: Sizes: of a body as sent, of a body after decompression, and of the bodies of all requests in progress.
+    #: Maximum sizes of a body as sent, of a body after decompression, and of the bodies of all requests in progress
+    #: together.
     body_bytes: int = 32 << 20
     plain_body_bytes: int = 64 << 20
     bodies_bytes: int = 256 << 20
-    #: Timeouts: of the TLS handshake and of the headers of a request, and of each piece of a body.
+    #: Two timeouts: one for the TLS handshake and for the headers of a request, and one for each piece of a body.
     header_s: float = 10.0
     body_s: float = 30.0
     #: The lowest rate at which a client may send a body, in bytes per second.

@@ -1,7 +1,7 @@
 """Metrics of a node for Prometheus. Thread-safe.
 
-`METRICS` describes every metric; a test compares the documentation with that table. The values are read from the node
-at each scrape, so no figure is counted in two places.
+`METRICS` describes every metric; a test compares the documentation with that table. At each scrape, all values are read
+from the counters that the node has anyway.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ _NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures that belong to a server, not to its node."""
+    """The figures of the server process that are not figures of its node."""
 
     sessions: Callable[[], int]
     uptime_s: Callable[[], float]

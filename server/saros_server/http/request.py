@@ -1,4 +1,4 @@
-"""Requests, as passed to the functions of routes. For one thread at a time."""
+"""Requests, as passed to the functions of routes. Not thread-safe: a request is used by one thread at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from saros_server.http.limits import HttpLimits
 
 #: The window bits that make zlib read the gzip format.
 _GZIP = 31
-#: The largest possible ratio of a Snappy block after and before decompression: a copy of 3 bytes produces 64.
+#: The largest possible ratio between the sizes of a Snappy block after and before decompression: a copy element of 3
+#: bytes produces 64 bytes.
 _SNAPPY_RATIO_MAX = 22
 
 

@@ -33,8 +33,9 @@ class Chunks:
 class Response:
     """A status, headers and a body.
 
-    Chunks are produced on a thread of the service, each after the previous one was sent. An error in the first chunk
-    becomes the response; a later error aborts the connection, so that the client sees that the body is incomplete.
+    Chunks are produced on a thread of the service. Each chunk is produced only after the previous one was sent. An
+    error in the first chunk becomes the response; a later error aborts the connection, so that the client sees that the
+    body is incomplete.
     """
 
     body: bytes | Chunks = b""

@@ -35,9 +35,9 @@ from saros_wire.port_check import check_address
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 1_024
-#: Time in which a cancelled call ends, unless it waits for other nodes of a cluster.
+#: A cancelled call ends within this time, unless it waits for other nodes of a cluster.
 _ABORT_SECONDS = 5.0
-#: uvicorn's polling interval for the request to stop, and for the end of all connections.
+#: The interval at which uvicorn checks whether it should stop, and then whether all connections have ended.
 _TICK_SECONDS = 1.0
 
 
@@ -165,7 +165,8 @@ def _bind(host: str, port: int) -> socket.socket:
         made = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
     except (OSError, RuntimeError) as error:
         raise ConfigurationError(f"cannot listen on {host}:{port} for HTTP: {error}") from error
-    # Accepted connections inherit the option, which they need because status and body are separate writes.
+    # Accepted connections inherit this option. They need it because the status and the body of a response are separate
+    # writes.
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setblocking(False)
     return made

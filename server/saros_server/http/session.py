@@ -1,4 +1,7 @@
-"""The session of a request: calls the client API on behalf of its user. For one thread; any thread may `cancel`."""
+"""The session of a request: calls the client API on behalf of its user.
+
+A session is used by one thread, except that any thread may call `cancel`.
+"""
 
 from __future__ import annotations
 

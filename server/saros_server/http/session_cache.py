@@ -30,7 +30,7 @@ from saros_server.http.limits import HttpLimits
 
 @dataclass(slots=True, eq=False)
 class CachedSession:
-    """A session, and the number of requests that use it."""
+    """A cached session, and the number of requests that currently use it."""
 
     token: bytes
     #: The connection to the client API that owns the session; its requests may arrive on any HTTP connection.

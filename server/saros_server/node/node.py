@@ -1,4 +1,4 @@
-"""A node: the composition root. It builds the parts of one database, in order, and closes them in reverse order.
+"""A node: the composition root. `Node` builds the parts of one database in order, and closes them in reverse order.
 
     folder + Configuration -> Store (files, log, schema)        -> DriverScheduler (worker threads) -> QueryEngine
              cluster.json  -> ClusterNode (groups, log, peers)  ->
@@ -74,7 +74,7 @@ class Node:
         #: The sync tool's state on this node.
         self.sync = sync
         self.configuration = configuration
-        #: Closes the scheduler and the parts below it.
+        #: Closes the scheduler and all parts that were opened before it.
         self._closing = closing
         #: This node's part of its cluster; None without a cluster.
         self.cluster = ground.cluster
@@ -87,7 +87,7 @@ class Node:
         self.requests = Requests()
         #: Files that clients send for LOAD.
         self.uploads = uploads
-        #: Certificates for the other nodes; the server adds those for clients.
+        #: The certificates for connections to other nodes; the server adds the certificates for clients.
         self.certificates = ground.certificates
         self._clock = clock
         #: Read points that are kept for later statements.
@@ -143,7 +143,7 @@ class Node:
         return self.store.blocked_by() or (None if self.cluster is None else self.cluster.status.blocked_by())
 
     def leader_elsewhere(self, device: str) -> str:
-        """Return host:port of the node that led a device's last write; empty if it is this node, or no cluster."""
+        """Return host:port of the leader that executed a device's last write; empty: this node, or no cluster."""
         return "" if self.cluster is None else self.cluster.leader_elsewhere(device)
 
     def problems(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ _READ_ONLY_FILE = "read_only"
 
 
 def load_mode(folder: str, disk: Disk) -> SystemMode:
-    """Return the mode that was last set for the node in `folder`; changes of it are persisted."""
+    """Return the mode that was last set for the node in `folder`. The returned object persists changes of the mode."""
     path = os.path.join(folder, _READ_ONLY_FILE)
 
     def keep(read_only: bool) -> None:

@@ -5,9 +5,11 @@
 
 A snapshot of the database (`Database.hold`) has a lease, which is renewed at the start and end of every statement. It
 keeps its files on disk and its MemTables in memory, so at most `KEPT_MAX` snapshots are held: a further one evicts the
-least recently read one. A restarted process holds none; its `instance` distinguishes it from its predecessor.
+least recently read one. A restarted process holds no snapshots; its `instance` differs from that of the previous
+process.
 
-The schema is not part of the snapshot: series that were dropped meanwhile read as they do for any other statement.
+The schema is not part of the snapshot: a series that was dropped after the snapshot was taken is missing for its
+readers as for any other statement.
 
 Thread-safe. A timer runs while there are snapshots.
 """
@@ -25,16 +27,17 @@ from saros_storage.read.latest_cache import Point
 from saros_storage.scan.read_point import ReadPoint
 from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReadView, ScanRequest, SeriesReader
 
-#: Each may keep the MemTables of its moment in memory: some hundred megabytes in the worst case.
+#: Each snapshot may keep MemTables in memory that would otherwise be freed: some hundred megabytes in the worst case.
 KEPT_MAX = 32
-#: Long enough for any job that plans, computes and reads again; short enough that no disk fills up unnoticed.
+#: Long enough for any job that reads, computes for a while and reads again, but short enough that no disk fills up
+#: unnoticed.
 LEASE_MS_MAX = 86_400_000
 _NAME_MAX = 128
 _TIMER_SECONDS = 1.0
 
 
 class NoSuchReadPoint(StorageError):
-    """The node does not hold this read point, or no longer does."""
+    """The node does not hold this read point (any more)."""
 
     code = 2032
 
@@ -77,7 +80,7 @@ class PinnedSnapshots:
         return len(self._kept)
 
     def hold(self, name: str, instance: int, lease_ms: int, consistency: str) -> None:
-        """Take a snapshot under `name`, or renew the lease of the one that is held under it.
+        """Take a snapshot named `name`, or renew the lease of the existing snapshot of this name.
 
         `instance`: the process that the caller expects; 0: any. Raises NoSuchReadPoint (another process), UserMistake
         2003, and the errors of `Database.read_point`.
@@ -108,7 +111,10 @@ class PinnedSnapshots:
             one.close()
 
     def find(self, name: str, instance: int) -> ReadPoint:
-        """Return the read point of a snapshot. Raises NoSuchReadPoint, as does the read point's `picture`."""
+        """Return the read point of a snapshot.
+
+        Both this method and the read point's `picture` raise NoSuchReadPoint.
+        """
         self._check_instance(name, instance)
         with self._lock:
             kept = self._get(name)

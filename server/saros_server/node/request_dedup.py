@@ -5,9 +5,9 @@
             an answer  it was executed before, with this answer
             FORGOTTEN  too old to be known: refuse it
 
-The table holds the newest `SEQUENCES_KEPT` numbers of the `CLIENTS_MAX` clients that wrote last, in 20 MB at most;
-clients do not repeat older ones. A failed write had no effect, and may be repeated. The table belongs to one process:
-the reply to Open identifies it, so that clients notice a restart.
+For each of the `CLIENTS_MAX` clients that wrote last, the table holds the newest `SEQUENCES_KEPT` numbers, in 20 MB at
+most; clients do not repeat older writes. A failed write had no effect, and may be repeated. The table exists only in
+the memory of one process. The reply to Open contains the table's id, so that clients notice a restart.
 
 Pure and not thread-safe: `request_dedup_runner.py` adds the lock.
 """
@@ -25,7 +25,7 @@ CLIENTS_MAX = 10_000
 Request = tuple[int, int]
 #: A request without numbers, which is never repeated.
 NO_REQUEST: Request = (0, 0)
-#: Markers in place of an answer, which is never negative.
+#: Negative markers stand in place of an answer, since answers are never negative.
 _NOTHING, _RUNNING = -2, -1
 
 
@@ -61,7 +61,7 @@ class RequestTable:
         self._clients: OrderedDict[int, _Client] = OrderedDict()
 
     def begin(self, request: Request) -> State | int:
-        """Begin a request; return its state, or the answer if it was executed before."""
+        """Begin a request; return the request's state, or its answer if the request was executed before."""
         client, sequence = request
         known = self._clients.get(client)
         if known is None:

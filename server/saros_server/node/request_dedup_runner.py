@@ -1,6 +1,6 @@
 """De-duplication of writes: `request_dedup.py` under a lock, so that a write has one effect however often it is sent.
 
-A repetition of a write in progress waits for its answer. Thread-safe.
+If a write is repeated while it is in progress, the repetition waits for the write's answer. Thread-safe.
 """
 
 from __future__ import annotations

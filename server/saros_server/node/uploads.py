@@ -9,7 +9,7 @@
 When a job begins, jobs without activity for an hour are removed; all are removed when the process starts. Uploads are
 not durable: a client that did not learn the outcome of its LOAD starts over.
 
-Thread-safe: chunks of one job wait for each other.
+Thread-safe; the chunks of one job are stored one at a time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from saros_storage.io.disk import FULL_ERRNOS, Disk
 _FOLDER = "uploads"
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,100}")
 _LEASE_NS = 3_600_000_000_000
-#: Maximum numbers of concurrent jobs, and of files of a job, which has a few for each of its tasks.
+#: Maximum number of concurrent jobs, and maximum number of files in a job; each task of a job uploads a few files.
 _JOBS_MAX, _FILES_MAX = 256, 100_000
-#: Ended jobs that are remembered: tasks that outlive their job send their chunks soon after its end.
+#: The number of ended jobs whose names are stored, so that late chunks are refused: a task that outlives its job sends
+#: its chunks soon after the job's end.
 _OVER_MAX = 10_000
 
 

@@ -1,4 +1,4 @@
-"""IoTDB's session protocol: programs written for IoTDB's clients use Saros without changes.
+"""IoTDB's session protocol, with which programs written for IoTDB's clients can use Saros without changes.
 
 protocol        connections: frames in, answers out
 methods         the table of calls: arguments, function, answer

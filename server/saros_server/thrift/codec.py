@@ -3,7 +3,8 @@
     frame     int32 length, then a message
     message   0x8001 00 kind, int32 length, name, int32 sequence number, then a struct: the arguments, or the result
 
-Structs are declared as dataclasses: annotations are wire types, and order is field numbers.
+Structs are declared as dataclasses: the annotation of a field is its wire type, and the order of the fields gives their
+numbers.
 
     @thrift_struct
     class EndPoint:
@@ -12,8 +13,8 @@ Structs are declared as dataclasses: annotations are wire types, and order is fi
         note: Text | None = numbered(5, default=None)       5: numbers continue from here
 
 Structs are immutable; `None` stands for an absent field. Apache Thrift's C codec reads and writes them with the table
-that `thrift_struct` creates. It checks each length against the length of the frame, and limits nesting. A frame is
-received into the memory that the codec reads, so bytes are copied once, into the struct.
+that `thrift_struct` creates. The codec checks each length against the length of the frame, and limits nesting. A frame
+is received into memory that the codec reads directly, so bytes are copied only once: into the struct.
 
 Messages of the compact protocol, and those without a frame, are recognised only to tell the client that they are not
 supported.
@@ -38,7 +39,7 @@ UNKNOWN_METHOD, PROTOCOL_ERROR = TApplicationException.UNKNOWN_METHOD, TApplicat
 VERSION, COMPACT = b"\x80\x01", 0x82
 #: The limit of elements of a list or map in a request: the codec allocates memory for them before it reads them.
 CONTAINER_MAX = 1 << 22
-#: Longer than any name of a method.
+#: The maximum length of a method's name in a request; all real names are shorter.
 _NAME_BYTES_MAX = 127
 _VERSION_NUMBER = 0x8001_0000
 _KINDS = (TMessageType.CALL, TMessageType.ONEWAY)
@@ -127,12 +128,12 @@ class Header:
 
     name: str
     sequence: int
-    #: The client does not wait for an answer.
+    #: True if the client does not wait for an answer.
     oneway: bool = False
 
 
 class FrameBuffer:
-    """A frame: receive it into `memory`, then read its header, then its arguments."""
+    """A frame. First receive the frame into `memory`, then read the header, then the arguments."""
 
     __slots__ = ("_bytes", "_size")
 
@@ -141,7 +142,7 @@ class FrameBuffer:
         self._size = size
 
     def memory(self) -> memoryview:
-        """Return the frame's memory; release it before reading the frame."""
+        """Return the frame's memory; release the view before reading the frame."""
         return self._bytes.getbuffer()
 
     def read_header(self) -> Header:

@@ -116,7 +116,7 @@ def create_timeseries(session: ThriftSession, request: CreateTimeseries) -> Stat
 
 
 def create_aligned_timeseries(session: ThriftSession, request: CreateAlignedTimeseries) -> Status:
-    """Call `createAlignedTimeseries`: series of one device, all or none."""
+    """Call `createAlignedTimeseries`: create either all of the given series of one device or none of them."""
     count = len(request.measurements)
     columns = zip(
         map(quoted_name, request.measurements),
@@ -157,7 +157,7 @@ def delete_timeseries(session: ThriftSession, request: Paths) -> Status:
 
 
 def delete_data(session: ThriftSession, request: DeleteData) -> Status:
-    """Call `deleteData`: points from `start` to `end`, inclusive."""
+    """Call `deleteData`: delete the points from `start` to `end`, inclusive."""
     between = f"time >= {whole_number(request.start)} and time <= {whole_number(request.end)}"
     return session.run(" ".join(("delete from", listed(map(pattern, request.paths)), "where", between)))
 
@@ -288,7 +288,10 @@ class _Reader:
         return self._data[self._at - 1]
 
     def text(self) -> str:
-        """Return the next text, which follows its length. Raises struct.error, IndexError, UnicodeDecodeError."""
+        """Return the next text, which is preceded by its length.
+
+        Raises struct.error, IndexError, UnicodeDecodeError.
+        """
         (size,) = _INT.unpack_from(self._data, self._at)
         start, self._at = self._at + 4, self._at + 4 + size
         if not start <= self._at <= len(self._data):

@@ -1,4 +1,4 @@
-"""The table of calls: the arguments, the function, and the answer to a failed call, by name of the method.
+"""The table of calls: for each method's name, the arguments, the function, and the answer to a failed call.
 
 This is the only list of all calls; `protocol` looks methods up in it. Pure data: any thread.
 """
@@ -19,7 +19,7 @@ from saros_server.thrift.structs import ExecuteAnswer, FetchAnswer, Status
 class Method:
     """A method of the protocol."""
 
-    #: The struct of its arguments: the request, or all of them if the call is `bare`.
+    #: The struct that the call's arguments form: the request, or all arguments if the call is `bare`.
     arguments: type[Any]
     run: Callable[[ThriftSession, Any], object]
     #: Creates the answer to a failed call from its status; None: answers have no status, so a failure is reported as

@@ -38,9 +38,10 @@ from saros_server.thrift.sessions import FRAME_BYTES_MAX, LOGIN_BYTES_MAX, Thrif
 from saros_server.thrift.status_codes import failure
 
 _SIZE = struct.Struct(">i")
-#: A frame above the limit is read to its end and refused; one that is larger than this ends the connection.
+#: A frame above the session's limit is read to its end and refused. A frame that is also larger than this number ends
+#: the connection.
 _SKIPPED_BYTES_MAX, _SKIPPED_AT_ONCE = 1 << 30, 64 << 10
-#: Enough of a message for its header.
+#: This many bytes of a message always contain its header.
 _HEADER_BYTES_MAX = 256
 _FRAMED_BINARY = "this port takes Thrift's binary protocol in frames"
 _NOT_FRAMED = f"{_FRAMED_BINARY}: switch the framed transport on"
@@ -180,4 +181,4 @@ class ThriftHandler:
 
 
 def _ignore() -> None:
-    """Leave the next calls in the connection: they are read after this one is answered."""
+    """Do nothing: the next calls are read from the connection after the current call is answered."""

@@ -1,8 +1,9 @@
 """Statements and queries: the calls that execute SQL, and those that fetch and close results.
 
-A statement without rows is answered by a status. A query is answered by its columns and its first page; the result then
-has a number, by which the client fetches and closes it. Calls that describe a query by its parts are translated to SQL
-here, and the names in them are parsed and quoted (`saros_server.api.quoting`).
+A statement without rows is answered by a status. A query is answered by the description of its columns, the first page,
+and a number with which the client fetches other pages and closes the result. Some calls describe a query by its parts
+instead of SQL. They are translated to SQL here, and the names in these calls are parsed and quoted
+(`saros_server.api.quoting`).
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def in_data_set(query: Callable[[ThriftSession, Any], Rows | None]) -> Callable[
 
 
 def _described(rows: Rows) -> ExecuteAnswer:
-    """Return the answer to a query, without rows."""
+    """Return the answer to a query without the rows, which the caller adds."""
     shape = rows.shape
     return ExecuteAnswer(
         DONE,
@@ -144,7 +145,8 @@ def each(parts: Sequence[_Part], run: Callable[[_Part], Status]) -> Status:
 def statuses_of(parts: Sequence[_Part], run: Callable[[_Part], Status]) -> list[Status]:
     """Run the parts of a call one after another; return the status of each. Raises NoSession, NotLoggedIn.
 
-    After a failure that would make every other part wait again (`failure_of_others`), the other parts are not run.
+    After a failure that would also delay and fail every remaining part (`failure_of_others`), the remaining parts are
+    not run.
     """
     statuses: list[Status] = []
     for part in parts:
@@ -220,7 +222,7 @@ def _fetch(session: ThriftSession, request: FetchResults) -> tuple[ResultShape, 
 
 
 def cancel_operation(session: ThriftSession, request: CancelOperation) -> Status:
-    """Call `cancelOperation`. The call arrives between two fetches, since a connection has one call at a time."""
+    """Call `cancelOperation`. This call cannot interrupt a fetch, since a connection has one call at a time."""
     session.results.discard(request.query_id)
     return DONE
 
@@ -241,14 +243,14 @@ def close_operation(session: ThriftSession, request: CloseOperation) -> Status:
 
 
 def raw_data_query(session: ThriftSession, request: RawDataQuery) -> Rows | None:
-    """Call `executeRawDataQueryV2`: rows from `start` to `end`, exclusive."""
+    """Call `executeRawDataQueryV2`: return the rows from `start` to `end`, exclusive."""
     paths = listed(series_below_root(path) for path in request.paths)
     text = _select(paths, after=f"where {_between(request.start, request.end)}")
     return _execute(session, text, request.statement_id, request.fetch_size, request.timeout_ms)
 
 
 def last_data_query(session: ThriftSession, request: LastDataQuery) -> Rows | None:
-    """Call `executeLastDataQueryV2`: last points at or after `time`."""
+    """Call `executeLastDataQueryV2`: return the last points at or after `time`."""
     paths = listed(series_below_root(path) for path in request.paths)
     text = _select("last", paths, after=f"where time >= {whole_number(request.time)}")
     return _execute(session, text, request.statement_id, request.fetch_size, request.timeout_ms)
@@ -263,7 +265,7 @@ def fast_last_of_device(session: ThriftSession, request: FastLastOfDevice) -> Ro
 
 
 def fast_last_of_prefix(session: ThriftSession, request: FastLastOfPrefix) -> Rows | None:
-    """Call `executeFastLastDataQueryForOnePrefixPath`: last points of all series below a path."""
+    """Call `executeFastLastDataQueryForOnePrefixPath`: return the last points of all series below a path."""
     nodes = request.prefix if len(request.prefix) > 1 else request.prefix[0].split(".") if request.prefix else []
     prefix = below_root(".".join(quoted_name(node) for node in nodes))
     text = _select("last", f"{prefix}.**")
@@ -271,7 +273,7 @@ def fast_last_of_prefix(session: ThriftSession, request: FastLastOfPrefix) -> Ro
 
 
 def aggregation_query(session: ThriftSession, request: AggregationQuery) -> Rows | None:
-    """Call `executeAggregationQueryV2`: one aggregation of each path, over all times, a range, or its windows."""
+    """Call `executeAggregationQueryV2`: aggregate each path over all times, over a range, or over its windows."""
     if len(request.paths) != len(request.aggregations):
         message = f"{len(request.paths)} paths and {len(request.aggregations)} aggregations: give one for each path"
         raise WrongCall(SEMANTIC, message)

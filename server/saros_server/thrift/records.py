@@ -1,4 +1,4 @@
-"""Records of IoTDB's session protocol, grouped into columns: each row has its own measurements, types and values.
+"""Group the records of IoTDB's session protocol into columns; records may differ in their measurements.
 
     records --> groups: one device each, its records in their order, each measurement of one type
                   round 0   device a (records 0 2 5)   device b (records 1 3)
@@ -68,7 +68,10 @@ class RecordGroup:
     values: int = 0
 
     def takes(self, shape: dict[str, int]) -> bool:
-        """Return whether a record with these types fits into the group; if so, add its types."""
+        """Return whether a record with these types fits into the group.
+
+        If so, add the record's types to those of the group.
+        """
         merged = self.types if self.types == shape else _merged(self.types, shape)
         if merged is None:
             return False
@@ -99,7 +102,10 @@ class RecordReader:
     """A decoder of a message: call `groups`, then `insert_of` for each group."""
 
     def __init__(self, message: RecordsMessage) -> None:
-        """Locate all values. Raises BadMessage, and UserMistake for names (509, 701); then nothing must be written."""
+        """Locate all values.
+
+        Raises BadMessage, and UserMistake for names (509, 701). After such an error, the caller must write nothing.
+        """
         lists = (message.measurements, message.values, message.times)
         check_lengths("records", len(message.devices), lists)
         self._message = message
@@ -175,7 +181,7 @@ class RecordReader:
         return found
 
     def _values(self, type_: DataType, places: Int64Array) -> Values:
-        """Return the values of one type at `places` among all values."""
+        """Return the values of one type; `places` are their indices among the values of all records."""
         starts = self._starts[places]
         if not type_.is_text:
             return numbers(type_, self._bytes(starts, SIZES[type_]))

@@ -2,8 +2,8 @@
 
     EXECUTE --> head, first batches [, cursor --FETCH--> stream of the others] --page(rows)--> batches ... the end
 
-A page has as many rows as the client asked for, unless they are large. A result is read only as far as its client
-fetches it, and is closed at its end. One thread at a time.
+A page has as many rows as the client asked for, or fewer if the rows are large. A result is read only as far as its
+client fetches it, and is closed at its end. One thread at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGE_ROWS = 5_000
 _PAGE_BYTES = 16 << 20
 #: The maximum number of open results of a connection.
 RESULTS_MAX = 16
-#: Narrow results recur: the number of cached shapes, and the maximum number of columns of a cached shape.
+#: The number of shapes of results that are cached, and the maximum number of columns of a cached shape.
 _SHAPES_CACHED, _SMALL_WIDTH = 256, 64
 
 

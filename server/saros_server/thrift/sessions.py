@@ -2,9 +2,10 @@
 
     openSession --> token of the client API --closeSession, or end of connection--> closed, with its results
 
-Clients send the numbers of their session and their statement with every message, and some of them swap the two. The
-session is always the connection's own, whatever number the client sends. Numbers of statements only group results,
-which `closeOperation` closes together. A client cannot refer to results and statements of other connections.
+Clients send the numbers of their session and their statement with every message, and some of them swap the two.
+Whatever number the client sends, a call runs in the session of its own connection. A statement's number only groups
+results, so that `closeOperation` can close them together. A client cannot refer to results and statements of other
+connections.
 
 One thread at a time.
 """
@@ -78,7 +79,7 @@ class ThriftSession:
     def __init__(self, api: ClientApi, peer: Peer) -> None:
         self.api = api
         self._connection = api.connect(peer)
-        #: Cancelled when the client disconnects during the call; a new one for each call.
+        #: The cancellation of the current call, which is triggered if the client disconnects; each call gets a new one.
         self.cancel = CancelToken()
         #: The token of the session in the client API; empty: the client has not logged in.
         self._token = b""
@@ -180,12 +181,15 @@ def close_session(session: ThriftSession, _: CloseSession) -> Status:
 
 
 def request_statement_id(session: ThriftSession, _: SessionArguments) -> int:
-    """Call `requestStatementId`. Its answer has no status, so a client that has not logged in gets the number -1."""
+    """Call `requestStatementId`.
+
+    The answer to this call has no status, so a client that has not logged in gets the number -1.
+    """
     return session.open_statement() if session.is_open else -1
 
 
 def get_time_zone(session: ThriftSession, _: SessionArguments) -> TimeZoneAnswer:
-    """Call `getTimeZone`: the zone as the client wrote it, unless a statement has set another one since."""
+    """Call `getTimeZone`: return the zone as the client wrote it, unless a statement has set another zone since."""
     (zone,) = first_column(session.execute("show time_zone"))
     return TimeZoneAnswer(DONE, session.zone if zone == zone_name(session.zone) else zone)
 

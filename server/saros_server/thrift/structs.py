@@ -1,8 +1,9 @@
 """The structs of IoTDB's session protocol: requests, answers, statuses.
 
-Field numbers and types are IoTDB's interface; names are not transmitted, and are Saros' own. Fields that IoTDB requires
-have no default. The arguments of a call are a struct as well: its request, or all of them if it has several. Fields
-that servers may ignore, and fields of answers that no client reads, are left out. Pure data: any thread.
+Field numbers and types are defined by IoTDB. The names of fields are not transmitted, so Saros uses names of its own
+choice. Fields that IoTDB requires have no default. The arguments of a call are a struct as well: its request, or all of
+them if it has several. Two kinds of fields are left out: fields of requests that servers may ignore, and fields of
+answers that no client reads. Pure data: any thread.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Status:
 
 @thrift_struct
 class NoArguments:
-    """The arguments of a call that has none."""
+    """The empty struct for calls without arguments."""
 
 
 @thrift_struct

@@ -64,7 +64,7 @@ def _times(tablet: TabletMessage) -> Int64Array:
 
 
 class _ColumnReader:
-    """A reader of columns one after the other, then of their bitmaps."""
+    """A reader of a message: first of its columns, one after the other, then of the columns' bitmaps."""
 
     def __init__(self, data: ByteArray, rows: int) -> None:
         self._data = data

@@ -5,8 +5,8 @@
              values of the rows that are not null; BOOLEAN: a bit for each row
     values   big-endian; text: int32 length, bytes
 
-Clients older than IoTDB 1.0, and the Python client of 1.3, expect a `DataSet` instead: the columns without heads, and
-bitmaps with 1 for a value.
+Clients older than IoTDB 1.0, and the Python client of 1.3, expect a `DataSet` instead. A `DataSet` has columns without
+heads, and its bitmaps have a 1 for each value that is not null.
 
 Types are physical: DATE is INT32 (yyyymmdd), TIMESTAMP is INT64, STRING and BLOB are TEXT. Each column is encoded as a
 whole. Pure: any thread.
@@ -86,7 +86,7 @@ def encode_data_set(batch: pa.RecordBatch, types: Sequence[DataType], *, timed: 
 
 
 def _present(column: pa.Array, type_: DataType) -> bytes | memoryview:
-    """Return the encoded values of a column without nulls; a BOOLEAN is a byte."""
+    """Return the encoded values of a column without nulls; each BOOLEAN becomes one byte."""
     if type_.is_text:
         return _texts(column)
     numbers = numbers_from_arrow(column, NUMPY_DTYPE[type_])

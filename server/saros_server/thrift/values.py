@@ -1,4 +1,4 @@
-"""Values of IoTDB's session protocol as columns: big-endian numbers, length-prefixed texts, dates as yyyymmdd.
+"""Decode values of IoTDB's session protocol: big-endian numbers, length-prefixed texts, dates as yyyymmdd.
 
     numbers(type, bytes)          one byteswap for all values of a type
     texts(data, starts, lengths)  one copy without the lengths between the texts

@@ -1,12 +1,13 @@
-"""Writes: tablets, records, and records of texts, for one device or many.
+"""The calls that write data: tablets, records, and records of texts, for one device or many.
 
     request --decoded as a whole--> inserts, in rounds --> INSERT, INSERT_MANY --> a status for each part, one of all
 
-A request that cannot be decoded writes nothing. Otherwise its parts are independent: a failed part does not keep the
-others from being written, and the answer, MULTIPLE_ERROR, has the status of each part. A part is a tablet or a record;
-records of one device that fit into one insert share its status.
+A request that cannot be decoded writes nothing. Otherwise the parts of a request are independent. If a part fails, the
+others are written nevertheless, and the answer is MULTIPLE_ERROR with the status of each part. A part is a tablet or a
+record; records of one device that fit into one insert share its status.
 
-Texts are converted to the type of their series; a new series gets the type that an INSERT of the same values gives it.
+Texts are converted to the type of their series. A new series gets the type that an SQL INSERT of the same values would
+give it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Round = list[tuple[InsertRequest, list[int]]]
 
 #: The maximum number of rows of an INSERT for records of texts.
 _ROWS_MAX = 1_000
-#: Texts that are SQL literals without quotes; others become strings.
+#: Texts that match this pattern are SQL literals without quotes; all other texts become strings.
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|true|false|nan|x'(?:[0-9a-f]{2})*'", re.IGNORECASE)
 _QUOTED = re.compile(r"'.*'|\".*\"", re.DOTALL)
 
@@ -159,7 +160,7 @@ def insert_string_records_of_one_device(session: ThriftSession, request: InsertS
 
 
 def _insert_texts(session: ThriftSession, request: InsertStringRecords) -> list[Status]:
-    """Return the status of each record. Raises BadMessage, UserMistake: then nothing was written."""
+    """Return the status of each record. If this raises BadMessage or UserMistake, nothing was written."""
     parts = list(_statements(request))
     statuses = statuses_of([statement for statement, _ in parts], session.run)
     return [status for status, (_, records) in zip(statuses, parts, strict=True) for _ in range(records)]
@@ -206,7 +207,8 @@ def _write_one(session: ThriftSession, insert: InsertRequest) -> Status:
 def _write(session: ThriftSession, rounds: Sequence[Round], parts: int) -> list[Status]:
     """Write inserts of several parts; return the status of each part. Raises NoSession, NotLoggedIn.
 
-    After a failure that would make every other round wait again (`failure_of_others`), the others are not written.
+    After a failure that would also delay and fail every remaining round (`failure_of_others`), the remaining rounds are
+    not written.
     """
     statuses = [DONE] * parts
     others: Exception | None = None
