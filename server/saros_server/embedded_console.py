@@ -39,7 +39,10 @@ class EmbeddedConsole:
         return Observation(api.node, NodeCollector(api.node, figures, folder)).routes()
 
     def link(self) -> str:
-        """Return a link that admits one browser, once. Its ticket is in the fragment, which is not sent or logged."""
+        """Return a link that admits one browser, once.
+
+        The link's ticket is in the URL's fragment, which browsers neither send nor log.
+        """
         return f"{self._service.url}/console/#ticket={self._browsers.issue_ticket()}"
 
     def close(self) -> None:

@@ -40,10 +40,10 @@ from saros_wire.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 
-#: Time for running calls to finish after the server was told to stop.
+#: The time that running calls have to finish after the server gets the signal to stop.
 _GRACE_SECONDS = 5.0
-#: Python's switch interval: how long a computing thread may keep others waiting. A write passes through ten threads on
-#: three nodes, and with Python's default of 5 ms a flush would delay each of them.
+#: Python's switch interval: the time for which a computing thread may keep other threads waiting. A write passes
+#: through ten threads on three nodes, and with Python's default of 5 ms a flush would delay each of them.
 _SWITCH_SECONDS = 0.0005
 #: Warm-up begins at this age, so that short-lived servers skip it.
 _COLD_SECONDS = 3.0

@@ -7,9 +7,9 @@ A line's hash covers its bytes up to the hash, including the hash of the previou
 or moved breaks the chain, and `verify` finds it. (A user with write access to the files can forge the whole chain, or
 cut off its end: keep a copy of its head elsewhere.)
 Passwords are never recorded, and are removed from statements. Failed logins and denials, which clients can cause at
-will, are synced at most once a second; all other events at once.
+will, are synced at most once a second. All other events are synced immediately.
 
-If a line cannot be written, the log reports it and the database continues. Thread-safe.
+If a line cannot be written, the server's log reports the failure and the database continues. Thread-safe.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ FILE_BYTES_MAX = 16 << 20
 #: Longer statements are truncated.
 _STATEMENT_CHARACTERS = 2_000
 _SYNC_NS = 1_000_000_000
-#: The maximum number of bytes that `AuditLog.tail` reads: a line is parsed in a few microseconds.
+#: The maximum number of bytes that `AuditLog.tail` reads. It bounds the time of a call, since parsing takes a few
+#: microseconds for each line.
 TAIL_BYTES_MAX = 16 << 20
 _FIRST = "0" * 64
 _NAME = re.compile(r"\d{8}\.jsonl")
@@ -102,7 +103,7 @@ class AuditLog:
                 self._file = None
 
     def tail(self, lines_max: int, *, user: str = "", event: str = "") -> AuditTail:
-        """Return the newest lines of one user or event, newest first; an empty text matches all. Raises OSError."""
+        """Return the newest lines of one user and event, newest first; an empty text matches all. Raises OSError."""
         found: list[AuditLine] = []
         bytes_left = TAIL_BYTES_MAX
         for name in reversed(audit_files(self._disk, self._folder)):
@@ -201,7 +202,7 @@ class SessionTrail:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The extent of an unbroken chain: its first line and its head."""
+    """The extent of an unbroken chain: the number of its first line, and its head."""
 
     first: int
     head: Head

@@ -3,13 +3,14 @@
     password --Lockout--> pool of two --scrypt--> right?  --> Login      a hash of another cost is replaced
     token    --SHA-256--> known, valid?  --> Login                       a wrong one --> Lockout of wrong tokens
 
-A wrong name and a wrong password raise the same error, and an unknown user costs the same work as a known one, so
-neither the answer nor its time tells which users exist. The pool bounds the processor time that logins may take, and a
-semaphore the number that may wait for it.
+A wrong name and a wrong password raise the same error, and the check takes as long for an unknown user as for an
+existing one. Neither the answer nor its time therefore tells which users exist. A pool of threads bounds the processor
+time that logins may take, and a semaphore bounds the number of logins that may wait for a thread.
 
-A token is sent in place of the password, with its user's name or with none. It is looked up by its hash, which a client
-cannot choose, so the time of the look-up tells nothing about the stored secrets. 256 random bits cannot be guessed, so
-valid tokens are never locked out: a program with an old token must not lock out others at its address. Thread-safe.
+A token is sent in place of the password, with its user's name or with none. A token is looked up by its hash, which a
+client cannot choose, so the time of the look-up tells nothing about the stored secrets. 256 random bits cannot be
+guessed, so valid tokens are never locked out: a program with an old token must not lock out others at its address.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from saros_storage.base.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
-#: Concurrent hashes: each takes a processor and 32 MiB.
+#: The maximum number of hashes computed concurrently; each occupies a processor and 32 MiB.
 _THREADS = 2
 #: The maximum number of password logins in progress, including those that wait for a thread.
 _WAITING_MAX = 16
-#: A name that a client sends is cut to this length, which no user's name exceeds.
+#: A user name that a client sends is cut to this length. No existing user has a longer name.
 _NAME_CHARACTERS = 65
 _NANOSECONDS_PER_MS = 1_000_000
 _MISTYPED = "the token is mistyped: its checksum does not match"

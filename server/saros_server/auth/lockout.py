@@ -3,12 +3,12 @@
     failures     1     2     3    ...    7     8     9       10
     pause      0.1   0.2   0.4   ...   6.4    10    10 s    15 min, then from the beginning
 
-Failures are counted by key, which is a user and the host of the attempt, so an attacker on another host cannot lock
-out a user. An attempt begins before the password is checked, and attempts in progress count as failures towards the
-lock, so parallel attempts do not evade it. A success resets the failures.
+Failures are counted for each key, which consists of a user and the host of the attempt, so an attacker on one host
+cannot lock out a user on another host. An attempt begins before the password is checked, and attempts in progress count
+as failures towards the lock, so parallel attempts do not evade it. A success resets the failures.
 
-Pure: the caller passes `now` in nanoseconds. One thread at a time. A success drops its key, and at most `KEYS_MAX` keys
-are kept, so guessing user names does not fill the memory.
+Pure: the caller passes `now` in nanoseconds. One thread at a time. A success removes its key from the table, which has
+at most `KEYS_MAX` keys, so guessing user names does not fill the memory.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ class Lockout:
         known.until_ns = max(known.until_ns, now_ns + pause)
 
     def _make_room(self, now_ns: int) -> None:
-        """Drop idle keys whose pause ended `LOCK_NS` ago; if there are none, those whose pause ends first."""
+        """Drop the idle keys whose pause ended at least `LOCK_NS` ago.
+
+        If there are none, drop the keys whose pause ends first.
+        """
         if len(self._attempts) < KEYS_MAX:
             return
         idle = [key for key, known in self._attempts.items() if known.pending == 0]

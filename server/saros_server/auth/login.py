@@ -5,8 +5,8 @@
 With authentication, a server admits clients that log in. Without it, the server admits every client as an anonymous
 user with all privileges. A client always has its user's current privileges: a grant or a revocation takes effect with
 the next call.
-A session ends if its user is dropped, if the password it was opened with has changed, or if the token it was opened
-with is dropped or has expired.
+A session ends if its user is dropped. It also ends if the password or token with which it was opened is changed,
+dropped or expired.
 
 Thread-safe.
 """

@@ -2,7 +2,7 @@
 
     $scrypt$ln=15,r=8,p=3$<salt>$<hash>        scrypt of the NFKC form; ln: log2 of the blocks, 128 * r bytes each
 
-A hash contains its parameters, so the cost can be raised later: an older hash stays valid, and is replaced when its
+A hash contains its parameters, so the cost can be raised later. An older hash stays valid, and is replaced when its
 user logs in. Comparison takes constant time. This module neither stores nor prints passwords.
 
 Any thread. A hash takes a few tenths of a second of processor time, and releases the GIL.
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from saros_storage.base.errors import UserMistake
 
 CHARACTERS_MIN = 12
-#: Longer passwords would take longer to hash and add no security.
+#: The maximum length of a password. Longer passwords would take longer to hash and add no security.
 BYTES_MAX = 1_024
 _WEAK = 2041
 _SALT_BYTES, _HASH_BYTES = 16, 32

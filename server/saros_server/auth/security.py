@@ -4,7 +4,7 @@
     this machine       as configured     as configured
     other addresses    required          required         refused, unless --insecure is given, which logs a warning
 
-A folder that has users is never served without authentication. The checks run before the database is opened; any
+A folder that has users is never served without authentication. The checks run before the database is opened, on any
 thread.
 """
 

@@ -1,7 +1,7 @@
 """The record of the days on which tokens were used, stored in the user directory.
 
-A login does not wait for the record: a node that is partitioned from its cluster cannot write it, but still admits
-users. Each node tries once for each token and day. Thread-safe.
+A login does not wait until the record is written: a node that is partitioned from its cluster cannot write the record,
+but still admits users. Each node tries once for each token and day. Thread-safe.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _WRITE_NS = 5_000_000_000
 
 
 class TokenUses:
-    """Records the days of logins on its own thread."""
+    """Records the days on which tokens were used, on a separate thread."""
 
     def __init__(self, directory: Directory, clock: Clock) -> None:
         self._directory = directory
         self._clock = clock
         self._lock = threading.Lock()
         self._day = 0
-        #: Digests of the tokens whose use on `_day` was recorded, or could not be.
+        #: Digests of the tokens for which this node has tried to record a use on `_day`.
         self._recorded: set[str] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saros-token-use")
 

@@ -2,9 +2,9 @@
 
     saros_ <32 random bytes, base64url: 43 characters> <CRC-32 of all before, base64url: 6 characters>
 
-A secret has 256 random bits, so one SHA-256 protects it as well as the slow hash of a password would, and a login by
-token costs microseconds. The checksum tells a mistyped secret from a revoked one before any look-up. The form allows
-scanners of source code to find secrets that were published by mistake.
+A secret has 256 random bits, so one SHA-256 protects it as well as the slow hash for passwords would. A login by token
+therefore costs microseconds. The checksum tells a mistyped secret from a revoked one before any look-up. Programs that
+scan source code can recognize a secret by its form, and so find secrets that were published by mistake.
 
 Pure but for `new_secret`. Any thread.
 """
@@ -36,7 +36,7 @@ def has_form(text: str) -> bool:
 
 
 def has_checksum(secret: str) -> bool:
-    """Return whether the checksum of a text with the form of a secret is right."""
+    """Return whether the checksum of a text, which has the form of a secret, is correct."""
     return _checksum(secret[:-_CHECKSUM_CHARACTERS]) == secret[-_CHECKSUM_CHARACTERS:]
 
 

@@ -12,10 +12,16 @@ _KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose errors suggest the word that was meant. Parsers of sub-commands have the same class."""
+    """A parser whose errors suggest a known word that resembles the misspelled one.
+
+    Parsers of sub-commands have the same class.
+    """
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse as `argparse` does, but reject unknown arguments here, where the options are known. Exits with 2."""
+        """Parse as `argparse` does, but reject unknown arguments in this parser, which has the list of options for suggestions.
+
+        Exits with 2.
+        """
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             word = next((word for word in rest if word.startswith("-")), rest[0])

@@ -3,9 +3,9 @@
     default  <  node.json of the data folder, for options that are fixed when the folder is created
              <  saros.toml in the data folder (or --config FILE)  <  SAROS_<KEY> in the environment  <  --set key=value
 
-Every value is validated when it is read; the error for a bad key or value names it, its source, and the allowed values.
-`Configuration` is frozen: options do not change while a node runs. The options of a data folder (`time_unit`,
-`time_partition_interval_ms`) never change: the store refuses to open the folder with other values.
+Every value is validated when it is read. The error for a bad key or value names the key or value, its source, and the
+allowed values. `Configuration` is frozen: options do not change while a node runs. The options of a data folder
+(`time_unit`, `time_partition_interval_ms`) never change: the store refuses to open the folder with other values.
 
 Only `load` reads files, and the environment unless the caller passes one.
 """
@@ -330,5 +330,5 @@ def configuration_file(folder: str) -> str | None:
     try:
         found = path.is_file()
     except PermissionError:
-        found = True  # it may exist: reading it raises the error
+        found = True  # the file may exist: reading it raises the error
     return str(path) if found else None

@@ -12,8 +12,8 @@ from saros_storage.io.platform import require_local_folders, user_name
 
 #: The folder of the certificates that a start creates (option `tls_self_signed`).
 TLS_FOLDER = "tls"
-#: Names that a new data folder may already contain: remains of an interrupted start, and files of the operator. Hidden
-#: files, such as .gitkeep, are allowed as well.
+#: The names of files that a new data folder may already contain: remains of an interrupted start, and files that the
+#: operator has put there. Hidden files, such as .gitkeep, are allowed as well.
 _BEFORE_DATA = {
     "LOCK",
     "audit",
@@ -71,7 +71,10 @@ def cannot_open(folder: str, error: OSError) -> UserMistake:
 
 
 def reason(error: BaseException) -> str:
-    """Return an error's text for users; for errors of the operating system, with the file, the cause and the owner."""
+    """Return an error's text for users.
+
+    For an error of the operating system, the text has the file, the cause and the owner.
+    """
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     what = error.strerror if error.filename is None else f"{os.fsdecode(error.filename)}: {error.strerror}"

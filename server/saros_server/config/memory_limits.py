@@ -1,6 +1,7 @@
 """The memory that this process may use, and the default share of queries.
 
-The smaller of the machine's memory and the limit of the process's cgroup (Linux, version 1 or 2) or one of its parents.
+The memory is limited by the machine and by the process's cgroup and its parents (Linux, version 1 or 2); the smallest
+limit applies.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-#: Queries get a quarter. The rest is for MemTables, caches, the process itself, and blocks during processing.
+#: Queries get a quarter. The remaining share is for MemTables, caches, the process itself, and blocks during
+#: processing.
 _QUERIES_SHARE = 4
 #: Queries that sort or join need at least this much.
 _QUERIES_BYTES_MIN = 64 << 20

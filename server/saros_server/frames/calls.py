@@ -1,4 +1,4 @@
-"""The calls of the native protocol: each translates its message to the request of an operation, and the answer back.
+"""The calls of the native protocol: translate messages to requests of operations, and answers to messages.
 
 `wire/saros_wire/frames.py` lists the calls with their messages and bodies. A function takes a `Caller`, the message of
 the request's head, and its body. Thread-safe.
@@ -28,7 +28,7 @@ from saros_wire.generated import client_pb2
 from saros_wire.line_writes import LineWrite
 from saros_wire.read_point import ReadPoint
 
-#: Bytes of an item of CREATE_CHECKPOINT.
+#: The number of bytes in each item of the stream that answers CREATE_CHECKPOINT.
 _CHECKPOINT_ITEM_BYTES = 1 << 20
 #: The number of schemas whose encoded form is cached, and the bytes of the largest.
 _SCHEMAS_CACHED, _SMALL_SCHEMA_BYTES = 1_024, 4_096

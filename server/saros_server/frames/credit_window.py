@@ -13,7 +13,7 @@ class CreditWindow:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        #: Bytes that were sent and for which no credit has arrived.
+        #: The number of bytes that were sent and for which no credit has arrived.
         self._owed = 0
         self._is_open = True
 

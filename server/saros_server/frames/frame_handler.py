@@ -5,7 +5,7 @@
                                         requests stay in the connection's buffer until it is their turn
 
 The monitor does not consume frames: `handle` reads all of them, and skips those that have taken effect. An invalid
-frame ends the connection, with an ERROR of request 0; an error of a request does not.
+frame ends the connection, with an ERROR frame for request 0. An error of a request does not end the connection.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class FrameHandler:
         self._is_greeted = False
         #: The position in the stream of bytes up to which the monitor has scanned.
         self._seen = 0
-        #: Requests that the monitor has seen and that have not begun, and the subset of them that was canceled.
+        #: The ids of requests that the monitor has seen and that have not begun, and the subset of these ids that was
+        #: canceled.
         self._queued: set[int] = set()
         self._canceled: set[int] = set()
         self._running: _Running | None = None
@@ -223,7 +224,7 @@ class _WrongVersion(Exception):
 
 
 def error_frame(number: int, code: int, message: str, rows: client_pb2.PartialWrite | None = None) -> bytes:
-    """Return the frame that ends a request, or with request 0, the connection."""
+    """Return the frame that ends a request with an error. If the request is 0, the frame ends the connection."""
     reply = client_pb2.ErrorReply(code=code, message=message, partial_write=rows)
     head: bytes = reply.SerializeToString()
     if len(head) > HEAD_BYTES_MAX:

@@ -82,7 +82,7 @@ def _write(request: HttpRequest, session: HttpSession, parameter: str) -> LinesW
 
 
 def _written(result: LinesWritten, failure: Callable[[int, int, str], Response]) -> Response:
-    """Answer a write. Clients do not retry it if the text contains "partial write"."""
+    """Answer a write. Clients do not retry the write if the text contains "partial write"."""
     if not result.codes:
         return Response(status=204, headers=_VERSION_HEADERS)
     status = max(map(status_of, result.codes))

@@ -7,8 +7,8 @@ Tags that the template (`device_template`) does not name follow at the end, in t
 appeared below the template's path. The schema stores this order permanently (`saros_engine.catalog.tag_keys`), so all
 nodes agree on it.
 
-The node of a missing tag is `_`; trailing ones are omitted. A value that begins with `_` gets another `_` in front, so
-that no value is taken for `_` or for a reserved node. One thread at a time.
+The node of a missing tag is `_`; trailing `_` nodes are omitted. A value that begins with `_` gets another `_` in
+front, so that no value is taken for `_` or for a reserved node. One thread at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
 from saros_storage.base.types import TimeUnit
 
-#: Codes of a database or a series that exists: another writer has created it first.
+#: The error codes that mean that another writer has already created the database or the series.
 _OVERTAKEN = (501, 503)
 #: The maximum number of attempts to append tag keys while other writers append theirs.
 _ATTEMPTS_MAX = 100

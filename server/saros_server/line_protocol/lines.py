@@ -1,9 +1,9 @@
-"""Lines of InfluxDB's line protocol, as columns of devices.
+"""Parse lines of InfluxDB's line protocol to columns of devices.
 
     data --chunks--> lines and fields --series: device or None--> batches, in order for each device
 
 A chunk has a bounded number of lines and fields, so that memory does not grow with the data. Python code runs once for
-each chunk, series, column and invalid line; kernels do the rest. Pure: one thread at a time.
+each chunk, series, column and invalid line; kernels do the rest. Without I/O; used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _QUOTED_MAX = 60
 #: The random key of this process' hashes, so that clients cannot choose names that collide.
 _MULTIPLIER = np.uint64(secrets.randbits(64) | 1)
 _NEWLINE, _EQUALS = b"\n="
-#: The maximum number of distinct series keys, and of field names, of the first chunk; and the factor by which it grows
-#: for the next chunks if a chunk has more. A small hash table stays in the processor's cache.
+#: The maximum number of distinct series keys, and of field names, in the first chunk. The second number is the factor
+#: by which the limit grows for the next chunks if a chunk has more. A small hash table stays in the processor's cache.
 _DISTINCT_MAX, _MORE_DISTINCT = 4_096, 8
 _ASCII_MAX = 127
 _ESCAPED = re.compile(r"\\([,= ])")
@@ -165,7 +165,7 @@ class Chunk:
                     self._refuse(np.array([number]), _NOT_UTF8)
 
     def _read_doubles(self) -> None:
-        """Parse the doubles that the kernel has left, which have too many digits or are infinite."""
+        """Parse the doubles that the kernel has not parsed, because they have too many digits or are infinite."""
         fields = self._fields
         long = np.flatnonzero(fields[:, lines_.KIND] == lines_.LONG_DOUBLE)
         texts = _texts(self._data, fields[long, lines_.VALUE_START], fields[long, lines_.VALUE_END])
@@ -244,7 +244,7 @@ class _Arrangement:
         fill(flat_lines, flat_fields, rows, places, *offsets, self._times, self._order, self._rows, self._numbers)
 
     def batches(self, paths: Sequence[str]) -> list[ColumnBatch]:
-        """Return the batches of each part: one, plus one for each further type of a field."""
+        """Return the batches of each part: one batch, and another batch for each further type that a field has."""
         tables: list[list[dict[str, int]]] = [[] for _ in self._parts]
         for column, (part, name) in enumerate(self._columns[:, [columns_.COLUMN_PART, columns_.COLUMN_NAME]].tolist()):
             found = next((table for table in tables[part] if self._names[name] not in table), None)
@@ -274,7 +274,7 @@ class _Arrangement:
         return ColumnBatch(path, times, columns, aligned=True, partial=True)
 
     def _is_plain(self) -> bool:
-        """Return whether each column has a value in each row, and none is a text."""
+        """Return whether each column has a value in each row, and no column is a text."""
         rows = self._parts[self._columns[:, columns_.COLUMN_PART], columns_.PART_ROWS]
         is_text = self._columns[:, columns_.COLUMN_KIND] == lines_.TEXT
         return bool((self._columns[:, columns_.COLUMN_SIZE] == rows).all() and not is_text.any())

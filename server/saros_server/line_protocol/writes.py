@@ -2,8 +2,8 @@
 
     data --chunk by chunk--> batches --rounds: different devices--> session --> points, problems
 
-Lines that were written stay written if others fail. Writes are idempotent. The module is imported with the first write,
-since it loads kernels.
+If some lines fail, the lines that were written stay written. Writes are idempotent. The module is imported with the
+first write, since it loads kernels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saros_storage.base.errors import UserMistake
 from saros_wire.line_writes import PRECISIONS_NS, LinesWritten, LineWrite
 from saros_wire.problem_list import ProblemList, problem_of
 
-#: The maximum number of problems that an outcome lists; all are counted.
+#: The maximum number of problems that an outcome lists. Problems beyond this number are only counted.
 NAMED_MAX = 20
 _BAD_LINE, _BAD_REQUEST, _BAD_PATH = 2044, 2003, 509
 _NS_PER_SECOND = 10**9
@@ -39,7 +39,7 @@ class _Problems(ProblemList):
     codes: dict[int, None] = field(default_factory=dict)
 
     def add(self, problems: Sequence[str], count: int, code: int) -> None:
-        """Add `count` problems, of which `problems` are the first."""
+        """Record `count` further problems; `problems` are the first of these."""
         self.extend(problems, count)
         if count:
             self.codes[code] = None

@@ -1,13 +1,13 @@
-"""Adding an administrator to a local cluster that was created without one, while none of its nodes runs.
+"""Add an administrator to a local cluster that was created without one, while none of the cluster's nodes runs.
 
     DIR/securing    {"name": "root", "hash": "$scrypt$...", "must_change": true}      written first, removed last
     each node       the meta group's state, if the node has one, gets the administrator; then cluster.json
 
-This changes files directly, so it needs write access to them. A node that starts afterwards requires logins from the
-beginning. All nodes get the same user, and none has had users before (a cluster without an administrator refuses to
-create users), so their states agree, whatever entries of the log are still to be applied. Each folder is locked
-meanwhile. An interrupted call must be repeated, and continues with the same administrator; until then, no node of the
-cluster is started (`local_cluster.find`).
+The functions change the files of the nodes directly, so they need write access to these files. A node that starts
+afterwards requires logins from the beginning. All nodes get the same user. None of them has had users before, since a
+cluster without an administrator refuses to create users. The states of the nodes therefore agree, whatever entries of
+the log are still to be applied. Each folder is locked meanwhile. An interrupted call must be repeated, and continues
+with the same administrator; until then, no node of the cluster is started (`local_cluster.find`).
 
 One thread.
 """
@@ -47,7 +47,10 @@ def interrupted_administrator(cluster: LocalCluster, disk: Disk) -> Administrato
 
 
 def check(cluster: LocalCluster, disk: Disk) -> dict[NodeId, ClusterFile]:
-    """Return the nodes that can run again, and their files. Raises UserMistake 2004 (it has users, or is damaged)."""
+    """Return the nodes that can be started again, and the `cluster.json` of each.
+
+    Raises UserMistake 2004 (it has users, or is damaged).
+    """
     if cluster.file.administrator is not None and interrupted_administrator(cluster, disk) is None:
         raise UserMistake(
             f"the cluster in {cluster.directory} already has users: log in as {cluster.file.administrator.name} to"

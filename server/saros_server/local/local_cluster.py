@@ -6,9 +6,9 @@
     find    an existing cluster     make    new folders with free ports         start, stop    the processes
                         add_admitted_node, note_removed      nodes that join later, or have left
 
-A cluster is created once. Nodes keep their ids and ports. A lost folder is not created again under its old id: the node
-would have forgotten its votes, and by voting again it could cause the loss of acknowledged writes. Such a node has an
-entry in `problems`; the others run without it.
+A cluster is created once. Nodes keep their ids and ports. If a node's folder is lost, no new folder is created under
+the same id: the node would have forgotten its votes, and by voting again it could cause the loss of acknowledged
+writes. A node without its folder has an entry in `problems`; the other nodes run without it.
 
 One process at a time creates or starts nodes (a lock on DIR); reading and stopping need no lock.
 """
@@ -188,7 +188,7 @@ def make(
 
 
 def free_addresses(cluster: LocalCluster, base_port: int | None) -> tuple[str, str]:
-    """Return free addresses for another node: for nodes and for clients. Raises UserMistake 2004.
+    """Return two free addresses for another node: one for other nodes and one for clients. Raises UserMistake 2004.
 
     `base_port`: the first port to try; None: the lowest port of the cluster.
     """
@@ -288,7 +288,7 @@ def exclusive_lock(directory: str, disk: Disk) -> Iterator[None]:
 def start(
     cluster: LocalCluster, nodes: Sequence[NodeId], log_level: str | None, timeout_s: float, say: Say
 ) -> dict[NodeId, str]:
-    """Start the nodes that do not run, and wait until all serve; return those that do not, with the reasons."""
+    """Start the nodes that do not run, and wait until all serve; return those that fail, with the reasons."""
     failures = {node: cluster.problems[node] for node in nodes if node in cluster.problems}
     waiting = [node for node in nodes if node not in failures and cluster.running(node) is None]
     launched: set[NodeId] = set()

@@ -1,7 +1,8 @@
 """Certificates and their key as files, which are reloaded while a server runs.
 
-Files that are invalid or do not match are refused when a server starts. Later they are ignored: the server keeps the
-previous ones. A key that other users can read is refused as well. Any thread, one at a time.
+Files that are invalid or do not match are refused when a server starts. Later, while the server runs, invalid files are
+ignored: the server continues with the previous certificates. A key that other users can read is refused as well. The
+objects may be used on any thread, but by one thread at a time.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class WatchedFiles:
         return self._validities
 
     def reload_if_changed(self) -> bool:
-        """Load the files if they have changed and are valid; return whether they were loaded."""
+        """Load the files if they have changed and are valid. Return True if they were loaded."""
         try:
             stamp = _stamp_of(self._paths)
             if stamp == self._seen:

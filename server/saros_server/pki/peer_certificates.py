@@ -19,12 +19,16 @@ from saros_server.pki.certificate_files import WatchedFiles
 from saros_storage.base.clock import Clock
 
 _KEYS = ("peer_ca", "peer_certificate", "peer_key")
-#: The interval of checks for changes, since every call to another node asks for the credentials.
+#: The interval at which the files are checked for changes. Every call to another node asks for the credentials, so
+#: checking each time would be too slow.
 _LOOK_NS = 1_000_000_000
 
 
 def peer_credentials(configuration: Configuration, clock: Clock, file: ClusterFile) -> PeerFiles | None:
-    """Return the configured credentials of the node of `file`, or None if none are set. Raises ConfigurationError."""
+    """Return the configured credentials of the node that `file` describes, or None if no credentials are configured.
+
+    Raises ConfigurationError.
+    """
     paths = [str(getattr(configuration, key)) for key in _KEYS]
     if not any(paths):
         return None

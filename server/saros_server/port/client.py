@@ -15,7 +15,7 @@ UNKNOWN = "unknown"
 class Stage(Enum):
     """The stage of a connection."""
 
-    #: Its protocol is not known yet.
+    #: The client's protocol is not known yet.
     GREETING = 1
     SERVED = 2
     #: The server has ended the connection; the client has not closed it yet.

@@ -31,8 +31,8 @@ from saros_server.port.streams import PlainStream, Stream, TlsStream
 
 #: A connection that has been idle for this time is parked.
 IDLE_SECONDS = 1.0
-#: Each `PROGRESS_BYTES` of a request, or its end, must arrive within this time; the shorter one applies while others
-#: wait for a thread.
+#: Each `PROGRESS_BYTES` of a request, or the end of the request, must arrive within this time. The shorter time applies
+#: while other clients wait for a thread.
 REQUEST_SECONDS, CROWDED_SECONDS = 30.0, 2.0
 PROGRESS_BYTES = 4 << 10
 #: A client must accept bytes that are sent to it within this time.
@@ -42,7 +42,7 @@ BUFFER_BYTES = 64 << 10
 #: The maximum number of small messages that wait for a client to read them.
 _POSTED_MAX = 1_000
 _EMPTY = memoryview(b"")
-#: Unused buffers; only a few are kept, since the allocator does not return many to the system.
+#: Unused buffers for reuse. Only a few buffers are stored, so that all others are freed.
 _spare_buffers: deque[memoryview] = deque(maxlen=256)
 
 
@@ -62,7 +62,7 @@ class Watch(Protocol):
     """The watch of a call."""
 
     def expedite(self) -> None:
-        """Begin to watch now rather than after 10 ms, because the call waits for its client.
+        """Begin to watch immediately instead of after 10 ms, because the call waits for its client.
 
         No effect if the watch has begun or ended.
         """
@@ -92,7 +92,8 @@ class Connection:
         self._is_crowded = is_crowded
         #: Received bytes that were not read: `_view[_start:_end]`.
         self._view, self._start, self._end = _EMPTY, 0, 0
-        #: The time since which the request waits for bytes, and `bytes_in` at that time; None: it does not wait.
+        #: The time at which the request began to wait for bytes, and the value of `bytes_in` at that time; None: it
+        #: does not wait.
         self._lacking_since: float | None = None
         self._mark = 0
         self._sending = Lock()
@@ -364,7 +365,7 @@ class Connection:
 
 
 def _set_timeouts(plain: socket.socket) -> None:
-    """Set the kernel's timeouts of blocking calls, which need no further system call for each blocking call."""
+    """Set the kernel's timeouts for blocking calls, so that a timeout needs no system call for each blocking call."""
     plain.setblocking(True)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(IDLE_SECONDS))
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(SEND_SECONDS))

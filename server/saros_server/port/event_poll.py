@@ -1,8 +1,8 @@
 """Waiting for events of sockets: `select.epoll` with an eventfd, or on other systems `select.poll` with a pipe.
 
 `EventPoll` has the methods of `select.epoll` that a port uses: a thread waits in `poll` while others register sockets.
-A `Waker` is a descriptor that `wake` makes readable. The portable classes take time proportional to the number of
-sockets, which is good enough for development. Thread-safe.
+A `Waker` has a descriptor, which its method `wake` makes readable. The portable classes take time proportional to the
+number of sockets, which is good enough for development. Thread-safe.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 READABLE: int = select.POLLIN
 #: The peer has closed the connection, or its sending direction.
 GONE: int = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
-#: One event; after it, the socket has no events until `modify`.
+#: The socket has one event, and then no events until `modify` is called.
 ONCE: int = getattr(select, "EPOLLONESHOT", 1 << 30)
 #: An event for each arrival of bytes.
 EDGE: int = getattr(select, "EPOLLET", 1 << 31)

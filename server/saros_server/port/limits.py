@@ -12,7 +12,7 @@ from saros_server.api.client_sessions import SESSIONS_MAX
 class Limits:
     """The limits of a port. The defaults are generous: they protect the node, and do not divide it among clients."""
 
-    #: Connections in all, and from one address. Each may have a session.
+    #: The maximum number of connections from all addresses, and from one address. Each may have a session.
     connections: int = SESSIONS_MAX
     connections_per_address: int = 5_000
     #: Threads that execute requests; this also limits concurrent requests.

@@ -43,7 +43,8 @@ logger = logging.getLogger(__name__)
 
 #: Connections that the operating system queues until they are accepted; it may allow fewer.
 _BACKLOG = 4_096
-#: Connections above the limit that get an error; further ones are closed without an answer.
+#: The number of connections above the limit that get an error as an answer. Further connections are closed without an
+#: answer.
 _REFUSED_MAX = 256
 #: TCP keep-alive: seconds until the first probe of an idle client, seconds between probes, and their number.
 _KEEPALIVE_IDLE, _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 60, 10, 6
@@ -116,7 +117,7 @@ class PortListener:
                 client.connection.abort()
             if not self._changed.wait_for(self._is_empty, ABORT_SECONDS):
                 logger.warning("calls are still running", extra={"calls": len(self._clients)})
-                return  # these calls end with the node that they wait for
+                return  # these calls wait for the node, and end when it closes
         self._workers.close()
         self._monitor.close()
         self._poller.release()

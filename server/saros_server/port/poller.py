@@ -27,7 +27,7 @@ _EVENTS = READABLE | GONE | ONCE
 _ACCEPTED_MAX = 100
 #: The pause of accepting after the operating system has refused it, for lack of descriptors or memory.
 _PAUSE_SECONDS = 0.5
-#: The thread wakes up this much after a deadline, so that the deadline has certainly passed.
+#: The thread wakes up this long after a deadline, so that the deadline has certainly passed.
 _LATE_SECONDS = 0.001
 
 
@@ -40,7 +40,7 @@ class Poller:
         on_accept: Callable[[socket.socket, socket.socket, Any], None],
         on_ready: Callable[[Client], None],
     ) -> None:
-        """Prepare the thread, which calls the two functions; they must not wait.
+        """Prepare the thread, which will call the two functions. These functions must not wait.
 
         `on_accept` gets the listening socket, the client's socket, and the client's address.
         """
@@ -68,7 +68,10 @@ class Poller:
         self._thread.start()
 
     def park(self, client: Client) -> bool:
-        """Park the client until its next event or its deadline. Return False, without parking it, after `close`."""
+        """Park the client until its next event or its deadline.
+
+        After `close`, return False and do not park the client.
+        """
         fd = client.connection.fileno()
         with self._lock:
             if self._is_closed:

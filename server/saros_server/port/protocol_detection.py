@@ -4,7 +4,8 @@
     a protocol of the port              its handler
     HTTP, or TLS without a certificate  an answer that such a client can display
 
-No step waits: a connection with too few bytes is parked until more arrive. Any thread; one at a time for each client.
+No step waits: a connection with too few bytes is parked until more arrive. Any thread may call these functions, but one
+thread at a time for each client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Bytes over a client's socket, plain or TLS.
 
 A blocking receive or send raises `BlockingIOError` after the socket's timeout (`SO_RCVTIMEO`, `SO_SNDTIMEO`, which cost
-no system call for each request). TLS works on memory, under a lock, so that one thread can receive while another sends.
+no system call for each request). The TLS stream encrypts and decrypts in memory under a lock, so that one thread can
+receive while another sends.
 
 One thread receives and one sends at a time.
 """
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
-#: Buffers of one system call, of which the kernel accepts 1,024.
+#: The maximum number of buffers in one system call; the kernel accepts at most 1,024.
 _BUFFERS_MAX = 1_000
 #: Bytes of a message that are encrypted in one step.
 _ENCRYPTED_BYTES = 256 << 10
@@ -103,7 +104,7 @@ class TlsStream:
         return count
 
     def _decrypt(self, view: memoryview) -> int | None:
-        """Decrypt received bytes into `view`; return the number of bytes, 0 at the end, None if more are needed."""
+        """Decrypt received bytes into `view`; return the number of bytes, 0 at the end, None if more must be received."""
         try:
             with self._lock:
                 return self._tls.read(len(view), view)  # type: ignore[return-value]  # a count, as it has a view

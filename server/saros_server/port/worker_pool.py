@@ -5,7 +5,7 @@
                                       ended                              --> lingers, is closed
 
 Consecutive requests of a busy client run on the same thread, without a system call other than the one that receives. If
-other clients wait, a worker queues its client again after a request. Thread-safe.
+other clients wait, a worker puts its client back into the queue after each request. Thread-safe.
 """
 
 from __future__ import annotations

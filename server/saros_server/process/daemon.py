@@ -1,9 +1,10 @@
-"""A server in the background. Its log is `<data>/server.log`, which the process keeps locked as long as it lives.
+"""A server in the background. The process's log is `<data>/server.log`, which the process locks for its whole life.
 
     launch -> lock on the log, held by the process -> a second or more -> lock on the folder -> `server.json`: it serves
 
-A process is thus visible before it has locked the folder. Otherwise a second one could be launched, which would take
-the folder once the first has ended. A server in the foreground does not lock the log.
+Other processes thus see that a process was launched before it has locked the folder. Otherwise a second process could
+be launched, which would take the folder once the first process has ended. A server in the foreground does not lock the
+log.
 """
 
 from __future__ import annotations

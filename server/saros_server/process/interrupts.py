@@ -4,12 +4,12 @@
     when the call ends       KeyboardInterrupt
     after three seconds      KeyboardInterrupt wherever the call is: some calls take long and cannot be cancelled
 
-By default, Python raises KeyboardInterrupt between any two bytecodes of the main thread. After a lock is acquired and
-before that is recorded, this would leave the lock held forever; during a write, it would leave the log in an unknown
-state.
+By default, Python raises KeyboardInterrupt between any two bytecodes of the main thread. If that happened between the
+acquisition of a lock and the `try` that releases it, the lock would never be released; during a write, the log would be
+left in an unknown state.
 
 Only Python's default handler is replaced, for the duration of a call; a handler of the application stays. Threads other
-than the main one are never interrupted, and pay for a comparison only.
+than the main thread are never interrupted. For these threads, a call costs only one more comparison.
 """
 
 from __future__ import annotations

@@ -38,7 +38,10 @@ class JsonLines(logging.Formatter):
 
 
 def write_json_lines(level: str) -> None:
-    """Send all loggers' records to standard error in this format. Only for a server's process, not for embedding."""
+    """Send all loggers' records to standard error in this format.
+
+    Call this only in a server's process, not in a program that embeds Saros.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level, handlers=[handler], force=True)

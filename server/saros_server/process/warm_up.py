@@ -26,7 +26,7 @@ from saros_storage.kernels.precompile import all_kernels
 
 logger = logging.getLogger(__name__)
 
-#: Gets a tenth of the processor time of a competing thread with normal priority.
+#: With this priority, the thread gets a tenth of the processor time of a competing thread with normal priority.
 _GENTLE_NICE = 10
 
 
@@ -36,7 +36,8 @@ class WarmUp:
     def __init__(self, *, gently: bool = False) -> None:
         """Prepare the thread; `gently`: at low priority.
 
-        Low priority is only for a process without clients: the thread may hold the GIL while it waits for a processor.
+        The priority is lowered only in a process without clients, since the thread may hold the GIL while it waits for
+        a processor.
         """
         self._gently = gently
         self._stopping = threading.Event()

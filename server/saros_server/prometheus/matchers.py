@@ -45,7 +45,10 @@ def selected(series: Mapping[str, Labels], matchers: Sequence[LabelMatcher]) -> 
 
 
 def _test(matcher: LabelMatcher, values: set[str]) -> Callable[[str], bool]:
-    """Return the test of a matcher, which is valid for members of `values`. Raises HttpError 400."""
+    """Return a function that tells whether a value satisfies a matcher; it is valid only for members of `values`.
+
+    Raises HttpError 400.
+    """
     match matcher.type:
         case LabelMatcher.EQ:
             return matcher.value.__eq__

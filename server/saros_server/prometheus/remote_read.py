@@ -2,9 +2,9 @@
 
     query --SHOW TIMESERIES--> series --matchers--> devices --SELECT ... ALIGN BY DEVICE--> samples --kernel--> bytes
 
-A query that selects a large part of the matching devices reads all of them by a pattern, and drops the others;
-otherwise it names its devices, up to `_NAMED_MAX` in each statement. Hints are ignored, which the protocol allows.
-Samples are in order of time, at most one for each millisecond. One thread at a time.
+A query that selects a large part of the devices below a path pattern reads all of these devices and drops the
+unselected ones. Any other query names its devices, up to `_NAMED_MAX` in each statement. Hints are ignored, which the
+protocol allows. Samples are in order of time, at most one for each millisecond. One thread at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUERIES_MAX = 100
 SAMPLES_MAX = 2_000_000
 #: The maximum number of devices that a statement names.
 _NAMED_MAX = 200
-#: A pattern may read at most this many times the number of selected devices.
+#: A pattern is used only if it matches at most this many times as many devices as are selected.
 _EXCESS_MAX = 4
 #: The types of values that are samples; other series are left out.
 _NUMBERS = {"INT32", "INT64", "FLOAT", "DOUBLE"}

@@ -2,8 +2,9 @@
 
     body --kernel--> keys, times, values --known series--> one insert a series --> INSERT_MANY --> problems
 
-A known series costs a look-up of its encoded labels. A new series is created with its labels as tags. Writes of samples
-are idempotent, so a request that failed in part can be sent again. Metadata and exemplars are ignored.
+A series that was written before costs only a look-up of its encoded labels in a cache. A new series is created with its
+labels as tags. Writes of samples are idempotent, so a request that failed in part can be sent again. Metadata and
+exemplars are ignored.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def decoded(body: bytes) -> WriteColumns:
 
 
 def write(columns: WriteColumns, session: HttpSession) -> WriteResult:
-    """Write a request. Raises NoSession, and the errors that concern all of it."""
+    """Write a request. Raises NoSession, and the errors that concern the whole request."""
     result = WriteResult()
     with reduced_gc(len(columns.series)):
         for inserts in _writes(_inserts(columns, TIME_UNITS[session.time_unit], result)):
@@ -104,14 +105,14 @@ def write(columns: WriteColumns, session: HttpSession) -> WriteResult:
 
 
 def _report(device: str, error: Exception, result: WriteResult) -> None:
-    """Add the error of a device; a temporary one, such as unavailable nodes, gets at least status 503."""
+    """Record the error of a device. A temporary error, such as unavailable nodes, raises the status to at least 503."""
     code, message = refusal_of(error)
     status_min = 0 if failure_of_others(error) is None else _UNAVAILABLE
     result.add(problem_of(device, code, message), max(status_of(code), status_min))
 
 
 def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list[InsertRequest]:
-    """Return an insert for each valid series with samples; add the problems of invalid series to the result."""
+    """Return an insert for each valid series with samples; record the problems of invalid series in `result`."""
     inserts: list[InsertRequest] = []
     scale = unit.value // TimeUnit.MILLISECOND.value
     times, limit = columns.times * scale, TIME_MAX // scale
@@ -129,7 +130,7 @@ def _inserts(columns: WriteColumns, unit: TimeUnit, result: WriteResult) -> list
 
 
 def _samples_by_device(columns: WriteColumns, result: WriteResult) -> dict[str, tuple[Series, list[slice]]]:
-    """Return the series to write by device, each with the positions of its samples in the request."""
+    """Return, for each device, the series to write and the positions of its samples in the request."""
     found: dict[str, tuple[Series, list[slice]]] = {}
     body, records = columns.body, columns.series.tolist()
     stops = [*columns.series[1:, FIRST].tolist(), len(columns.times)]

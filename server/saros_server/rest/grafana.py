@@ -30,7 +30,7 @@ from saros_server.rest.iotdb_rest import SUCCESS, collect, failure
 from saros_server.rest.results import execute, json_column
 from saros_storage.base.types import TIME_UNITS, TimeUnit
 
-#: Limit on the rows of a panel, far more than it has pixels.
+#: Limit on the rows of a panel, which is far more than a panel has pixels.
 _ROWS_MAX = 1_000_000
 #: Limit on the values of a variable, and on the child nodes of a path.
 _NAMES_MAX = 10_000

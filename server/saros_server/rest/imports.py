@@ -52,12 +52,12 @@ _TAG = "import"
 _BATCH_ROWS = 20_000
 PREVIEW_ROWS = 20
 SKIP_LINES_MAX = 1_000_000
-#: Limit on the listed bad rows; all are counted.
+#: The maximum number of bad rows that are listed; bad rows beyond this number are only counted.
 BAD_ROWS_MAX = 100
 _NOTES_MAX = 20
 _FORMATS = ("csv", "json", "parquet")
-#: Maximum number of processes that read Parquet files, each with the memory of an import; seconds that a request waits
-#: for one.
+#: The maximum number of processes that read Parquet files, each of which may use the memory of one import; and the
+#: number of seconds that a request waits for a process.
 WORKERS_MAX, _WORKER_SECONDS = 2, 20.0
 _WORKERS = threading.BoundedSemaphore(WORKERS_MAX)
 _JOB = {"job": "The random name of the import.", "offset": "The place of the piece in the file, in bytes."}
@@ -175,7 +175,7 @@ class _Import:
 
     @contextmanager
     def _worker(self) -> Iterator[ParquetWorker]:
-        """Provide a process that reads Parquet; cancelling the request ends it. Raises HttpError 503."""
+        """Yield a process that reads Parquet files. Cancelling the request ends the process. Raises HttpError 503."""
         if not _WORKERS.acquire(timeout=_WORKER_SECONDS):
             raise HttpError(503, f"{WORKERS_MAX} Parquet files are read at the moment: try again later", BUSY)
         try:

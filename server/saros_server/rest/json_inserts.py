@@ -111,7 +111,7 @@ def _column(name: str, type_name: str, values: Any, rows: int) -> Column:
 
 
 def _plain(dtype: np.dtype[Any], values: list[Any]) -> NumericArray | None:
-    """Convert values of one Python type, the usual one in the JSON of `dtype`, several times as fast as Arrow.
+    """Convert values that all have the Python type which is usual for `dtype` in JSON, several times as fast as Arrow.
 
     Returns None for other values, nulls among them, and for numbers out of range. Raises OverflowError.
     """

@@ -1,4 +1,4 @@
-"""Results of statements, as Arrow messages, batches, and JSON columns. For one thread at a time."""
+"""Results of statements, as Arrow messages, batches, and JSON columns. A result is used by one thread at a time."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _ABOUT = frozenset({"", "result", "table", "_start", "_stop", "_measurement", _F
 
 @dataclass(slots=True)
 class _Table:
-    """Tables with the same columns: their position in the file, and their annotations."""
+    """Consecutive tables with the same columns: their position in the file, and their annotations."""
 
     start: int
     #: Number of lines before the table.

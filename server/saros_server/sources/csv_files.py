@@ -117,7 +117,7 @@ class _Ragged:
     notes: list[str] = field(default_factory=list)
     #: Skipped rows since the last batch, numbered like the rows of `Layout.convert`.
     _rows: list[BadRow] = field(default_factory=list)
-    #: For each skipped row that was not forgotten: the number of good rows before it.
+    #: For each skipped row that `forget` has not removed, the number of good rows before it.
     _before: list[int] = field(default_factory=list)
     _forgotten: int = 0
 
@@ -159,7 +159,7 @@ def _without(column: pa.Array, nulls: Sequence[str]) -> pa.Array:
 
 
 class _Lines:
-    """The line numbers of rows, which differ from row numbers by blank lines and by line breaks in quoted values.
+    """Finds the line numbers of rows, which differ from row numbers by blank lines and quoted line breaks.
 
     The file is read a second time, up to the last bad row.
     """

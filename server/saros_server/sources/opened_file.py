@@ -54,8 +54,8 @@ COLUMNS_MAX = 100_000
 _SKIPPED_BYTES = 1 << 20
 #: Bytes that do not occur in texts of single-byte encodings or UTF-8.
 _NO_TEXT = frozenset(range(0x09)) | frozenset(range(0x0E, 0x1B))
-#: A text may have control characters if it decodes, but fewer than one zero byte in this many bytes: about every second
-#: byte is zero in UTF-16 that is mistaken for UTF-8.
+#: A text that can be decoded may have control characters, but fewer than one zero byte in this many bytes. In UTF-16
+#: that is mistaken for UTF-8, about every second byte is zero.
 _NULS_MIN = 4
 #: Byte order marks of encodings with two or four bytes per character.
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")

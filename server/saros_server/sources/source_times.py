@@ -33,7 +33,7 @@ _EPOCH_UNITS = {"epoch:s": "s", "epoch:ms": "ms", "epoch:us": "us", "epoch:ns": 
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 #: A number of time units since 1970, with an optional fraction.
 _DECIMAL = r"^[+-]?\d{1,18}(\.\d{1,9})?$"
-#: Units of time, from coarse to fine.
+#: The units of time, from the coarsest to the finest.
 _UNITS = ("s", "ms", "us", "ns")
 #: Reasons of rows whose time has another form.
 NO_TIME = "is not an ISO 8601 time"
@@ -167,7 +167,7 @@ class TimeReader:
 
 
 def cut_to(times: pa.Array, unit: str, note: str, notes: list[str]) -> pa.Array:
-    """Return timestamps truncated to a unit if theirs is finer.
+    """Return timestamps truncated to a unit if their own unit is finer.
 
     If a value changes, add the note, with the unit in place of `{unit}`.
     """

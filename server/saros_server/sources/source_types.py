@@ -208,7 +208,7 @@ def cast(column: pa.Array, type_: DataType, unit: TimeUnit) -> pa.Array:
 
 
 def rounded(column: pa.Array, values: pa.Array, options: SourceOptions) -> list[str]:
-    """Return the integers of a column, as texts, whose DOUBLE values are other numbers."""
+    """Return, as texts, the integers of a column that a DOUBLE cannot represent exactly."""
     bounds = pc.min_max(values)
     if not bounds["min"].is_valid or max(abs(bounds["min"].as_py()), abs(bounds["max"].as_py())) < _EXACT_MAX:
         return []
