@@ -1,4 +1,7 @@
-"""`python -m saros`: runs the `saros` command. A higher layer contains it, so it is found through its entry point."""
+"""`python -m saros`: runs the `saros` command.
+
+A higher layer contains the command, so it is found through its entry point.
+"""
 
 import sys
 from importlib.metadata import entry_points

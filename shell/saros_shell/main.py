@@ -44,7 +44,8 @@ COMMANDS: dict[str, str] = {
 }
 
 
-#: Errors of files without a name, such as standard output: a full disk, or a pipe closed by its reader.
+#: Errors of writes to a file without a name, such as standard output: the disk is full, or the reader has closed the
+#: pipe.
 _OUTPUT_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
 
 

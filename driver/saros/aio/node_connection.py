@@ -6,7 +6,7 @@
                                         -> otherwise: close, and the node ends the call
 
 A network belongs to one `AsyncConnection` and to the running event loop; a connection that was opened in another loop
-is not used again. A connection carries one call at a time.
+is not used again. Only one call at a time uses a connection.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.BufferedProtocol`."""
         assert isinstance(transport, asyncio.Transport)
-        # With these limits, asyncio calls `resume_writing` once everything was sent. A TLS transport pauses at `high`,
-        # not above it, so with a `high` of 0 it would also pause when it has nothing to send.
+        # With these limits, asyncio calls `resume_writing` once everything has been sent. A TLS transport pauses at
+        # `high`, not above it, so with a `high` of 0 it would also pause when it has nothing to send.
         transport.set_write_buffer_limits(high=1, low=0)
         self._transport = transport
 
@@ -209,7 +209,7 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
     async def receive(self, request: int, deadline: float | None) -> Frame:
         """Wait for the next frame of the answer to a request.
 
-        Raises CallFailed. Unless its fate is ANSWERED, the connection cannot be used afterwards.
+        Raises CallFailed. If this raises an error whose fate is not ANSWERED, the connection cannot be used afterwards.
         """
         silence = Silence(time.monotonic(), deadline)
         while not self._frames:
@@ -431,7 +431,7 @@ class AsyncNetwork:
         return LoopEvent()
 
     def close(self) -> None:
-        """Close the idle connections now, and the others once they are given back."""
+        """Close the idle connections now, and the other connections once their calls have returned them."""
         self._closed = True
         for idle in self._idle.values():
             _close_all(idle.close())
@@ -444,7 +444,7 @@ class AsyncNetwork:
         return found
 
     def give_back(self, address: str, connection: AsyncNodeConnection) -> None:
-        """Keep a connection whose call has ended, and close those that have been idle for too long."""
+        """Take back a connection whose call has ended, and close connections that have been idle for too long."""
         _close_all(self._idle_at(address).give_back(connection, time.monotonic()))
 
     def _idle_at(self, address: str) -> IdleConnections[AsyncNodeConnection]:

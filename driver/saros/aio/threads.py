@@ -31,15 +31,16 @@ THREADS = 64
 
 
 class _Threads:
-    """The threads of a session. They end when the session is closed or garbage-collected.
+    """The threads of a session. The threads end when the session is closed or garbage-collected.
 
-    They do not exist in a forked process, so calls raise InterfaceError there.
+    The threads do not exist in a forked process, so calls raise InterfaceError there.
     """
 
     def __init__(self, owner: ForkGuard) -> None:
         self._owner = owner
         self._calls = ThreadPoolExecutor(THREADS, "saros-aio")
-        #: As many as for calls: ending a statement waits for its current step, and must not delay ending another one.
+        #: There are as many threads as for calls: ending a statement waits for the statement's current step, and must
+        #: not delay the end of another statement.
         self._ends = ThreadPoolExecutor(THREADS, "saros-aio-end")
         self._closed = False
 

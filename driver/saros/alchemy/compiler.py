@@ -35,7 +35,7 @@ class SarosPreparer(compiler.IdentifierPreparer):
         super().__init__(dialect, initial_quote="`", escape_quote="`")
 
     def _requires_quotes(self, value: str) -> bool:
-        """Return whether a name needs quotes. Upper-case letters do not: names are case-sensitive."""
+        """Return whether a name needs quotes. Upper-case letters need no quotes, since names are case-sensitive."""
         return value.lower() in self.reserved_words or not value.isidentifier() or not value.isascii()
 
     def format_table(self, table: Any, use_schema: bool = True, name: str | None = None, **_: Any) -> str:

@@ -5,8 +5,9 @@
     saros+embedded:///folder   saros+embedded:////abs/folder?durability=os     in this process
 
 Every statement is durable when it returns: commit and rollback do nothing, as in AUTOCOMMIT, and savepoints raise.
-Columns of a SELECT are matched by position. A result begins with `Time`, selected or not, which is removed. Columns of
-series that do not exist are missing in a result, which is an error. Results of text() are returned unchanged.
+Columns of a SELECT are matched by position. A result always begins with the column `Time`, which is removed from the
+result. Columns of series that do not exist are missing in a result, which is an error. Results of text() are returned
+unchanged.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
     supports_sequences = False
     postfetch_lastrowid = False
     insert_returning = False
-    #: Many rows are sent as one statement, which is one write.
+    #: The rows of an executemany are sent as one statement, so that they form a single write.
     supports_multivalues_insert = True
     use_insertmanyvalues = True
     use_insertmanyvalues_wo_returning = True

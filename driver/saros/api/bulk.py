@@ -48,7 +48,7 @@ class BulkProgress:
 
 @dataclass(frozen=True, slots=True)
 class BulkFailure:
-    """Rows of one device that were not acknowledged, and the error.
+    """Rows of one device that were not acknowledged, and the error for which they failed.
 
     `times`, `columns` and `aligned` have the form that `Connection.insert` takes, to send the rows again.
     """
@@ -78,7 +78,10 @@ class _Part(Part, Protocol):
         ...
 
     def joined(self, parts: Sequence[_Part]) -> _Values:
-        """Return the joined values of `parts`, which have this shape; a part without a shape returns its own."""
+        """Return the joined values of `parts`, which all have this part's shape.
+
+        A part without a shape returns its own values.
+        """
         ...
 
 
@@ -87,7 +90,7 @@ class _Arrays:
     """A part that was added as NumPy arrays with the memory layout of Arrow: times, then values."""
 
     names: tuple[str, ...]
-    #: A tuple, which the garbage collector does not scan: many parts may wait.
+    #: A tuple of plain values, which the garbage collector need not scan; this matters because many parts may wait.
     arrays: tuple[PlainArray, ...]
     aligned: bool | None
 
@@ -446,7 +449,7 @@ def _inserts_by_shape(batches: Sequence[Batch]) -> Iterator[Sequence[_Insert]]:
 
 
 def _inserts(batch: Batch) -> Iterator[_Insert]:
-    """Yield the inserts of a batch in order; neighbours of the same shape go together."""
+    """Yield the inserts of a batch in order. Neighbouring parts of the same shape become one insert."""
     for shape, parts in groupby(cast("list[_Part]", batch.parts), attrgetter("shape")):
         together = list(parts)
         for some in [together] if shape is not None else [[part] for part in together]:

@@ -2,9 +2,9 @@
 
     put -> waiting, by device, in order -> take: all waiting rows of one device -> being sent -> done
 
-A device is due when `batch_rows` of its rows are waiting. During a flush, and while `POINTS_MAX` points are held, every
-device is due, and the one that has waited longest comes first. At most one batch of a device is being sent, so that its
-rows arrive in order: of two rows with the same time, the later one wins.
+A device is due when `batch_rows` of its rows are waiting. During a flush, and while the queue has `POINTS_MAX` points,
+every device is due, and the device that has waited longest comes first. At most one batch of a device is being sent, so
+that its rows arrive in order: of two rows with the same time, the later one wins.
 
 Pure and not thread-safe: `bulk.py` has the lock and the threads.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-#: Limit on the points held: about 100 MB as Python rows, 20 MB as columns.
+#: Limit on the number of points in the queue: they take about 100 MB as Python rows, and 20 MB as columns.
 POINTS_MAX = 2_000_000
 
 
@@ -47,7 +47,7 @@ class BulkQueue:
 
     def __init__(self, batch_rows: int) -> None:
         self._batch_rows = batch_rows
-        #: Batches by device; the one that has waited longest comes first.
+        #: Batches by device; the batch that has waited longest comes first.
         self._waiting: dict[str, Batch] = {}
         self._due: dict[str, None] = {}
         self._sent: set[str] = set()

@@ -1,11 +1,12 @@
 """Connections: `connect` opens a database, and a `Connection` is one session on it.
 
-Connections of one process to the same folder share one node, which closes with the last of them. Every statement is
-durable when it returns, to the degree that the folder's option `durability` sets. There are no transactions: `commit`
-does nothing, and `rollback` raises NotSupportedError.
+Connections of one process to the same folder share one node, which closes with the last of them. The effect of a
+statement is durable when the call returns, to the degree that the folder's option `durability` sets. There are no
+transactions: `commit` does nothing, and `rollback` raises NotSupportedError.
 
 Threads may share a connection. A cursor is for one thread at a time; `Cursor.cancel` may be called from any thread.
-After a fork, the child opens its own connections: those of the parent raise InterfaceError in it (`fork_guard.py`).
+After a fork, the child process must open new connections: the parent's connections raise InterfaceError in the child
+(`fork_guard.py`).
 """
 
 from __future__ import annotations
@@ -119,7 +120,10 @@ def connect(
 
 
 def target_of(target: object, **given: Unpack[Options]) -> Target | str:
-    """Return the nodes, or the folder, that the arguments of `connect` name. Raises InterfaceError if one is wrong."""
+    """Return the nodes or the folder to which the arguments of `connect` refer.
+
+    Raises InterfaceError if one is wrong.
+    """
     timeout, time_zone = given.get("timeout"), given.get("time_zone")
     if given.get("timestamps", "datetime") not in ("datetime", "epoch"):
         raise InterfaceError(f'timestamps must be "datetime" or "epoch", not {given["timestamps"]!r}')

@@ -39,7 +39,7 @@ class CursorState(Generic[_O]):
         self._epoch = epoch
         self._timeout = timeout
         self._outcome: _O | None = None
-        #: Points that `executemany` wrote for all rows but the last one.
+        #: The number of points that `executemany` has written for all rows but the last one.
         self._count_before = 0
         #: The batch that is being fetched by rows, and its remaining rows.
         self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
@@ -92,7 +92,10 @@ class CursorState(Generic[_O]):
         return () if self._outcome is None else tuple(self._outcome.missing)
 
     def __repr__(self) -> str:
-        """Return the columns of the result, without waiting. Omit the statement, which may contain a password."""
+        """Return the columns of the result, without waiting.
+
+        The text omits the statement, which may contain a password.
+        """
         return f"<saros.{type(self).__name__}: {self._summary()}>"
 
     # ------------------------------------------------------------------ inside

@@ -61,7 +61,11 @@ def _open_session(
     on_close: Callable[[], None] = lambda: None,
     read_only: bool = False,
 ) -> Session:
-    """Open a session. The first call loads the engine, which creates many long-lived objects and little garbage."""
+    """Open a session.
+
+    The first call loads the engine, which creates many long-lived objects and little garbage, so garbage is collected
+    less often meanwhile.
+    """
     from saros_storage.base.gc_control import reduced_gc
 
     with reduced_gc():

@@ -91,7 +91,7 @@ class Session(Protocol):
     def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
         """Take a snapshot under a name, or return the one that exists.
 
-        `like`: take it at the node of this read point, which must not have been restarted.
+        `like`: a read point. The new snapshot is taken at its node, which must not have been restarted since.
         """
         ...
 

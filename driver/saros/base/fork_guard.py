@@ -1,8 +1,8 @@
 """A guard against the use of a connection in a forked process, which inherits a copy of its parent's connections.
 
-The copy would number its writes as the parent does, and a node acknowledges a number that it has seen without writing
-again. Moreover, threads and sockets stay with the parent. For the same reason, connections cannot be pickled, as
-multiprocessing would do to pass them to a process that it does not fork.
+The copy would give its writes the same numbers as the parent, and a node acknowledges a number that it has already seen
+without writing again. Moreover, threads and sockets stay with the parent. For the same reason, connections cannot be
+pickled, as multiprocessing would do to pass them to a process that it does not fork.
 """
 
 from __future__ import annotations

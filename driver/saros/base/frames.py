@@ -99,7 +99,7 @@ def _split(device: object, frame: object) -> tuple[object, Mapping[str, object]]
 
 
 def _columns_of(frame: Any) -> Iterable[tuple[object, object]] | None:
-    """Return names and columns; None if the object is not a frame."""
+    """Return names and columns; Return None if the object is not a frame."""
     if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):  # columns of pandas are converted later
         import pyarrow as pa
 

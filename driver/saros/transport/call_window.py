@@ -10,8 +10,8 @@ from saros.base.statement_kind import Kind
 #: If a cluster node has not answered an insert after this time, it may hang, and the insert is sent to another node,
 #: which is safe in a cluster.
 _HANGS_SECONDS = 5.0
-#: Limit on the time for which a node waits for other nodes during an insert, so that it answers before it is assumed to
-#: hang. An election takes at most two seconds; if one takes longer, the insert is sent again.
+#: Limit on the time for which a node waits for other nodes during an insert, so that the node answers before the driver
+#: assumes that it hangs. An election usually takes at most two seconds; if it takes longer, the insert is sent again.
 _WAIT_SECONDS = 3.0
 #: Time allowed for an answer in addition to the node's wait for other nodes.
 ANSWER_SECONDS = 1.0

@@ -72,7 +72,10 @@ class CallFailed(Exception):
 
 
 class Stream(Protocol):
-    """The rest of an answer, as a stream of items. It occupies a connection until it ends or is cancelled."""
+    """The items that follow the head and body of an answer, as a stream.
+
+    The stream occupies a connection until it ends or is cancelled.
+    """
 
     @property
     def end(self) -> bytes:

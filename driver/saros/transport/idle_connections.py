@@ -19,7 +19,7 @@ _C = TypeVar("_C", bound=_Connection)
 
 
 class IdleConnections(Generic[_C]):
-    """A stack of idle connections: the one given back last is taken first."""
+    """A stack of idle connections: the connection that was given back last is taken first."""
 
     def __init__(self) -> None:
         #: Connections with the times at which they were given back, the longest idle first.
@@ -54,6 +54,9 @@ class IdleConnections(Generic[_C]):
         return found
 
     def close(self) -> list[_C]:
-        """Remove and return all connections, as `clear` does. `give_back` returns later ones to be closed as well."""
+        """Remove and return all connections, as `clear` does.
+
+        Connections that are given back later must be closed, too: `give_back` returns them to the caller.
+        """
         self._closed = True
         return self.clear()

@@ -1,6 +1,7 @@
 """Sessions pinned to one node, for calls that depend on its state: checkpoints, uploads, rounds of the sync tool.
 
-Concurrent requests use separate connections, so that none waits for another. Each session is for one thread.
+Concurrent requests use separate connections, so that no request waits for another. Each session may be used by one
+thread only.
 """
 
 from __future__ import annotations

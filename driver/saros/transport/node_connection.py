@@ -4,12 +4,12 @@
                                                      -> more rows follow: a `ResultStream` holds it until their end
                                                      -> otherwise, or at Ctrl-C: close, and the node ends the call
 
-A process has one pool for each pair of address and authority; sessions lease it, and the last one closes it. Before a
-connection is used again, it is checked: if it is readable, the node has closed it. A forked process begins without
-pools.
+A process has one pool for each pair of address and authority. Sessions lease the pool, and the last session to release
+it closes it. Before a connection is used again, it is checked: if it is readable, the node has closed it. A forked
+process begins without pools.
 
-A connection carries one call at a time, and is used by one thread at a time, except that any thread may cancel its
-call. Pools are thread-safe.
+A connection is used for one call at a time, by one thread at a time, except that any thread may cancel the call. Pools
+are thread-safe.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class NodeConnection:
     def receive(self, request: int) -> tuple[Header, bytes, Buffer]:
         """Wait for the next frame of the answer to a request.
 
-        Raises CallFailed. Unless its fate is ANSWERED, the connection cannot be used afterwards.
+        Raises CallFailed. If this raises an error whose fate is not ANSWERED, the connection cannot be used afterwards.
         """
         self._set_timeout(KEEPALIVE_S if self._deadline is None else min(KEEPALIVE_S, self._left_s()))
         while True:
@@ -375,7 +375,7 @@ class ConnectionPool:
         return found or NodeConnection(self._address, self._tls, CONNECT_S if timeout_s is None else timeout_s)
 
     def give_back(self, connection: NodeConnection) -> None:
-        """Keep a connection whose call has ended, and close those that have been idle for too long."""
+        """Take back a connection whose call has ended, and close connections that have been idle for too long."""
         with self._lock:
             overdue = self._idle.give_back(connection, time.monotonic())
         for found in overdue:
@@ -389,7 +389,7 @@ class ConnectionPool:
             connection.close()
 
     def close(self) -> None:
-        """Close the idle connections now, and the others once they are given back."""
+        """Close the idle connections now, and the other connections once they are given back."""
         with self._lock:
             overdue = self._idle.close()
         for connection in overdue:

@@ -5,7 +5,7 @@
     all others                 the home node, until it fails
 
 After a failure, a node is skipped for a while (0.05 s, doubling up to 2 s, with a jitter of one half), and is no longer
-remembered as a leader. If all nodes are skipped, the one whose pause ends first is chosen, after a wait.
+remembered as a leader. If all nodes are skipped, the caller waits for the node whose pause ends first.
 
 Pure: the caller passes `now` (seconds) and `chance` ([0, 1)), and holds a lock.
 """
@@ -25,7 +25,7 @@ ADDRESSES_MAX = 1_024
 
 @dataclass(slots=True)
 class _NodeFailures:
-    """The failures of a node: their number in a row, and the time until which it is skipped."""
+    """The failures of a node: the number of consecutive failures, and the time until which the node is skipped."""
 
     times: int
     until: float
@@ -99,7 +99,7 @@ class NodeSelector:
         self._known += new[: ADDRESSES_MAX - len(self._known)]
 
     def led(self, device: str, address: str) -> None:
-        """Record that the node at `address` led the last write of a device."""
+        """Record that the node at `address` was the leader for the last write to a device."""
         self._leaders[device] = address
         self._leaders.move_to_end(device)
         if len(self._leaders) > LEADERS_MAX:

@@ -8,8 +8,8 @@ All sessions at nodes are opened with the same client id and the user's settings
 Reads are retried until their first rows have arrived. Reads with consistency mid or weak carry the log positions that
 earlier results have reached: a node returns data that is at least as new, or marks it as stale.
 
-Columns that are too large for one message are sent in several, in order; if one is refused, those before it are
-written.
+Columns that are too large for one message are sent in several messages, in order. If a message is refused, the rows of
+the messages before it have been written.
 
 Reads and writes have a time limit, the minimum of the fail-over time and the connection's timeout. Each attempt tells
 the node for how long it may wait for other nodes, and the call ends at most a second after the limit. A read that does
@@ -241,7 +241,7 @@ def connection_hint(target: Target, code: int, message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """The parts of a statement that depend on its text only."""
+    """The parts of a request that depend only on the statement's text."""
 
     kind: Kind
     #: An ExecuteRequest with only the text.
@@ -297,7 +297,7 @@ class RemoteCalls(Generic[_R]):
         start = self._random.randrange(len(target.addresses))
         self._nodes = NodeSelector(target.addresses, start=start, spread=target.consistency == "weak")
         self._opened: dict[str, NodeSession] = {}
-        #: By group: the highest log position that results have reached.
+        #: For each group, the highest log position that results have reached.
         self._shown: dict[int, int] = {}
         #: Addresses at which a session is being opened, with an event that is set when the attempt has ended.
         self._opening: dict[str, Event] = {}
@@ -541,7 +541,7 @@ class RemoteCalls(Generic[_R]):
         device: str | None = None,
         only: str | None = None,
     ) -> _T:
-        """Make a call at a node, and at others if it fails, as long as the retry policy allows.
+        """Make a call at a node. If the call fails, try other nodes as long as the retry policy allows.
 
         `only` is the address of the one node that can serve the call. Raises the error of the last attempt.
         """
@@ -684,7 +684,7 @@ class Result:
         self._answer = answer
         self._ended = ended
         self._stale = False
-        #: Missing data, as the end of the result lists it.
+        #: The missing data that the end of the result lists.
         self._missing: Sequence[str] = ()
         self._again = again
         self._closed = False

@@ -45,7 +45,8 @@ REPEATABLE_INSERT = frozenset({OUTCOME_UNKNOWN, _PARTLY_DONE, _SCHEMA_CHANGED, _
 LOST_MAX = 3
 _FAILED = 2000
 _KILLED = 715
-#: No attempt follows an answer within this time before the caller's timeout: it could only end at the timeout.
+#: If a node answers with an error within this time before the caller's timeout, no further attempt is made, since it
+#: could only end with the timeout.
 _ATTEMPT_SECONDS_MIN = 0.3
 #: Messages do not mention a shorter silence.
 _SILENCE_MIN_S = 1.0
@@ -167,7 +168,8 @@ class RetryPolicy:
         #: The memory of a node that may have executed the write; None if no node can have executed it.
         self._memory: Memory | None = None
         self.deadline = deadline
-        #: By address, oldest first: the last failure, and the time since which the node has been silent.
+        #: For each address, the oldest failure first: the node's last failure, and the time since which the node has
+        #: been silent.
         self._failures: dict[str, tuple[Failure, float]] = {}
 
     def left_s(self, now: float) -> float | None:

@@ -1,7 +1,7 @@
 """Sequence numbers of a client's writes: 1, 2, 3 ..., each used once. Thread-safe.
 
-A node remembers the newest `SEQUENCES_KEPT` numbers of a client. A write whose number would be further ahead of the
-oldest unfinished write waits, so that nodes never forget the number of an unfinished write.
+A node remembers the newest `SEQUENCES_KEPT` numbers of a client. A new write waits if its number would be further than
+that ahead of the oldest unfinished write, so that nodes never forget the number of an unfinished write.
 """
 
 from __future__ import annotations

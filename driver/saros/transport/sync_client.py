@@ -36,7 +36,7 @@ class RemoteReceiver:
         """Prepare the client; the first call connects. Raises InterfaceError if the certificate file cannot be read."""
         self._target = target
         self._authority = read_authority(target.tls_ca)
-        #: How many times the client has moved on to the next address.
+        #: The number of times that the client has moved on to the next address.
         self._turns = 0
         self._address = target.addresses[0]
         self._session: DirectSession | None = None
@@ -105,7 +105,7 @@ class RemoteReceiver:
             self._turns += broken
 
     def close(self) -> None:
-        """Close the session. A node that cannot be reached expires it."""
+        """Close the session. If the node cannot be reached, the session expires there."""
         if self._session is not None:
             self._session.close()
             self._session = None

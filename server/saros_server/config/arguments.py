@@ -18,7 +18,7 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse as `argparse` does, but reject unknown arguments in this parser, which has the list of options for suggestions.
+        """Parse as `argparse` does, but reject unknown arguments here, since this parser can suggest its options.
 
         Exits with 2.
         """

@@ -104,7 +104,7 @@ class TlsStream:
         return count
 
     def _decrypt(self, view: memoryview) -> int | None:
-        """Decrypt received bytes into `view`; return the number of bytes, 0 at the end, None if more must be received."""
+        """Decrypt received bytes into `view`; return their number, 0 at the end, None if more must be received."""
         try:
             with self._lock:
                 return self._tls.read(len(view), view)  # type: ignore[return-value]  # a count, as it has a view

@@ -2,7 +2,7 @@
 
     stop all nodes --> write user root into their files (`saros_server.local.bootstrap_admin`) --> start those that ran
 
-The restarted nodes accept only clients that log in. Single-threaded.
+After the restart, the nodes accept only clients that log in. Single-threaded.
 """
 
 from __future__ import annotations

@@ -58,13 +58,14 @@ _DIRECTORY = "./cluster"
 _NODES, _REPLICAS = 3, 3
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.2
-#: A serving node answers at once. The fail-over time of a query is short, since the nodes are asked one by one.
+#: A node that serves answers immediately. The fail-over time of a query is short, since the nodes are queried one by
+#: one.
 _ASK_SECONDS, _FAILOVER_SECONDS = 5.0, 1.0
 _NOTHING_RUNS = 3
 _INTERRUPTED = 130
 #: Folders and files, some with password hashes, are readable only by their owner.
 _UMASK = 0o077
-#: A wrong password or missing privileges: every other node would refuse this user, too.
+#: Error codes for a wrong password or missing privileges, for which every other node would refuse this user, too.
 _NOT_LET_IN = (801, 803, 2040)
 
 
@@ -166,7 +167,7 @@ def _make(options: argparse.Namespace, disk: LocalDisk) -> tuple[LocalCluster, L
     cluster = local_cluster.make(options.dir, nodes, replicas, options.base_port, disk, administrator, meta_voters)
     if not administrator.must_change:
         return cluster, Login(administrator.name, password)
-    # Print the password before starting the nodes, so that it is known even if that fails.
+    # Print the password before starting the nodes, so that the user has the password even if the start fails.
     sys.stdout.write(bootstrap_admin.one_time(administrator, password))
     sys.stdout.flush()
     return cluster, None
@@ -195,7 +196,7 @@ def _check_as_made(cluster: LocalCluster, options: argparse.Namespace) -> None:
 def _wait_for_leaders(cluster: LocalCluster, login: Login, timeout_s: float) -> str | None:
     """Wait until every node answers, reaches the others and knows a leader of every group.
 
-    Returns what is still missing after the timeout, or None.
+    Returns a text that says what is still missing after the timeout, or None if nothing is missing.
     """
     progress = Progress()
     limit = time.monotonic() + timeout_s
@@ -208,7 +209,7 @@ def _wait_for_leaders(cluster: LocalCluster, login: Login, timeout_s: float) -> 
 
 
 def _missing(address: str, login: Login) -> str | None:
-    """Return what a node still waits for; None if nothing."""
+    """Return a text that says what a node still waits for; None if nothing."""
     try:
         told = _ask(address, login)
     except saros.Error as error:
@@ -374,7 +375,7 @@ def _add_nodes(options: argparse.Namespace) -> int:
         login = _required_login(cluster, options)
         cluster, nodes = cluster_growing.admit(cluster, login, options.nodes, options.base_port, disk)
         failures: dict[NodeId, str] = {}
-        for node in nodes:  # one after the other, so that started nodes need not wait for the rest
+        for node in nodes:  # one after the other, so that nodes that have started need not wait for the others
             failures |= local_cluster.start(cluster, [node], options.log_level, options.timeout, say)
     if failures:
         return _failed("add-node", failures)

@@ -197,7 +197,7 @@ def join_options(made: argparse.ArgumentParser) -> None:
 
 
 def join(options: argparse.Namespace) -> int:
-    """Take the steps of joining that are possible now; return 1 if the user must act before the remaining ones."""
+    """Take the steps of joining that are possible now; return 1 if the user must act before the remaining steps."""
     with connect_to(options.to, options) as connection:
         if options.replace is not None:
             _check_node_exists(connection, options)

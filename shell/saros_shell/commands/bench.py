@@ -34,7 +34,7 @@ from saros_server.config.arguments import CommandParser, at_least
 _ROOT = "root.bench"
 #: 2024-01-01 in milliseconds; rows are a second apart.
 START_MS, STEP_MS = 1_704_067_200_000, 1_000
-#: The number of different value arrays per sensor, so that successive batches differ.
+#: The number of different arrays of values for each sensor. There are several, so that successive batches differ.
 _POOL = 8
 _PERIOD_ROWS = 360
 _SEED = 7
@@ -167,7 +167,7 @@ def run(folder: str, options: argparse.Namespace) -> list[Measured]:
 
 
 def warm(connection: saros.Connection) -> None:
-    """Write and query a little, so that the engine and compiled kernels are loaded before the measurements."""
+    """Write and query a few rows, so that the engine and compiled kernels are loaded before the measurements."""
     connection.insert("root.benchwarm.d", np.arange(10), {"s": np.arange(10.0)})
     connection.execute("flush")
     connection.execute("select avg(s) from root.benchwarm.d group by ([0, 10), 5ms)").fetchall()
@@ -218,7 +218,10 @@ def _pools(options: argparse.Namespace) -> list[dict[str, Values]]:
 
 
 def write(connection: saros.Connection, options: argparse.Namespace) -> Measured:
-    """Let all clients write their devices' batches; the rate is by wall-clock time, with flushes in the background."""
+    """Let all clients write the batches of their devices.
+
+    The rate is computed from wall-clock time, while flushes run in the background.
+    """
     pools = _pools(options)
     devices = options.groups * options.devices
     batches = max(options.points // (options.batch * options.sensors) // devices, 1)
@@ -246,9 +249,9 @@ def write(connection: saros.Connection, options: argparse.Namespace) -> Measured
 
 
 def _run_clients(client: Callable[[int, threading.Event], None], clients: int) -> float:
-    """Run the clients concurrently and return the seconds until the last is done.
+    """Run the clients concurrently and return the seconds until the last client is done.
 
-    Ctrl-C, or an exception of one of them, stops all.
+    Ctrl-C, or an exception of one client, stops all clients.
     """
     stopped = threading.Event()
     with ThreadPoolExecutor(clients) as pool:

@@ -1,4 +1,4 @@
-"""`saros console [TARGET]`: the console in the browser, of a folder or of a running node.
+"""`saros console [TARGET]`: opens the console of a folder or of a running node in the browser.
 
 If a server has the folder open, its console is shown. Otherwise this process opens the folder and serves it on this
 machine until Ctrl-C, to the one browser that opens the link.

@@ -21,7 +21,7 @@ from saros_storage.folder.layout import ARCHIVE_FOLDER, RESOURCE, SNAPSHOTS_FOLD
 from saros_storage.io.folder_lock import LOCK_FILE, FolderLock
 
 _REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM)
-#: Files that are never written again.
+#: Patterns of the names of files that are never changed once they are complete.
 _FINISHED = (".tsfile", RESOURCE)
 
 

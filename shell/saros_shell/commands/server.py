@@ -1,4 +1,4 @@
-"""`saros stop`, `saros status`: the server of a folder, seen from outside. The database is not loaded.
+"""`saros stop`, `saros status`: stop the server of a folder, or print its state. The database is not loaded.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage; `status` returns 3 if no server runs for the folder.
 """
@@ -51,9 +51,9 @@ def stop(arguments: Sequence[str]) -> int:
 
 
 def _await_end(pid: int) -> None:
-    """Wait briefly until a process that has released its folder ends, so that its last output comes first.
+    """Wait briefly until a process that has released its folder ends, so that its last output precedes ours.
 
-    The wait is short because a process seems to run forever if its parent does not reap it.
+    The wait is short because an ended process seems to run forever if its parent does not reap it.
     """
     limit = time.monotonic() + _LAST_WORDS_SECONDS
     while time.monotonic() < limit:

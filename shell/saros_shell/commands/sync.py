@@ -144,7 +144,7 @@ def _add(options: argparse.Namespace) -> int:
 def _drop(options: argparse.Namespace) -> int:
     folder = _folder(options)
     path = folder.of(options.receiver)
-    os.remove(path.receiver)  # a process that is sending to this receiver notices that and stops
+    os.remove(path.receiver)  # a process that is sending to this receiver notices the removal and stops
     limit = time.monotonic() + _WAIT_SECONDS
     while True:
         try:

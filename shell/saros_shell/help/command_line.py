@@ -24,7 +24,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its words after `saros`, its purpose, the names and values of its arguments, and its options."""
+    """A command: its words after `saros`, its purpose, its options, and the names and values of its arguments."""
 
     words: tuple[str, ...]
     what: str

@@ -4,8 +4,8 @@
                   └ does not fit            └ refused: column by column, then value by value
                     (refusal)                 (refusal of the values that fail alone)
 
-An outage (DatabaseError) fails the whole batch, and the caller writes it again later. Equal times overwrite, so writing
-rows twice changes nothing. Not thread-safe.
+An outage (DatabaseError) fails the whole batch, and the caller writes it again later. A row overwrites an earlier row
+with the same time, so writing rows twice changes nothing. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from saros_storage.base.types import DataType, Int64Array
 
 #: The number of batches that are sent concurrently: they share the log's fsync.
 _SENT_AT_ONCE = 8
-#: The maximum number of devices with cached types, and the age at which a value that does not fit triggers a look-up.
+#: The maximum number of devices whose types are cached, and the age of a cached type from which a value that does not
+#: fit triggers a new look-up.
 _DEVICES_KEPT, _LOOKUP_S = 100_000, 30.0
 #: The error code of a closed connection, which says nothing about the rows.
 _CLOSED = 2014
-#: High enough that only `flush` sends batches.
+#: This number is so high that only `flush` sends batches.
 _NO_ROWS_LIMIT = 1 << 40
 #: Errors by which the database refuses rows; all others are outages or bugs of this program.
 _REFUSALS = (saros.DataError, saros.ProgrammingError, saros.IntegrityError, saros.NotSupportedError)
@@ -41,7 +42,7 @@ _REFUSALS = (saros.DataError, saros.ProgrammingError, saros.IntegrityError, saro
 
 @dataclass(slots=True)
 class _DeviceRows:
-    """Rows of a device: times, the messages they are from, and values by canonical name, None if absent."""
+    """Rows of a device: the time and the message of each row, and the values by canonical name, None if absent."""
 
     times: list[int] = field(default_factory=list)
     messages: list[int] = field(default_factory=list)
@@ -67,7 +68,7 @@ class _DeviceRows:
 
 
 class BatchWriter:
-    """A writer of the rows of messages, which keeps the types of their series."""
+    """A writer of the rows of messages, which caches the types of the series."""
 
     def __init__(self, connection: saros.Connection, scale: TimeScale, *, aligned: bool) -> None:
         self._connection = connection

@@ -90,7 +90,10 @@ class Bridge:
         self._progress = progress
 
     def run(self, stopped: Event) -> None:
-        """Process messages until `stopped` is set, then those that have arrived. Raises ClientIdInUse, NotWritten."""
+        """Process messages until `stopped` is set, and then the messages that have already arrived.
+
+        Raises ClientIdInUse, NotWritten.
+        """
         limits = self._limits
         while True:
             is_last = stopped.is_set()

@@ -2,9 +2,10 @@
 
     connect -> CONNACK -> SUBACK of all filters -> receive, acknowledge ... -> lost -> connect, with growing pauses
 
-Filters are subscribed with QoS 1, and the broker keeps messages for the client id while it is disconnected. A message
-is acknowledged only on the connection on which it arrived: on the next one the broker redelivers it, and its packet
-identifier may belong to another message. The broker sends at most `in_flight` unacknowledged messages.
+Filters are subscribed with QoS 1, and the broker stores messages for the client id while the client is disconnected. A
+message is acknowledged only on the connection on which it arrived. On the next connection the broker redelivers the
+message, and the old packet identifier may belong to another message. The broker sends at most `in_flight`
+unacknowledged messages.
 
 There is no background thread: only `receive` serves the network. While the caller writes, TCP applies back-pressure to
 the broker. If the broker closes a connection that is silent for too long, `receive` reconnects. Not thread-safe.
@@ -56,7 +57,7 @@ class BrokerUnreachable(BrokerError):
 
 
 class ClientIdInUse(BrokerError):
-    """Another client has taken the session over."""
+    """Another client with the same id has taken over the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class BrokerConnection:
         return received
 
     def acknowledge(self, messages: Iterable[Message]) -> None:
-        """Acknowledge messages of the current connection; the broker redelivers those of earlier ones."""
+        """Acknowledge messages of the current connection; the broker redelivers messages of earlier connections."""
         for message in messages:
             if message.number and message.connection == self._connection and not self._lost:
                 self._unacknowledged.pop(message.number, None)

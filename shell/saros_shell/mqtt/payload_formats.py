@@ -1,4 +1,4 @@
-"""Payload formats of messages: payloads to rows of devices.
+"""Payload formats of messages: parsers that turn payloads into rows of devices.
 
     number       20.5                                      one value; the path of the topic names the series
     json         {"temperature": 20.5, "state": "on"}      measurements; the path of the topic names the device

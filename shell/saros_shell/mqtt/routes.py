@@ -17,7 +17,7 @@ from saros_shell.mqtt.broker_address import MqttUsageError
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import quote_node, split_path, unquote_node
 
-#: The protocol's limit of a topic.
+#: The maximum length of a topic in the MQTT protocol.
 _TOPIC_BYTES_MAX = 65_535
 #: `$share/group/filter` distributes the messages of a filter over the members of a group.
 _SHARED = re.compile(r"\$share/[^/+#]+/(?=.)")
@@ -35,7 +35,7 @@ class TopicFilter:
     #: The text to subscribe to.
     subscription: str
     pattern: re.Pattern[str]
-    #: The names of each wildcard: its number, and its own name if it has one.
+    #: The names of each wildcard: its number, and the name that the user gave it, if any.
     fields: tuple[tuple[str, ...], ...]
     #: Whether the last wildcard is `#`.
     multi_level: bool

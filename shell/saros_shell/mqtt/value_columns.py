@@ -1,8 +1,8 @@
 """Conversion of the values of messages to columns of the types of their series.
 
 An existing series determines the type; a new one becomes BOOLEAN, DOUBLE or TEXT by its first value. Integers fit
-floating-point series, and numbers without a fraction fit integer series. A value that does not fit is left out, with a
-reason; the others are converted. Pure: any thread.
+floating-point series, and numbers without a fraction fit integer series. A value that does not fit is left out, and
+reported with a reason; all other values are converted. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def new_type(values: Sequence[Value | None]) -> DataType:
 
 
 def to_array(values: Sequence[Value | None], type_: DataType, scale: TimeScale) -> tuple[pa.Array, list[Misfit]]:
-    """Return the values as an array, with nulls for absent values and misfits; and the misfits."""
+    """Return the values as an array, with nulls for absent and misfit values, and the list of misfits."""
     arrow = arrow_type(type_, pa.int64())
     if set(map(type, values)) <= _CONVERTED_BY_ARROW.get(type_, frozenset()):
         try:

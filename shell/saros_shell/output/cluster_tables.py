@@ -42,9 +42,9 @@ def unreachable(nodes: Sequence[Row]) -> list[str]:
 
 
 def waits_for(address: str, told: ClusterReport) -> str | None:
-    """Return what the node at `address` still waits for; None if nothing.
+    """Return a text that says what the node at `address` still waits for; None if nothing.
 
-    Nodes that do not answer are named, since they may be the reason.
+    The text names the nodes that do not answer, since they may be the reason.
     """
     groups, nodes = leaderless(told.regions), unreachable(told.nodes)
     silent = f"{_named('node', nodes)} not answering {address}"

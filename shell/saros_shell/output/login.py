@@ -1,6 +1,7 @@
 """The password of a user, if the target does not contain it: from SAROS_PASSWORD, or typed on the terminal.
 
-So passwords need not be on the command line, where other users of the machine and the shell's history would see them.
+Passwords thus need not be on the command line, which other users of the machine can see and the shell stores in its
+history.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Paged output: results that do not fit the terminal are shown by `less`, if it is installed.
 
-That is the case for long results and for tables wider than the screen. The header of a table stays visible if `less`
+Long results, and tables that are wider than the screen, do not fit. The header of a table stays visible if `less`
 supports that (version 600).
 """
 
@@ -69,7 +69,10 @@ def _run_pager(command: list[str], head: list[str], rest: Iterator[str]) -> bool
 
 
 def _wait_until_left(pager: subprocess.Popen[str]) -> None:
-    """Wait until the user leaves the pager, which handles Ctrl-C: two programs must not read one terminal."""
+    """Wait until the user leaves the pager.
+
+    Only the pager handles Ctrl-C meanwhile, since two programs must not read from one terminal.
+    """
     assert pager.stdin is not None
     while pager.returncode is None:
         with suppress(KeyboardInterrupt):

@@ -7,11 +7,11 @@
           └┬──────┬──      a tick at each multiple of a round step of time
            08:00  08:15
 
-All points in one column of dots become a vertical line from the least to the greatest. Two columns are not connected
-across a gap: an interval that is nearly twice as long as the 90th percentile of the intervals. So a window without
-points is visible, and a series is still connected if it shares its rows with a series of a higher rate.
+All points in one column of dots are drawn as a vertical line from the least value to the greatest. Two columns are not
+connected across a gap: an interval that is nearly twice as long as the 90th percentile of the intervals. So a window
+without points is visible, and a series is still connected if it shares its rows with a series of a higher rate.
 
-Pure: no terminal. Work per point is done by NumPy, work per column by Python.
+Pure: no terminal. NumPy does the work for each point, and Python code runs only once for each column.
 """
 
 from __future__ import annotations

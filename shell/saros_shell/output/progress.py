@@ -84,7 +84,7 @@ class Rate:
         _draw_line(f"{counted(count, what)}{more}, {rate:.0f} {what}s/s ")
 
     def finish(self) -> None:
-        """End the line; the next one is drawn below it."""
+        """End the line; the next progress line is drawn below this one."""
         if self._is_shown:
             sys.stderr.write("\n")
             self._is_shown = False

@@ -129,7 +129,7 @@ def _series(session: Session, pattern: str) -> bool:
 
 
 def _compact_columns(series: pa.Table) -> pa.Table:
-    """Return the usual columns of SHOW TIMESERIES, and those with unusual values: aliases, tags, types of views."""
+    """Return the main columns of SHOW TIMESERIES, and the others in which any value differs from the default."""
     shown = ["Timeseries", "DataType", "Encoding", "Compression"]
     usual = {"ViewType": "BASE"}
     for name in series.column_names:

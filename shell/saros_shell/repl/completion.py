@@ -50,7 +50,7 @@ Words = Iterable[tuple[str, str]]
 
 @dataclass(slots=True)
 class DatabaseNames:
-    """Names in the database. A look-up that fails finds none, since completion must never disturb typing."""
+    """Names in the database. A look-up that fails returns no names, since completion must never disturb typing."""
 
     connection: Callable[[], saros.Connection]
     #: The cached functions, and the connection from which they were read.

@@ -52,7 +52,8 @@ Place = WordAt | PathAt | CommandAt | ArgumentAt | None
 
 NODE = r"(?:`(?:[^`]|``)*`|[\w*]+)"
 _PATH = re.compile(rf"(?P<parent>\broot(?:\.{NODE})*)\.(?P<text>`[^`]*|[\w*]*)$")
-#: A name, perhaps with nodes before it; empty after a blank or a sign. A word with a leading digit is a number.
+#: A name, perhaps with nodes before it; empty after a blank or a sign. A word that begins with a digit is a number, not
+#: a name.
 _WORD = re.compile(rf"(?<![\w.`*])(?!\d)(?:{NODE}\.)*(?:`[^`]*|(?!\d)\w*)$")
 _SOURCES = re.compile(rf"\b(?:from|into)\s+(root(?:\.{NODE})*(?:\s*,\s*root(?:\.{NODE})*)*)", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""The confirmation of statements that may delete much: DELETE and DROP with wildcards, and DROP DATABASE."""
+"""Ask for confirmation of statements that may delete much data: DELETE and DROP with wildcards, and DROP DATABASE."""
 
 from __future__ import annotations
 

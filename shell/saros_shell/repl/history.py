@@ -1,7 +1,8 @@
 """The history of the shell: all input except texts that may contain a password.
 
-A text is judged without parsing it, with false positives: a mistake in a statement must not reveal a password. A
-command in the middle of a statement is recorded by itself, and the statement when it is complete.
+A text is checked without parsing it, and some harmless texts are left out as well, since a mistake in a statement must
+not reveal a password. A command in the middle of a statement is recorded separately, and the statement is recorded when
+it is complete.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""Runs statements for a user: execute, print, measure, and report errors and Ctrl-C.
 
-`StatementRunner` has the settings that backslash commands change (format, timing, output). It owns no terminal: it
-writes lines to the given `Printer`. Single-threaded.
+`StatementRunner` has the settings that backslash commands change (format, timing, output). The runner does not use a
+terminal directly, but writes lines to the given `Printer`. Single-threaded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Brief = Callable[[pa.Table], pa.Table]
 
 
 NOTHING_DELETED = "nothing was deleted: no series match (the series of a device are root.plant.pump1.*)"
-#: Advice for an open session whose login has become invalid: the driver logs in again with its original password.
+#: Advice for an open session whose login has become invalid, since the driver would log in again with the original
+#: password.
 LOG_IN_AGAIN = r"The session has ended, perhaps because the user's password was changed: leave (\q) and log in again."
 _NOT_LET_IN = 801
 #: Codes of wrong statements and parameters and of missing objects, whose messages make the general advice redundant.

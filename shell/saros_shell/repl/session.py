@@ -1,6 +1,6 @@
 r"""A session: runs the statements and backslash commands of a prompt, a file or standard input.
 
-A statement ends with `;`, a command with its line. Single-threaded.
+A statement ends with `;`, and a command ends at the end of its line. Single-threaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The user's preferences for the shell on a terminal: `$XDG_CONFIG_HOME/saros/config.toml`.
 
-A missing file means defaults. An invalid option is reported with its line and keeps its default, since a preference
-must not keep the user from the database.
+A missing file means defaults. An invalid option is reported with its line and the default is used, since a wrong
+preference must not lock the user out of the database.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     select temperature from ...  select n-7d01f3c8 from ...      keywords and functions remain; literals are `?`
     cannot read 'abc' of tom     cannot read '?' of n-71ae22b0   words of Saros's own messages remain
 
-Redaction keeps what is known to be harmless, and hashes every other word. So a name cannot leak in a form that was not
-foreseen. The hashes depend on a random key, which is not stored: names cannot be guessed and tried.
+Redaction leaves words unchanged that are certain to be harmless, and hashes every other word. So a name cannot leak in
+a form that was not foreseen. The hashes depend on a random key, which is not stored: names cannot be guessed and tried.
 
 `words_of_messages` reads Saros's own source; everything else depends on its arguments alone. Any thread.
 """
@@ -35,7 +35,8 @@ _PACKAGES = (
 _TEXTS = re.compile(r"""(?<!")"(?!"")((?:[^"\\\n]|\\.)*)"|^class (\w+)""", re.MULTILINE)
 _FIELD = re.compile(r"\{[^{}]*\}")
 _SQL_WORDS = frozenset(map(str.lower, (*KEYWORDS, *TYPES, *CONSTANTS, *FUNCTIONS, *AGGREGATES, "root")))
-#: Statements in which a name is always that of a series. In others, it may be a user or a text: `tags(place=berlin)`.
+#: The first words of statements in which every name is the name of a series. In other statements, a name may be a user
+#: or a text: `tags(place=berlin)`.
 _OF_SERIES = re.compile(r"\s*(?:explain\s+(?:analyze\s+)?)?(?:select|delete)\b", re.IGNORECASE)
 _NODE = r"(?:`(?:[^`]|``)+`|[^\s.`'\",;:()\[\]{}=<>|/\\]+)"
 _PATH = rf"\broot(?:\.{_NODE})+"
@@ -48,7 +49,7 @@ _MESSAGE = re.compile(
 _STATEMENT = re.compile(
     r"(?P<path>(?:`(?:[^`]|``)*`|\w+)(?:\.(?:`(?:[^`]|``)*`|\w+|\*\*?))+)|(?P<name>`(?:[^`]|``)*`)|(?P<word>\w+)"
 )
-#: A time of day, which the pattern of IPv6 addresses finds, too.
+#: A time of day, which the pattern of IPv6 addresses matches, too.
 _CLOCK = re.compile(r"\d\d?:\d\d:\d\d(?:\.\d+)?")
 _PATH_NODE = re.compile(r"`(?:[^`]|``)*`|[^.]+")
 _DURATION = re.compile(r"(?:\d+(?:y|mo|cd|cw|w|d|h|m|s|ms|us|ns))+", re.IGNORECASE)

@@ -30,9 +30,9 @@ from saros_storage.folder_check import check_folder
 from saros_storage.io.disk import LocalDisk
 from saros_storage.io.folder_lock import owner_of
 
-#: The log's end is read up to this size, which has some thousand lines.
+#: At most this many bytes are read from the end of the log; they have some thousand lines.
 _LOG_BYTES_MAX = 4 << 20
-#: More files than this are counted, not listed.
+#: The maximum number of files that are listed; further files are only counted.
 _FILES_MAX = 20_000
 _METRICS_SECONDS = 10.0
 #: The statements of a database, whose rows are sections.

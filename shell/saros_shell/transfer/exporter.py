@@ -39,7 +39,7 @@ class Report:
     """The number of files written, and of rows or points in them."""
 
     files: int = 0
-    #: Rows; for a TsFile, whose series need not share rows, points.
+    #: The number of rows; for a TsFile, whose series need not share rows, the number of points.
     count: int = 0
     unit: str = "row"
 

@@ -9,7 +9,8 @@ The device is fixed (`--device root.a.b`), one per file (`{file}` in it is the f
 value of a column (`--device-column NAME`, `{device}` in `--device`). Without `--device`, the devices come from the
 file: from its metadata, from column names that are full paths, or from the paths in the device column, as in the
 exported result of a query. Once a second, all rows that were read are written, and the state file records the position
-in each file, from which `--resume` continues. Since equal times overwrite, writing a batch twice changes nothing.
+in each file, from which `--resume` continues. A row overwrites an earlier row with the same time, so writing a batch
+twice changes nothing.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def numbers(self) -> list[tuple[int, str]]:
-        """Return the counts to show and their units; TsFiles alone have no rows that were counted."""
+        """Return the counts to show and their units; If only TsFiles were loaded, there is no number of rows."""
         rows, bad_rows = (self.rows, "row"), (self.bad_rows, "bad row")
         files, points = (self.files, "file"), (self.points, "point")
         return [files, points] if self.tsfiles == self.files else [files, rows, points, bad_rows]

@@ -1,7 +1,8 @@
 """Counts the points of an import that replace earlier ones, because they have the same series and time.
 
-A run is the part of a batch that was written to one device: its distinct times in order, and which of them each series
-has. A batch is compared with the earlier runs of its device that overlap it; there are none if rows are in time order.
+A run is the part of a batch that was written to one device: the distinct times in order, and for each series which of
+these times it has. A batch is compared with the earlier runs of its device that overlap it; there are none if rows are
+in time order.
 """
 
 from __future__ import annotations
