@@ -169,6 +169,7 @@ def _holes(statement: Statement, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...
 
     rebuild = compile_template(statement, hole_of)
     if len(met) < len(slots):
-        # Some slots became plain text (attributes, options) or parts of other paths, so they cannot be holes.
+        # Some slots were converted to plain text (attributes, options) or are parts of other paths, so they cannot be
+        # holes.
         return _holes(statement, [slot for hole, slot in enumerate(slots) if hole in met])
     return tuple(slots), rebuild

@@ -7,7 +7,7 @@
 
 The text of a bound literal, which appears in column names, is the value as a user would have typed it.
 
-Thread-safe: kept templates are replaced, never changed.
+Thread-safe, because cached templates are replaced and never changed.
 """
 
 from __future__ import annotations

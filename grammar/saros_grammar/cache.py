@@ -92,7 +92,7 @@ class _Template:
     rebuild: Rebuild | None
 
 
-#: A stripped text, the ordinals of the fixed tokens among those taken out, and the fixed tokens.
+#: A stripped text, the ordinals of the fixed tokens among all tokens taken out of the text, and the fixed tokens.
 _Shape = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 
@@ -102,7 +102,7 @@ class StatementCache:
     def __init__(self, capacity: int = 1024) -> None:
         assert capacity > 0
         self._texts: RecentMap[str, Parsed] = RecentMap(capacity)
-        #: By stripped text, the ordinals of the fixed tokens among those taken out.
+        #: For each stripped text, the ordinals of the fixed tokens among all tokens taken out of the text.
         self._fixed: RecentMap[str, tuple[int, ...]] = RecentMap(capacity)
         self._templates: RecentMap[_Shape, _Template] = RecentMap(capacity)
 

@@ -56,6 +56,6 @@ def parse_source(text: str) -> Source:
 
 
 def warm() -> None:
-    """Parse typical statements, to fill the tables before the first user's statement; meant for a background thread."""
+    """Parse typical statements (in a background thread) to fill the tables before a user's first statement."""
     for text in _WARM_UP:
         parse_source(text)

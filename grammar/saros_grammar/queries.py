@@ -1,4 +1,4 @@
-"""Checks of texts that a program reads data with: whether a text is a query or a condition, and which series it names.
+"""Check a text with which a program reads data: whether it is a query or a condition, and which series it names.
 
 Pure: any thread.
 """

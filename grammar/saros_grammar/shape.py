@@ -4,12 +4,12 @@
 
 (`~` stands for the character U+0000; texts that contain it have no shape.) One regular expression finds the strings,
 the numbers that touch no letter, and the absolute paths whose nodes are ASCII names without quotes and stars; other
-names, durations, dates, blobs and comments stay as they are. It never takes a token for a different kind than the lexer
-does. It may find fewer literals and paths, which is always safe: whatever does not match a literal or path node of the
-tree stays part of the key (`StatementCache`).
+names, durations, dates, blobs and comments stay as they are. The expression never gives a token a different kind than
+the lexer does. The expression may find fewer literals and paths than the lexer. This is always safe, since any text
+that does not match a literal or path node of the tree stays part of the key (`StatementCache`).
 
-A path's text determines nothing else about the tree, because each word after a dot is a node's name. Characters that
-would make the last node another token end the match (`x'00'`, `a${1}`).
+Replacing a path cannot change the form of the tree, because each word after a dot is the name of a node. Characters
+that would make the last node another token end the match (`x'00'`, `a${1}`).
 
 Pure functions: any thread.
 """
@@ -75,7 +75,7 @@ def scan(text: str) -> Scan | None:
 
 
 def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
-    """Return the stripped text with the tokens at `ordinals` put back; these are not re-bound."""
+    """Return the stripped text with the tokens at `ordinals` put back, which are then part of the key."""
     if not ordinals:
         return scanned.stripped
     return _MARK.join(_parts(scanned, text, ordinals))

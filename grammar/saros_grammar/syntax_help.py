@@ -21,7 +21,7 @@ from saros_grammar.generated.Sql import Sql
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/|#\s*\w+", re.DOTALL)
 _RULE = re.compile(r"^(\w+)\s*:(.*?);", re.DOTALL | re.MULTILINE)
 _SYMBOL = re.compile(r"(?:\w+\s*\+?=\s*)?(\w+|\()|([|)])|([*+?]\??)")
-#: Rules of which only the name is shown.
+#: Grammar rules that are shown only by name, without an explanation.
 _OPAQUE = {"expression": "expression", "path": "path", "exactPath": "path", "name": "name", "key": "name"}
 _OPAQUE |= {"principal": "name", "typeName": "type", "patternNode": "node", "constant": "value", "value": "value"}
 _TOKENS = {"STRING": "'text'", "INTEGER": "number", "DECIMAL": "number", "DURATION": "duration", "DATETIME": "date"}
@@ -43,7 +43,7 @@ def topics() -> list[str]:
 
 
 def syntax_of(topic: str) -> list[str]:
-    """Return lines on the statements that begin with the words of `topic`, ignoring case; empty if there are none."""
+    """Return lines that explain the statements that begin with the words of `topic`, ignoring case."""
     words = topic.upper().split()
     found = [(line, rule) for line, rule in _statements() if _is_about(line, words)]
     used: dict[str, None] = {}

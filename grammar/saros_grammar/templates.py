@@ -1,7 +1,7 @@
 """Statement templates: trees with holes, which are rebuilt with other values in the holes.
 
-A template is a nest of functions, one for each node between the root and a hole; all other nodes are shared. Building a
-statement costs about a microsecond per function.
+A template consists of nested functions, one for each node between the root and a hole; all other nodes are shared
+between the trees. Building a statement costs about a microsecond per function.
 
 Pure: any thread.
 """

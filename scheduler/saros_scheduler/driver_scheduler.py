@@ -6,8 +6,8 @@
 
 A thread that submits a query of one driver may lend itself: it then runs the driver's first, short quantum as a guest,
 if a guest slot is free and the queue would have given this driver to the next worker. The queue, the deadline, aborts
-and the metrics treat it like any other quantum. Lending saves two hand-overs between threads, which take longer than
-the work of a small query.
+and the metrics treat such a quantum like any other. Lending saves two hand-overs between threads, which take longer
+than the work of a small query.
 
 A query is the set of drivers submitted under its id. It ends once, when its last driver is closed: finished, or
 aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks. The
@@ -60,13 +60,14 @@ class SchedulerOptions:
     """Options of a scheduler, fixed for its lifetime."""
 
     worker_threads: int = 2
-    #: A driver runs about this long (one block of rows, or a few) before the next gets its turn. The quantum bounds how
-    #: long a short query waits for each long one, and how long a driver waits on which others depend.
+    #: A driver runs for about this time (one block of rows, or a few) before the next driver runs. The quantum bounds
+    #: the time for which a short query, or a driver on which others depend, waits for each long query.
     quantum_ns: int = 5_000_000
     #: The maximum number of queries with a deadline that may run at once.
     queries_max: int = 1_000
-    #: The maximum number of submitting threads per worker that run a first quantum at once. With two, workers with
-    #: long queries keep at least a third of the processors, the share that the queue gives the second level.
+    #: The maximum number of submitting threads per worker that run a first quantum at once. With two such threads,
+    #: workers that run long queries still get at least a third of the processors, the share that the queue gives to its
+    #: second level.
     guests_per_worker: int = 2
     #: The quantum of a guest thread, which has other work to do; a worker continues queries that take longer.
     guest_quantum_ns: int = 10_000_000

@@ -7,7 +7,7 @@
       3      60 s .. 300 s               2
       4     300 s ..                     1
 
-A driver sinks to lower levels as it uses time, so that short queries overtake long ones while long ones still advance.
+A driver sinks to lower levels as it uses time, so that short queries overtake long queries while these still advance.
 `poll` takes the level that has used the least of its share (smallest `time / weight`), and from that level the driver
 that has run least; among equals, the one that has waited longest.
 
@@ -50,7 +50,7 @@ def weight_of(level: int) -> int:
 
 @dataclass(slots=True)
 class _Level(Generic[T]):
-    #: Time charged to this level, re-entries included.
+    #: The time charged to this level, including the time added when the level was re-entered.
     time_ns: int = 0
     #: (time the item has run, order of arrival, item); removed items stay until they reach the top.
     heap: list[tuple[int, int, T]] = field(default_factory=list)

@@ -43,7 +43,7 @@ class ReadyQueue(Generic[T]):
         """Return True if the item, which is not urgent, would be taken next; otherwise add it and wake one taker."""
         with self._lock:
             if not self._urgent and not len(self._queue):
-                return True  # as if offered and taken at once; its level's time catches up at the next offer
+                return True  # as if offered and taken at once; the level's time catches up at the next offer
             self._queue.offer(item, scheduled_ns)
             if not self._urgent and self._queue.poll_only(item):
                 return True

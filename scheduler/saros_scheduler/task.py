@@ -1,7 +1,7 @@
 """The interface between the scheduler and the drivers that it runs: driver ids, the `Driver` protocol, futures.
 
-To the scheduler, a driver runs for a quantum and is then finished, runnable, or blocked on a future. Pure: everything
-here is plain data or a protocol.
+From the scheduler's point of view, a driver runs for a quantum and is then finished, runnable, or blocked on a future.
+Pure: everything here is plain data or a protocol.
 """
 
 from __future__ import annotations

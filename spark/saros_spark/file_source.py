@@ -1,7 +1,7 @@
 """Format `tsfile`: Spark's classes for folders of TsFiles.
 
 A job writes its files to `_temporary-<job>` in the target folder and renames them into the folder at the commit. A
-reader sees all of them or, if the commit is interrupted, some complete files without `_SUCCESS`.
+reader sees all files of the job or, if the commit was interrupted, some complete files without `_SUCCESS`.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class SarosReader(DataSourceReader):
 
 
 class SarosWriter(DataSourceArrowWriter):
-    """Writes rows in batches. Created once for a job, before its tasks."""
+    """Writes rows in batches. The object is created once for each job, before the tasks of the job."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         self._options = options
@@ -134,7 +134,7 @@ class SarosSource(DataSource):
 
     @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader. `schema` may be the user's, with some of the columns."""
+        """Return a reader. `schema` may be given by the user, and then has only some of the columns."""
         given = self.options or kept_options(schema)
         if not given:
             raise SourceError(_NO_OPTIONS)

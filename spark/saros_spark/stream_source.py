@@ -1,7 +1,8 @@
 """Structured Streaming of format `saros`: Spark's classes for `streaming` and `writing`.
 
-The reader lives in one process for the duration of its query; its messages to tasks are pickled. Spark creates two new
-writers for every micro-batch, so an attempt is identified by the properties of Spark's task: query, batch, attempt.
+The reader exists in one process for the duration of its query; the messages that it sends to tasks are pickled. Spark
+creates two new writers for every micro-batch, so an attempt is identified by the properties of Spark's task: query,
+batch, attempt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sync tool: one instance's sealed data, mirrored by another over an unreliable network; see the room's README."""
+"""The sync tool mirrors the sealed data of one instance at another over an unreliable network; see README.md."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Errors between a sender and a receiver, one class per action the caller should take."""
+"""Errors between a sender and a receiver. Each class stands for one action that the caller should take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from saros_storage.base.errors import StorageError
 
 
 class Unreachable(StorageError):
-    """The receiver did not answer in time. Ask again: it keeps what it has received."""
+    """The receiver did not answer in time. Repeat the request: the receiver keeps all bytes that it has received."""
 
     code = 2016
 

@@ -1,7 +1,7 @@
 """A dictionary of a process's shared resources, such as connection pools, that is empty in forked processes.
 
-A forked process keeps references to the parent's resources but does not use them. It could not close them, because
-their threads and sockets belong to the parent.
+A forked process keeps references to the parent's resources but does not use them. It could not close these resources,
+because their threads and sockets belong to the parent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _V = TypeVar("_V")
 
 
 class ForkLocal(dict[_K, _V]):
-    """A dictionary that a fork empties. Use it with its `lock` held. It lives until the process ends."""
+    """A dictionary that a fork empties. Use it with its `lock` held. The dictionary exists until the process ends."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -5,7 +5,8 @@
 
         head_bytes u32 | body_bytes u32 | request u32 | kind u8 | call u8 | reserved u16 (0)
 
-A head is protobuf, or a few fixed bytes. A body is Arrow IPC, or the bytes of a file, and is not copied on its way.
+A head is protobuf, or a few fixed bytes. A body is Arrow IPC or the bytes of a file, and is sent and received without
+being copied.
 
     client -> node                                     node -> client
     REQUEST  call, its head, its body                  REPLY   the answer to a request; ITEMs follow if `call` is MORE
@@ -86,7 +87,10 @@ CLIENT_KINDS = frozenset((Kind.REQUEST, Kind.CANCEL, Kind.CREDIT, Kind.PING))
 
 
 class Call(IntEnum):
-    """The call of a request. The comments give the messages of request and answer (`client.proto`), and bodies."""
+    """The call of a request.
+
+    The comment on each call names the messages of its request and answer (`client.proto`), and their bodies.
+    """
 
     OPEN = 1  # OpenRequest -> OpenReply
     CLOSE = 2  # nothing -> nothing

@@ -1,7 +1,7 @@
 """The encoding of an insert's columns, independent of frames, and the limit on messages. Pure data: any thread.
 
 An insert is a head, and an Arrow IPC stream of one batch: the times, then the columns. The head has the sequence number
-of the write (0: none), the alignment (0: as the device is, 1: aligned, 2: not aligned), and the device. Integers are
+of the write (0: none), the alignment (0: that of the device, 1: aligned, 2: not aligned), and the device. Integers are
 little-endian.
 
     sequence u64 | aligned u8 | 3 zeros | device_bytes u32 | device (UTF-8) | zeros up to a multiple of 8 | stream

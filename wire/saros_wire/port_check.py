@@ -1,4 +1,7 @@
-"""A check that a server can listen on an address, with the reason if it cannot, which gRPC does not report."""
+"""Check that a server can listen on an address.
+
+If it cannot, the error gives the reason, which gRPC does not report.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _ADVICE = {
 def check_address(host: str, port: int) -> None:
     """Check that a server can listen on an address; port 0 stands for any free port.
 
-    Raises RuntimeError with the reason. gRPC raises the same class without one.
+    Raises RuntimeError with the reason; gRPC raises the same class without a reason.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

@@ -1,4 +1,7 @@
-"""The problems of a write that was executed in part: the first are listed, and all are counted. Not thread-safe."""
+"""The problems of a write that was executed in part: the first problems are listed, and all problems are counted.
+
+Not thread-safe.
+"""
 
 from __future__ import annotations
 

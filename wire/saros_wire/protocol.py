@@ -12,7 +12,7 @@ SEQUENCES_KEPT = 256
 #: `KEEPALIVE_TIMEOUT_MS` later, so it detects a frozen process or a lost machine within 5 s. The timeout is long enough
 #: for a node whose threads are all computing, because they take turns every few milliseconds.
 KEEPALIVE_MS, KEEPALIVE_TIMEOUT_MS = 2_000, 2_500
-#: How many missing contents, and how many refused devices, an answer to SYNC_BEGIN or SYNC_COMMIT lists at most.
+#: The maximum numbers of missing contents and of refused devices that an answer to SYNC_BEGIN or SYNC_COMMIT lists.
 SYNC_WANTS_MAX, SYNC_CONFLICTS_MAX = 10_000, 1_000
 #: Approximate size of the messages in which the columns of a write are sent.
 INSERT_BYTES = 8 << 20

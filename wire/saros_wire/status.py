@@ -1,7 +1,7 @@
 """Status codes: one table with number, name, class and advice. Pure data: any thread.
 
-Numbers are IoTDB's where the condition is the same; Saros's own begin at 2000. Rooms that may not import this one raise
-exceptions with a `code`; the driver looks up the class here and raises its PEP 249 exception.
+If IoTDB has a code for the same condition, its number is used; Saros's own begin at 2000. Rooms that may not import
+this one raise exceptions with a `code`; the driver looks up the class here and raises its PEP 249 exception.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from enum import Enum
 
 
 class ErrorClass(Enum):
-    """The reaction that an error requires of the caller. The driver maps each class to a PEP 249 exception."""
+    """The class of an error, which says how the caller should react.
+
+    The driver maps each class to a PEP 249 exception.
+    """
 
     PROGRAMMING = "fix the statement or the call"  # ProgrammingError
     DATA = "fix the value"  # DataError

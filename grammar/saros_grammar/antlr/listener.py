@@ -42,7 +42,7 @@ _WORDS = {
     Sql.AMPERSAND: "&",
     Sql.BAR: "|",
 }
-#: If all of these are expected, an expression is expected.
+#: If all of these tokens are expected, the message says that an expression is expected.
 _EXPRESSION = frozenset({Sql.NAME, Sql.STRING, Sql.LEFT_PARENTHESIS, Sql.CASE, Sql.BANG})
 _OPERATORS = frozenset(
     {Sql.PLUS, Sql.MINUS, Sql.STAR, Sql.SLASH, Sql.PERCENT, Sql.EQUAL, Sql.NOT_EQUAL, Sql.LESS, Sql.LESS_EQUAL}
@@ -140,8 +140,8 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
 def _closest_keyword(token: Any) -> str | None:
     """Return the keyword that a misspelt word resembles; None if no keyword is similar.
 
-    In order of preference, it is a keyword with the same letters in another order, one that ends in the word, or the
-    closest.
+    A keyword with the same letters in another order is preferred, then a keyword that ends in the word, then the most
+    similar keyword.
     """
     if token.type != Sql.NAME or len(token.text) > _KEYWORD_CHARACTERS_MAX:
         return None

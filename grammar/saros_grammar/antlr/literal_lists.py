@@ -1,8 +1,8 @@
 """Long lists of literals that bypass the parser: `s in (1, 2, ..., 10000)`.
 
 The parser gets a stream of tokens with only the first item of such a list; the builder makes literals of the other
-items directly from their tokens. This takes a tenth of the time. If the list turns out to be something else (arguments
-of a function named `in`), or there is any error, the whole text is parsed.
+items directly from their tokens. This takes a tenth of the time. If the supposed list is something else (arguments of a
+function named `in`), or if there is any error, the whole text is parsed by ANTLR.
 
 Pure: any thread.
 """

@@ -2,9 +2,9 @@
 
     create user ann 'a long secret'    ->    create user ann '***'
 
-If a statement parses, its tree shows whether it has a password (`ast.holds_password`). A text that does not parse is
-judged by its first words, with false positives. If it may have a password, no part of it is shown, because the password
-may be any token if a quote is missing.
+If a statement parses, its tree shows whether it has a password (`ast.holds_password`). If a text does not parse, its
+first words decide, and some harmless texts count as statements with a password. If it may have a password, no part of
+it is shown, because the password may be any token if a quote is missing.
 
 Pure functions of the lexer's (untyped) tokens: any thread.
 """

@@ -5,8 +5,8 @@
     templates to `template_builder`, continuous queries to `continuous_builder`, logical views to `view_builder`,
     user-defined functions and triggers to `extension_builder`.
 
-A statement that parses but is not supported becomes `NotSupported(what)`. Errors that the grammar does not catch (a
-repeated clause, a row of the wrong width) raise ParseError with their place.
+If a statement parses but is not supported, the result is `NotSupported(what)`. Errors that the grammar does not catch
+(a repeated clause, a row of the wrong width) raise ParseError with their place.
 
 One builder per statement; no threads, no schema. Parse-tree contexts are generated code without types, so they are
 `Any` here.

@@ -42,7 +42,7 @@ from saros_grammar.syntax.ast import (
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import canonical_name, duration_of, is_duration, unquote_name, unquote_string
 
-#: The deepest level of a path; larger numbers are refused.
+#: The greatest number of a path's level that a statement may contain.
 LEVEL_MAX = 10_000
 
 _FILL_WORDS = {"previous": FillMethod.PREVIOUS, "linear": FillMethod.LINEAR}

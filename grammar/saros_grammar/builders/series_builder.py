@@ -27,7 +27,7 @@ from saros_grammar.syntax.literals import canonical_name, quote_name, unquote_na
 
 _Pairs = tuple[tuple[str, str], ...]
 
-#: Options of CREATE TIMESERIES; all others are properties, kept as written.
+#: The options of CREATE TIMESERIES. All other names are properties, whose text is not changed.
 _OPTIONS = {"datatype": "datatype", "encoding": "encoding", "compression": "compressor", "compressor": "compressor"}
 
 

@@ -343,7 +343,7 @@ class CreateDatabase:
 
 @dataclass(frozen=True, slots=True)
 class AlterDatabase:
-    """ALTER DATABASE path WITH TTL=milliseconds; None if only settings without effect are given."""
+    """ALTER DATABASE path WITH TTL=milliseconds; None if the statement has only settings that have no effect."""
 
     path: PathExpression
     ttl: int | None

@@ -1,4 +1,4 @@
-"""Expressions of the statement tree: paths, literals, operators, calls. They print like column names of IoTDB.
+"""Expressions of the statement tree. The text of an expression (`str`) is the column name in IoTDB.
 
 Exported by `ast.py`; import them from there. Pure data: no state, any thread.
 """

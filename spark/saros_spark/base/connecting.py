@@ -1,7 +1,8 @@
 """Connections from options, in each of Spark's processes: the planner, the tasks, the caller.
 
-A data folder belongs to one process, and Spark has many: a folder as target therefore means the server of the folder.
-Connections are cached for the process, since workers run many tasks and each login costs the server a password hash.
+Only one process can open a data folder, and Spark has many processes. If the target is a folder, the connections
+therefore go to the server of this folder. Connections are cached for the process, since workers run many tasks and each
+login costs the server a password hash.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _CONNECTIONS_KEPT = 8
 #: How long a call looks for a node that answers: longer than a cluster needs to elect another leader.
 FAILOVER_S = 30.0
-#: The same for a call that may use another node: the time in which a busy node accepts a connection.
+#: The same limit for a call that may use another node: in this time, even a busy node accepts a connection.
 ELSEWHERE_S = 2.0
 
 
@@ -66,7 +67,7 @@ def connect(options: Connecting, failover_s: float | None = None) -> saros.Conne
 
 @contextmanager
 def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
-    """Yield a connection whose writes have one effect even if a later connection of the same name repeats them.
+    """Yield a connection whose writes take effect once, even if a later connection of the same name repeats them.
 
     The repeated writes must come in the same order; the server remembers the last `protocol.SEQUENCES_KEPT`. Raises the
     same errors as `connection_of`.

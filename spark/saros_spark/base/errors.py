@@ -1,4 +1,4 @@
-"""The error of the data sources: one class, whose message says what to change."""
+"""The only class of errors that the data sources raise; the message says what the user must change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Options of the data sources, converted from Spark's text to typed values; an unknown option is an error.
 
 Spark passes options as a case-insensitive mapping of text and ignores misspelt ones; here the error suggests the
-nearest name. Values are checked before anything connects. Pure, apart from reading the password file: any thread.
+nearest name. Values are checked before anything connects. The functions have no state, and read only the password file.
+Any thread may call them.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ class Connecting:
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """A relation: a part of the database, and its layout. Times are text, as their unit is the database's."""
+    """A relation: a part of the database, and its layout.
+
+    Times are text here, since only the database knows the unit of its times.
+    """
 
     connecting: Connecting
     devices: tuple[str, ...] = ()
@@ -100,7 +104,7 @@ class ScanOptions:
     value_type: str | None = None
     points_per_partition: int = _POINTS_PER_PARTITION
     partitions_max: int = _PARTITIONS_MAX
-    #: Whether all tasks share a read point, and whether they may take a new one if it is lost.
+    #: Whether all tasks share a read point, and whether the tasks may take a new read point if the shared one is lost.
     snapshot: Snapshot = "auto"
     lease_s: float = _LEASE_S
 

@@ -1,8 +1,8 @@
 """Errors in Spark's Python workers: only the message, without a traceback.
 
 Spark sends a worker's error to the user as text, and logs it once per attempt. Errors of this room and of the driver
-explain themselves, and need no traceback; others keep theirs. The worker exits after an error, so changes to the
-environment of its process do not outlive it.
+need no traceback, since the message explains them. All other errors keep their traceback. The worker exits after an
+error, so changes to the environment of its process do not outlive it.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Import:
     #: Spark's types for columns of text files. Columns without an entry are double.
     types: dict[str, str] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
-    #: Which of several rows with the same device and time is kept.
+    #: Tells which of several rows with the same device and time is written.
     duplicates: Literal["last", "first"] = "last"
     #: The folder for rejected rows, as JSON lines with their reasons.
     rejected: str | None = None
@@ -106,7 +106,7 @@ class Report:
     units: dict[str, str] = field(default_factory=dict)
     #: The expected interval between points in seconds; None: the median.
     interval_s: float | None = None
-    #: Outliers are further from the median than this number of (scaled) median absolute deviations.
+    #: A point is an outlier if its distance from the median exceeds this number of (scaled) median absolute deviations.
     outlier: float = 6.0
     start: str | None = None
     end: str | None = None
@@ -184,8 +184,8 @@ class _Invalid(Exception):
 def _text_loader() -> Any:
     """Return a YAML loader that keeps all scalars except null as text; the dataclasses define the types.
 
-    So a start of 2024-01-01 does not become a date, a column `no` does not become false, and a password_file of digits
-    does not become a number.
+    YAML would otherwise read a start of 2024-01-01 as a date, a column `no` as false, and a password_file of digits as
+    a number.
     """
     import yaml
 

@@ -24,9 +24,10 @@ Severity = Literal["short", "medium", "long"]
 
 _SCALE = 1.4826
 GAP = 1.5
-#: Missing points from which a gap is medium, and long.
+#: The numbers of missing points from which a gap counts as medium or as long.
 MEDIUM, LONG = 10, 100
-#: The number of equal parts into which a line's time is divided, each with a least, mean and greatest value.
+#: The number of equal parts into which the time of a line is divided. The line has the least, mean and greatest value
+#: of each part.
 _BUCKETS = 240
 #: A page marks only this many of the worst gaps and outliers, and of a flag's longest runs.
 _MARKS_MAX = 50

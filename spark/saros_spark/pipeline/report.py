@@ -32,9 +32,9 @@ from saros_storage.base.types import DataType
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-#: The limit of charts: a page of some megabytes, which browsers still show.
+#: The limit of charts. It limits the page to some megabytes, which browsers can still show.
 _CHARTS_MAX = 500
-#: Tasks for each of Spark's slots, so that no slot idles for long at the end.
+#: The number of tasks for each of Spark's slots. There are several, so that no slot is idle for long at the end.
 _TASKS_PER_SLOT = 3
 #: The size of the drawing for print.
 _WIDTH, _HEIGHT = 600, 90
@@ -152,7 +152,7 @@ def render_page(context: Context, step: Report, rows: Sequence[Assessed], target
 
 
 def _links(context: Context, target: Path) -> list[dict[str, Any]]:
-    """Return the previous steps: results, and paths of their files relative to the report's folder."""
+    """Return the results of the previous steps, and the paths of their files relative to the report's folder."""
     found = []
     for step, said in context.done:
         to = step.rejected if isinstance(step, Import) else step.to if isinstance(step, Export) else None

@@ -57,7 +57,7 @@ class Context:
 
 
 def _counted(frame: DataFrame) -> tuple[DataFrame, Observation]:
-    """Return the frame, and the observation of its number of rows at the next action."""
+    """Return the frame with an observation, and this observation, which gets the number of rows at the next action."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -96,7 +96,7 @@ def import_files(context: Context, step: Import) -> str:
 
 
 def _reject(context: Context, step: Import, checked: DataFrame, reasons: list[str]) -> tuple[int, dict[str, int]]:
-    """Write the rejected rows if the step asks for them; return the number of good rows, and of rejected by reason."""
+    """Write the rejected rows if the step asks for them; return the numbers of good rows, and of rejects by reason."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812
 

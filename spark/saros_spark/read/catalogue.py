@@ -2,8 +2,8 @@
 
     SHOW TIMESERIES device.*   -> devices and types        SELECT count, min_time, max_time ALIGN BY DEVICE -> Extent
 
-Counts come from statistics where possible. They only decide how the work is divided. So if there are very many series,
-some of them are counted, and the others are assumed to be similar.
+Counts come from statistics where possible. The counts only decide how the work is divided among tasks. So if there are
+very many series, some of them are counted, and the others are assumed to be similar.
 """
 
 from __future__ import annotations
@@ -100,7 +100,10 @@ def read_catalogue(
 def _missing_in(
     condition: str, connection: saros.Connection, patterns: Sequence[str], devices: Mapping[str, Mapping[str, DataType]]
 ) -> set[str]:
-    """Return the paths of a condition that match no series: in `devices`, or anywhere if a path has several nodes."""
+    """Return the paths of a condition that match no series.
+
+    A path of one node is looked up in `devices`, any other path in the whole database.
+    """
     from saros_grammar.queries import paths_in_condition  # for this option only
 
     measurements = {name for series in devices.values() for name in series}

@@ -1,7 +1,7 @@
 """Detection of series that were dropped after a job was planned: the task fails instead of returning nulls.
 
 A read point preserves data, not the schema. A series that has a value in a task's rows still exists. After the last
-row, the server is asked about devices with columns without values; if there are no such devices, it is not asked.
+row, the task queries the server only for devices that have a column without values.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from saros_spark.read.catalogue import DEVICES_PER_STATEMENT, Catalogue, Extent, by_signature
 
-#: The limit of the windows of a statement; the server's limit is twice this.
+#: The maximum number of windows in a statement; the server's limit is twice this number.
 _WINDOWS_MAX = 500_000
 
 

@@ -55,9 +55,9 @@ T = TypeVar("T")
 _GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
 #: Rows of a batch for Spark: smaller batches need more calls, larger ones more memory.
 _BATCH_ROWS = 50_000
-#: New read points, by the lost read point and the stage, so that a process waits for a lost node only once.
+#: Maps a lost read point and a stage to the new read point, so that a process waits for a lost node only once.
 _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
-#: The limit of `_moved`: a process reads for few stages at a time.
+#: The maximum number of entries in `_moved`; a process reads for only a few stages at a time.
 _MOVED_MAX = 64
 
 
@@ -78,7 +78,10 @@ class Task:
 
 
 class Relation:
-    """A part of the database that Spark reads as a table. One per planning process; belongs to one thread."""
+    """A part of the database that Spark reads as a table.
+
+    Each planning process has one object, which only one thread may use.
+    """
 
     def __init__(self, options: ScanOptions, at: saros.ReadPoint | None = None) -> None:
         """Connect to the database; `at` is the read point for the statistics."""

@@ -4,8 +4,8 @@
                      -> .parts()    (file, devices, times) that statistics do not exclude
     read_part(...)   -> record batches
 
-Files are read as they are: a point that is in two files gives two rows, as in any folder of files, and a database's
-deletions (`.mods`) are ignored. `LOAD` the files to get one value per time.
+Files are read independently of each other, so a point that is in two files gives two rows. The deletions of a database
+(`.mods`) are ignored. `LOAD` the files to get one value per time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BATCH_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part that one task reads: devices of a file in [start, end); `keys` are its folders' keys (`key=value`)."""
+    """The part that one task reads: devices of a file in [start, end); `keys` are its folders' `key=value`."""
 
     file: str
     devices: tuple[str, ...]

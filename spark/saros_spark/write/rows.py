@@ -202,7 +202,10 @@ def _fits(array: pa.Array, type_: pa.DataType) -> bool:
 def describe_misfit(
     device: str, times: pa.Array, columns: Mapping[str, pa.Array], types: Mapping[str, DataType], unit: str
 ) -> str | None:
-    """Describe the first row that cannot be stored; return None if all can. `types` are those of existing series."""
+    """Return a description of the first row that cannot be stored, or None if all rows can be stored.
+
+    `types` are those of existing series.
+    """
     instant = pa.timestamp(unit, tz="UTC")
     if pa.types.is_timestamp(times.type):
         row = first_misfit(times, instant)

@@ -1,8 +1,8 @@
 """Sealed TsFiles from a task's rows: sorted, one value per time, one file per database and time slice.
 
-LOAD takes a file of one database and slice as it is; it would have to split other files, that is, to rewrite all their
-points. Types, encodings and compressors are those of existing series, otherwise the defaults. Memory: `points_max`
-points, and their sorting.
+LOAD takes a file of one database and slice without change. It would have to split any other file, that is, to rewrite
+all its points. Types, encodings and compressors are those of existing series, otherwise the defaults. Memory:
+`points_max` points, and their sorting.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 if TYPE_CHECKING:
     import saros
 
-#: Up to this many devices are queried one by one. For more devices, one query covers everything below their common
-#: prefix, unless its answer reaches `_SHOWN_MAX` rows.
+#: Up to this number, each device is queried separately. For more devices, one query covers everything below their
+#: common prefix, unless its answer reaches `_SHOWN_MAX` rows.
 _ASKED_MAX, _SHOWN_MAX = 4, 20_000
 
 
@@ -61,7 +61,7 @@ class Stored:
 
 
 class StorageSchema(Protocol):
-    """The schema that decides how rows are stored."""
+    """The schema of existing series, which determines types, encodings and files of the rows."""
 
     unit: TimeUnit
     #: The width of a slice in ticks; None: files are not split by time.
@@ -107,7 +107,10 @@ class DatabaseSchema:
         return {device: (series, aligned.get(device, self._aligned)) for device, series in found.items()}
 
     def _show(self, what: str, devices: Sequence[str], where: str | None = None) -> list[tuple[object, ...]]:
-        """Return SHOW's rows for the devices, and perhaps for others. One statement covers many devices if possible."""
+        """Return the rows of a SHOW statement for the devices; rows for other devices may be among them.
+
+        One statement covers many devices if possible.
+        """
         condition = "" if where is None else f" where {where}"
         if len(devices) > _ASKED_MAX:
             text = f"show {what} {_above(devices)}.**{condition} limit {_SHOWN_MAX}"

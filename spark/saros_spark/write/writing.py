@@ -1,11 +1,11 @@
-"""Writes of a task's rows to the database: as tablets, visible at once, or as files, loaded at the job's commit.
+"""Write a task's rows: as tablets, which are visible at once, or as files that the job's commit loads.
 
     tablet   batches -> rows by device -> BulkWriter -> server          takes effect at once; `abort` undoes nothing
     bulk     batches -> rows by device -> sealed TsFiles at the job's node; commit: LOAD each; abort: remove them
 
 Files are uploaded to the node, or are written to bulkFolder, which executors and node share. The node is chosen when
-the job begins: the first one that answers. All tasks bring their files there, and LOAD distributes them to their
-groups.
+the job begins: it is the first node that answers. All tasks send their files to this node, and LOAD distributes the
+rows to the groups of their devices.
 
 A point is identified by device, measurement and time, so a repeated task (retry, speculation, repeated job) overwrites
 the same points and creates no duplicates. File names contain job, partition and attempt; only the files of attempts
@@ -217,7 +217,7 @@ def _as_array(values: object) -> pa.Array:
 
 
 class _Bounds:
-    """The check that the rows of mode overwrite belong to the replaced data."""
+    """Checks that the rows written in mode overwrite belong to the data that is replaced."""
 
     def __init__(self, replacement: Replacement, unit: str) -> None:
         self._replacement = replacement
@@ -311,7 +311,10 @@ def _load(file: str) -> str:
 
 
 def discard(options: WriteOptions, job: Job) -> None:
-    """Remove a job's files. Attempts that are still running then fail: they are refused, or their folder is gone."""
+    """Remove a job's files.
+
+    Attempts that are still running then fail, since their uploads are refused or their folder is gone.
+    """
     if options.method == "tablet":
         return
     if options.bulk_folder is None:

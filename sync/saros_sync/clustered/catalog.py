@@ -58,7 +58,8 @@ class ClusterCatalog:
 
     def __init__(self, notes: Callable[[], Notes]) -> None:
         self._notes = notes
-        #: Replaced as a whole. If threads race, the notes are only decoded twice.
+        #: Replaced as a whole. If two threads call this at the same time, the notes may be decoded twice, which is
+        #: harmless.
         self._known = CatalogVersion(0, Catalog(), {})
 
     @property

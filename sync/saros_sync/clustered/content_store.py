@@ -3,9 +3,9 @@
     <data>/sync-receiver/<sender>/data/<sha256>.round .schema .tsfile    contents that this node stores for the cluster
                          arriving/<sender>/                              rounds that arrive here (`receiver.incoming`)
 
-A content gets its name when it is durable and its SHA-256 is verified, so a name proves the content. A content that is
-being fetched is a `.pull` file, which a restart discards. The only strings from other nodes that become part of a path
-are such names. One thread writes below senders' folders; any thread may read.
+A content gets its name only when it is durable and its SHA-256 is verified, so a file with such a name is always
+intact. A content that is being fetched is a `.pull` file, which a restart discards. No other strings that other nodes
+send become part of a path. One thread writes below senders' folders; any thread may read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from saros_sync.round import Content, Round, is_sender
 ARRIVING = "arriving"
 _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
-#: The bytes of a content in one message. Longer buffers would be allocated by a system call each time.
+#: The bytes of a content in one message. For a longer buffer, each allocation would need a system call.
 PIECE_BYTES = 1 << 20
 #: Up to this many contents are fetched while they are still arriving elsewhere: each has an open file and a buffer.
 #: Further contents are fetched when they are complete.

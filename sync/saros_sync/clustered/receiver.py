@@ -56,9 +56,11 @@ from saros_sync.transport import BeginReply, MissingContent, RoundStatus
 
 logger = logging.getLogger(__name__)
 
-#: How long a commit waits for the sender's replicas; after that the sender asks again.
+#: The time for which a commit waits for the sender's replicas. After this time, the commit fails and the sender repeats
+#: the request.
 _HOLD_SECONDS = 60.0
-#: How long a commit still waits for the other replicas when a majority has the round, so that usually all have it.
+#: The time for which a commit waits for the remaining replicas once a majority has the round, so that usually all
+#: replicas have it.
 _OTHERS_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 #: Attempts to change the notes; an attempt fails if another sender commits at the same time.
@@ -125,10 +127,10 @@ class ClusterReceiver:
         self._sleep = sleep
         self._ahead_bytes = ahead_bytes
         self._locks = SenderLocks()
-        #: Rounds that are arriving here, or have arrived and are not removed yet.
+        #: Rounds that are arriving at this node, or that have arrived and are not removed yet.
         self._incoming = {sender: self._open(sender) for sender in contents.senders_arriving()}
         self._given: dict[str, _SchemaUpdate] = {}
-        #: By sender: a round's document, and the number of its files and bytes.
+        #: For each sender: the SHA-256 of a round's document, and the number of the round's files and bytes.
         self._sizes: dict[str, tuple[Content, tuple[int, int]]] = {}
 
     def _open(self, sender: str) -> Incoming:

@@ -8,7 +8,7 @@ A commit needs a majority of each replica set. During a change of the topology t
     A gets other members    its present members, and its future members; after the change, only the new ones
 
 So a round that is committed during a change survives the change: a majority of the remaining nodes have it. Nodes that
-are lost for good do not count, unless a set has no others. Pure: any thread.
+are lost permanently do not count, unless a set has no other nodes. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ A replica that has reported a round as durable keeps it until a change of the to
 Contents are identified by their SHA-256, so any node may supply any other node: a replica that was down, or was added
 by a change of the topology, fetches from any node. A round that was held or fetched ahead, but is not committed, is
 kept for ten minutes, which is longer than the committing node waits for the meta group. A partial copy of a round that
-was fetched ahead does not count towards a quorum, and its missing contents do not count as lost. A copy that is found
-damaged is fetched again.
+was fetched ahead does not count towards a quorum, and its missing contents do not count as lost. If a copy is found to
+be damaged, it is fetched again.
 
 One thread calls `step` repeatedly; any thread may call the other methods.
 """
@@ -50,19 +50,21 @@ logger = logging.getLogger(__name__)
 HAS, READ, AHEAD, HOLD = "sync.has", "sync.read", "sync.ahead", "sync.hold"
 #: Requests for contents that are arriving at a node and are not complete.
 PARTS, READ_PART = "sync.parts", "sync.read_part"
-#: How long a round that was held or fetched ahead, but not committed, is kept.
+#: The time for which a node keeps a round that was held or fetched ahead but not committed.
 _HELD_NS = 600_000_000_000
-#: How long a replaced round is kept for queries that began with it.
+#: The time for which a node keeps a replaced round, for queries that began to read it.
 _OLD_NS = 60_000_000_000
 _ASK_SECONDS = 10.0
-#: A replica that this announcement does not reach in time fetches the contents later, when the round is held.
+#: The time limit of an announcement. A replica that the announcement does not reach in time fetches the contents later,
+#: when the round is held.
 _TELL_SECONDS = 1.0
 #: The limit of the names in one request.
 _NAMES_MAX = 10_000
-#: Errors after which another node is asked, or the same node later.
+#: Errors after which a request is sent to another node, or later to the same node.
 _TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
 
-#: Answers to `HOLD`: the whole round is durable here; everything that any node has of it is durable here; not yet.
+#: The three answers to `HOLD`: the whole round is durable here; every part of the round that any node has is durable
+#: here; neither is true yet.
 _WHOLE, _REST, _NOT_YET = b"y", b"r", b"n"
 
 #: Asks another node: (node, name, request, seconds).
@@ -77,7 +79,7 @@ class _Round:
 
     document: Content
     number: int
-    #: When it was last held or announced, or was found when this node started.
+    #: The time at which the round was last held or announced, or was found at this node's start.
     held_ns: int
     #: When another round replaced it; None: it is the last round, or not committed yet.
     old_ns: int | None = None

@@ -1,4 +1,4 @@
-"""The receiver: lets a store show senders' sealed data in addition to its own.
+"""The receiver: lets a store show the sealed data of senders in addition to the store's own data.
 
 ownership      the owner of each device (first come, first served), and the refused devices: pure
 reconcile      the schema changes that bring the store's schema in line with a sender's: pure

@@ -1,12 +1,12 @@
 """The checks of a received file (tail, every page, times), and the executors that run them.
 
-Checking a file is the most expensive part of a round, and needs only the file; syncing it waits for the disk. So an
-`Executor` may do both while the next chunks arrive: `InlineExecutor` runs them on the caller's thread, `ThreadExecutor`
-on threads of its own. A second thread for checks would gain nothing: most of their work holds Python's global
-interpreter lock.
+Checking a file is the most expensive part of a round, and needs only the file; syncing it waits for the disk. An
+`Executor` may therefore check and sync files while the next chunks arrive: `InlineExecutor` runs them on the caller's
+thread, `ThreadExecutor` on threads of its own. A second thread for checks would gain nothing: most of their work holds
+Python's global interpreter lock.
 
-Files that wait for their check are open. If many senders deliver files faster than they are checked, the caller's
-thread does the work itself.
+A file that waits for its check remains open, so the number of waiting files is limited. If many senders deliver files
+faster than they are checked, the caller's thread does the work itself.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ThreadExecutor:
         self._threads.shutdown(cancel_futures=True)
 
     def _done(self, do: Callable[[], T]) -> T:
-        """Run a task, and release its place before its future is done."""
+        """Run a task, and free its place in the queue before its future is resolved."""
         try:
             return do()
         finally:

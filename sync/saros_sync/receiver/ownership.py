@@ -5,7 +5,8 @@
     root.b     server     refused: the server has it itself     until it is dropped here
     root.c     none       granted: it belongs to B from then on; refused if B's user may not write it
 
-A refused device does not delay the rest of the round. Its points are received, and shown once it belongs to B. Pure.
+A refused device does not delay the other devices of the round. Its points are received, and shown once it belongs to B.
+Pure.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from dataclasses import dataclass
 
 from saros_sync.transport import Conflict
 
-#: The owner, in conflicts, of a device that the server has itself.
+#: The owner that a conflict names if the device belongs to this server.
 HERE = "this server"
-#: The owner, in conflicts, of a device that belongs to no one.
+#: The owner that a conflict names if the device belongs to no one.
 NOBODY = ""
 
 
@@ -29,7 +30,7 @@ class OwnershipDecision:
     conflicts: tuple[Conflict, ...]
 
     def without(self, unplaced: Mapping[str, str]) -> OwnershipDecision:
-        """Refuse the devices that the schema has no place for; `unplaced` holds the reasons."""
+        """Refuse the devices that cannot be created in the schema; `unplaced` holds the reasons."""
         refused = (Conflict(device, HERE, reason) for device, reason in unplaced.items())
         return OwnershipDecision(self.granted - unplaced.keys(), (*self.conflicts, *refused))
 

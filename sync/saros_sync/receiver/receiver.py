@@ -7,12 +7,13 @@
 The steps of a commit: all contents are durable and checked; the devices are granted or refused (`ownership`);
 `device_owner` is replaced, which is the commit point; the store's schema is brought in line (`reconcile`); readers see
 the round; contents that no round needs are removed. A restart reads `device_owner`, and repeats the steps after the
-commit point. So the round and its owners change together or not at all, and a repeated round is already committed.
+commit point. The round and the owners of devices thus change together or not at all. If a sender repeats a round, it is
+already committed.
 
 IoTDB's former sync tool adds the sender's address to the name of its folder, and has two journals and a `sync.end`
 file. Here the id suffices, one journal covers receiving and loading, and a round ends with its entry in `device_owner`.
 
-Thread-safe. `VisibleSenders` is a value: a reader keeps the one with which it began.
+Thread-safe. `VisibleSenders` is an immutable value: a reader uses the same value from its beginning to its end.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Receiver:
         #: Serialize each sender's requests.
         self._sender_locks = SenderLocks()
         self._incoming: dict[str, Incoming] = {}
-        #: Replaced as a whole, never modified.
+        #: This object is replaced by a new one, and never modified.
         self.catalog = Catalog()
         self.shown = VisibleSenders()
         #: The owners of the catalog, which may be ahead of `shown` for a moment.

@@ -7,9 +7,9 @@
 
 The log is read up to its last intact record; `SchemaFollower` remembers the position, and continues there the next
 time. A record that a later record declares fsynced needs no checksum: if it is not a mutation, or is a single tablet
-whose length agrees with the record's, only its head is read. All other records are read whole and verified. If its disk
-is full, the instance may take back a record that this module has already read. So the last record that was read is
-compared again; if it has changed, the whole schema is read again.
+whose length agrees with the record's, only its head is read. All other records are read whole and verified. If the disk
+is full, the instance may remove a record from the log that this module has already read. At the next call, the last
+record that was read is therefore compared again. If the record has changed, the whole schema is read again.
 
 Points that are only in MemTables, and deletions that no manifest contains yet, become visible with a later flush.
 Belongs to one thread.

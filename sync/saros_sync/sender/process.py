@@ -69,10 +69,10 @@ class Worker:
     # ------------------------------------------------------------------ rounds
 
     def run_round(self) -> RoundResult:
-        """Send a round. When it returns, the receiver shows everything that was sealed when it was called.
+        """Send a round. When this returns, the receiver shows all data that was sealed at the time of the call.
 
-        Raises StorageError (Unreachable, Stopped, and others), OSError. The error is in the status then; the next call
-        resumes the round.
+        Raises StorageError (Unreachable, Stopped, and others), OSError. After an error, the status contains the error,
+        and the next call resumes the round.
         """
         self._started_ns = time.monotonic_ns()
         try:
@@ -142,7 +142,7 @@ class Worker:
         self._stopped.wait(self._options.every_s if self._options is not None else _LOOK_SECONDS)
 
     def stop(self) -> None:
-        """Stop soon; the next start resumes the current round."""
+        """Stop after the current step; the next start resumes the current round."""
         self._stopped.set()
 
     def close(self) -> None:

@@ -6,7 +6,7 @@
 
 A restart after a crash resumes from the last record of the journal: with the existing snapshot, or with the last step
 if the receiver has committed the round. The receiver itself reports which contents it has; the journal's `sent` records
-are for people. A snapshot without a journal belongs to a round that was never begun.
+are only for people who read the journal. A snapshot without a journal belongs to a round that was never begun.
 
 The receiver removes nothing before the contents that replace it are complete: the commit shows the round atomically.
 
@@ -49,7 +49,7 @@ Retrying = Callable[[Unreachable, float], None]
 
 
 class Stopped(StorageError):
-    """The sender was told to stop; the next start resumes the round."""
+    """The sender was requested to stop; the next start resumes the round."""
 
 
 @dataclass(slots=True)
@@ -268,8 +268,8 @@ class Sending:
 
     def _send_content(self, number: int, content: Content, data: memoryview, have: int) -> None:
         flight = _ContentTransfer(content, data, have)
-        # Consecutive requests without an answer; consecutive attempts without progress; how often the receiver lost
-        # bytes.
+        # The numbers of consecutive requests without an answer, of consecutive attempts without progress, and of losses
+        # of bytes at the receiver.
         failures = stuck = losses = 0
         while True:
             before = flight.have

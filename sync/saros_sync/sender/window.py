@@ -3,8 +3,9 @@
     one chunk at first  ── answered at once ──> one chunk's bytes more ... up to FLIGHT_BYTES_MAX
                         ── answered late ─────> half the bytes             ── no answer ──> one chunk
 
-On a slow line, one chunk fills the line; if several shared it, none might arrive before the connection breaks. On a
-fast line, a call costs more than its bytes, so chunks become longer, and a few of them are in flight.
+On a slow line, one chunk fills the line; if several chunks shared the line, none of them might arrive before the
+connection breaks. On a fast line, the fixed cost of a call exceeds the cost of its bytes, so chunks become longer, and
+a few of them are in flight at once.
 """
 
 from __future__ import annotations
