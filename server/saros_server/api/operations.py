@@ -133,7 +133,7 @@ def _ping(call: Call, _: None) -> NodeHealth:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A request to hold a read point: the existing read point of this name or, if there is none, a new one."""
+    """A request to hold a read point: the existing read point of this name, or else a new one."""
 
     name: str
     #: The node process that must hold the read point; 0: any.

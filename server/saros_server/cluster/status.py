@@ -451,7 +451,7 @@ def _lag(found: _Replica, committed: int) -> int:
 
 
 def _clock_skew(told_ns: int, asked_ns: int, answered_ns: int) -> int:
-    """Return a lower bound of the time by which another node's clock is ahead of this node's clock; negative: behind.
+    """Return a lower bound of another node's clock minus this node's clock, in nanoseconds.
 
     The other node read `told_ns` from its clock between `asked_ns` and `answered_ns` on this node's clock. The result
     is 0 if `told_ns` lies in this range.

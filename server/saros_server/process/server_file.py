@@ -40,7 +40,7 @@ def withdraw(folder: str) -> None:
 
 
 def serving(folder: str) -> Serving | None:
-    """Return the server of the folder, or None. A file that a killed process has left behind is ignored."""
+    """Return the server of the folder, or None. The file of a process that was killed is ignored."""
     try:
         words = json.loads(Path(folder, _FILE).read_text())
         found = Serving(

@@ -32,7 +32,7 @@ import numpy as np
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
-#: With so many rows, NumPy's cost per call is negligible, and kernels release the GIL (from 10,000 rows on).
+#: In blocks of this size, NumPy's cost per call is negligible, and kernels release the GIL (from 10,000 rows on).
 BLOCK_ROWS_MAX = 131_072
 #: Values per block: about 16 MB. A join holds the same amount again of its children's output.
 _BLOCK_VALUES_MAX = 2 << 20

@@ -5,8 +5,8 @@
     ... committed              write the receiver's files (`last_local_files`), remove the snapshot, then the journal
 
 A restart after a crash resumes from the last record of the journal: with the existing snapshot, or with the last step
-if the receiver has committed the round. The receiver itself reports which contents it has; the journal's `sent` records
-are only for people who read the journal. A snapshot without a journal belongs to a round that was never begun.
+if the receiver has committed the round. The receiver reports which contents it has; nothing reads the journal's `sent`
+records but people. A snapshot without a journal belongs to a round that was never begun.
 
 The receiver removes nothing before the contents that replace it are complete: the commit shows the round atomically.
 
