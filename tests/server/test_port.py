@@ -236,7 +236,7 @@ def test_a_failing_protocol_ends_only_its_connection(
     client.send(b"bug")
     assert client.is_ended()
     assert b"x" == other.ask(b"x")
-    assert ["a protocol failed"] == [record.message for record in caplog.records]
+    assert ["a protocol failed"] == [record.getMessage() for record in caplog.records]
     wait_equal([False, True], lambda: sorted(handler.is_closed for handler in echo.handlers))
     assert b"y" == other.ask(b"y")
     client.close()
@@ -447,7 +447,7 @@ def test_stopping_leaves_calls_that_cannot_be_ended_to_the_end_of_the_node(
     client.send(b"wait")
     wait_until(lambda: listener.counters().get("echo") and listener.counters()["echo"].requests)
     listener.stop(0.0)
-    assert ["calls are still running"] == [record.message for record in caplog.records]
+    assert ["calls are still running"] == [record.getMessage() for record in caplog.records]
     echo.go_on.set()
     wait_until(lambda: echo.handlers[0].is_closed)
     wait_equal(0, lambda: listener.counters()["echo"].connections)

@@ -74,4 +74,4 @@ def test_a_failure_is_logged_and_nothing_more(
 
     monkeypatch.setattr(warm_up, "warm", broken)
     WarmUp().run()
-    assert ["warming up failed"] == [record.message for record in caplog.records]
+    assert ["warming up failed"] == [record.getMessage() for record in caplog.records]

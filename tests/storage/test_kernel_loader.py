@@ -93,7 +93,7 @@ def test_a_compiler_that_fails_is_not_started_again(cache: KernelCache, caplog: 
     assert [
         "compiling kernels in the background, once on this machine; until then large queries take longer",
         "kernels could not be compiled in the background",
-    ] == [record.message for record in caplog.records]
+    ] == [record.getMessage() for record in caplog.records]
 
 
 def test_a_cache_that_cannot_be_written_starts_no_compiler(
@@ -106,7 +106,7 @@ def test_a_cache_that_cannot_be_written_starts_no_compiler(
     assert (False, [], ["kernels cannot be compiled in the background"]) == (
         kernel.is_loaded,
         compilers.started,
-        [record.message for record in caplog.records],
+        [record.getMessage() for record in caplog.records],
     )
 
 

@@ -477,7 +477,8 @@ def test_only_a_torn_tail_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFi
     data = file.read_bytes()
     file.write_bytes((data[:-8] if torn else data) + bytes(100))
     reopen(tmp_path)[0].close()
-    assert (["truncating the torn tail of the log"] if torn else []) == [record.message for record in caplog.records]
+    expected = ["truncating the torn tail of the log"] if torn else []
+    assert expected == [record.getMessage() for record in caplog.records]
 
 
 def test_a_disk_that_is_full_and_fails_ends_the_log(tmp_path: Path) -> None:

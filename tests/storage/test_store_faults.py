@@ -211,7 +211,7 @@ def test_writers_that_wait_together_for_a_full_disk_all_hear_of_it(tmp_path: Pat
 
 def events(log: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     """Return the log lines that an operator reads, one per record."""
-    return [(record.levelno, record.message) for record in log.records if record.levelno >= logging.INFO]
+    return [(record.levelno, record.getMessage()) for record in log.records if record.levelno >= logging.INFO]
 
 
 def test_a_failed_fsync_of_the_log_ends_writing_and_not_reading(

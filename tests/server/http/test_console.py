@@ -316,8 +316,12 @@ def test_a_statement_ends_when_its_browser_cancels_it(tmp_path: Path) -> None:
         columns = ", ".join(f"x + {number}" for number in range(24))
         body = {"sql": f"select {columns} from root.a.d"}
         with node.client.stream("POST", "/console/query", json=body) as answer:
-            next(answer.iter_raw())
-            assert 1 == node.api.node.engine.open_queries
+            chunks = answer.iter_raw()
+            received = b""
+            while b'"rows"' not in received and (chunk := next(chunks, None)):
+                received += chunk
+            assert (200, True) == (answer.status_code, b'"rows"' in received), received
+            assert 1 == node.api.node.engine.open_queries, received[-500:]
         wait_equal(0, lambda: node.api.node.engine.open_queries)
 
 
