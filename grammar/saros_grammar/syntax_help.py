@@ -11,7 +11,7 @@ Pure, except that it reads the grammar file once. Thread-safe.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,9 +43,13 @@ def topics() -> list[str]:
 
 
 def syntax_of(topic: str) -> list[str]:
-    """Return lines that explain the statements that begin with the words of `topic`, ignoring case."""
+    """Return lines that explain the statements that begin with the words of `topic`, ignoring case.
+
+    If no statement begins with them, the clauses of SELECT that do are explained.
+    """
     words = topic.upper().split()
-    found = [(line, rule) for line, rule in _statements() if _is_about(line, words)]
+    found = [form for form in _statements() if _is_about(form[0], words)]
+    found = found or [form for form in _clauses() if _is_about(form[0], words)]
     used: dict[str, None] = {}
     for _, alternative in found:
         _collect(alternative, used)
@@ -97,8 +101,17 @@ def _alternatives(symbols: Iterator[tuple[str, str, str]]) -> tuple[tuple[_Item,
 @cache
 def _statements() -> list[tuple[str, tuple[_Item, ...]]]:
     """Return every form of every statement, as its line and its symbols."""
-    rules = (items[0].content for items in _rules()["statement"])
-    return [(_sequence(form), form) for rule in rules for form in _rules()[str(rule)]]
+    return _forms(str(items[0].content) for items in _rules()["statement"])
+
+
+@cache
+def _clauses() -> list[tuple[str, tuple[_Item, ...]]]:
+    """Return every form of every clause of SELECT, as its line and its symbols."""
+    return _forms(("into", "sources", "clause"))
+
+
+def _forms(rules: Iterable[str]) -> list[tuple[str, tuple[_Item, ...]]]:
+    return [(_sequence(form), form) for rule in rules for form in _rules()[rule]]
 
 
 def _collect(items: Sequence[_Item], used: dict[str, None]) -> None:

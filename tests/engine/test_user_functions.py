@@ -93,6 +93,8 @@ def test_a_scalar_function_stands_wherever_an_expression_may(engine: Engine) -> 
         SemanticError, match=r"^Unknown function: avgg; did you mean avg\? SHOW FUNCTIONS lists all functions$"
     ):
         engine.ask("select avgg(t) from root.a.d")
+    with pytest.raises(SemanticError, match=r"^Unknown function: time_bucket; write windows of time as GROUP BY "):
+        engine.ask("select time_bucket(1h, time), t from root.a.d")
     with pytest.raises(UserMistake, match=r"tof takes \(DOUBLE/FLOAT/INT32/INT64\), not \(TEXT\)"):
         engine.ask("select tof(s) from root.a.d")
     with pytest.raises(UserMistake, match="tof has no attribute k: there are none"):

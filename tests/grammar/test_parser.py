@@ -8,7 +8,7 @@ from grammar.corpus import fixture_statements
 
 from saros_grammar.builders.expressions import EXPRESSION_HEIGHT_MAX
 from saros_grammar.parser import NESTING_MAX, STATEMENT_CHARACTERS_MAX, parse, parse_source, warm
-from saros_grammar.syntax.ast import Binary, Select
+from saros_grammar.syntax.ast import Binary, NotSupported, Select
 from saros_grammar.syntax.errors import ParseError
 
 
@@ -28,6 +28,13 @@ def test_a_parse_error_carries_code_place_and_expectation():
     assert (700, 3, 6, ("?", "a number")) == (error.code, error.line, error.column, error.expected)
     assert error.caret() == "limit x\n      ^"
     assert str(error) == "line 3, column 7: unexpected 'x'; expected ? or a number"
+
+
+def test_an_interval_of_postgresql_is_answered_with_a_duration():
+    statement = parse("select s1 from root.a where time > now() - interval '1 hour'").statement
+    assert isinstance(statement, NotSupported)
+    assert statement.what.startswith("INTERVAL: write a duration without quotes")
+    assert "expected" in error_of("select s1 from root.a where interval 1").message
 
 
 def test_the_caret_of_a_long_line_shows_the_part_around_the_mistake():

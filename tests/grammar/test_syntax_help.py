@@ -30,6 +30,24 @@ def test_the_rules_of_a_statement_are_explained_once_in_the_order_of_their_use()
     assert "    LEVEL = number[, ...]" in lines
 
 
+@pytest.mark.parametrize(
+    ("topic", "line", "explained"),
+    [
+        ("group by", "GROUP BY grouping[, ...]", "  grouping is one of"),
+        ("Order By", "ORDER BY sort_key[, ...]", "  sort_key is expression [ASC | DESC] [NULLS {FIRST | LAST}]"),
+        ("limit", "{LIMIT | OFFSET | SLIMIT | SOFFSET} row_count", "  row_count is one of"),
+        ("into", "INTO target[, ...]", "  target is [ALIGNED] target_path (target_node[, ...])"),
+    ],
+)
+def test_the_syntax_of_a_clause(topic: str, line: str, explained: str) -> None:
+    lines = syntax_of(topic)
+    assert [line, "", "where", explained] == lines[:4]
+
+
+def test_a_clause_without_rules_is_one_line() -> None:
+    assert ["WHERE expression"] == syntax_of("where")
+
+
 def test_a_word_that_begins_no_statement_has_no_syntax() -> None:
     assert [] == syntax_of("nonsense")
     assert [] == syntax_of("")

@@ -76,6 +76,28 @@ def test_a_last_point_of_no_series_is_noticed(query: str, expected: list[str], c
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
+        ("temprature from root.plant.`pump-1`", "root.plant.`pump-1` has no temprature; did you mean temperature?"),
+        ("avg(temp) from root.plant.`pump-1`", "root.plant.`pump-1` has no temp; did you mean temperature?"),
+        ("temperature from root.plant.`pump-7`", "root.plant has no `pump-7`; did you mean `pump-1`?"),
+        ("x from root.plnt.`pump-1`", "root has no plnt; did you mean plant?"),
+        (
+            "last temprature from root.plant.`pump-1`",
+            "root.plant.`pump-1` has no temprature; did you mean temperature?",
+        ),
+        ("temprature from root.plant.*", NO_SERIES.removeprefix("note: ")),
+        ("voltage from root.plant.`pump-1`", NO_SERIES.removeprefix("note: ")),
+    ],
+)
+def test_a_name_that_resembles_a_series_is_noticed(query: str, expected: str, connection: saros.Connection) -> None:
+    connection.execute("insert into root.plant.`pump-1`(time, temperature, state) values (1, 2.5, 'on')")
+    notes: list[str] = []
+    assert StatementRunner(connection, list, notes.extend).run(f"select {query}")
+    assert [f"note: {expected}"] == notes
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
         ("select x from root.a.d where state = on_fire", "on_fire in WHERE; a text needs quotes: 'on_fire'"),
         ("select count(x) from root.a.d where y > 1", "y in WHERE; a text needs quotes: 'y'"),
         ("select x from root.a.d where root.a.e.x > 1", "root.a.e.x in WHERE"),

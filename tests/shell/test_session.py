@@ -233,6 +233,12 @@ def test_an_unquoted_name_with_spaces_is_refused_with_the_remedy(piped) -> None:
     assert ["data"] == [file.name for file in Path().iterdir()]
 
 
+@pytest.mark.parametrize("source", ["root.a.d from x.csv", "root.a.d(time, x) FROM 'my file.csv'"])
+def test_copying_from_a_file_names_the_command_that_does_it(piped, source: str) -> None:
+    code, _, err = piped(f"\\copy {source}")
+    assert (1, True) == (code, "run `saros import`" in err[0])
+
+
 def test_arguments_of_commands_begin_after_blanks_or_a_bracket(piped) -> None:
     code, out, err = piped(f"{INSERT}\n\\copy(select x from root.a.d) to x.csv\n\\dn\troot.a")
     assert (0, [], "2 rows -> x.csv") == (code, err, out[1])
@@ -243,7 +249,7 @@ def test_another_database_is_connected_to(piped) -> None:
     other = "insert into root.b.d(time, y) values (1, 7);\nselect y from root.b.d;"
     code, out, err = piped(f"{INSERT}\n\\c other\n{other}\n\\conninfo\n\\c data\nselect count(x) from root.a.d;")
     assert (0, []) == (code, err)
-    assert "connected to other" in out
+    assert ["connected to other, a new database", "connected to data"] == [line for line in out if "connected" in line]
     assert f"folder    {Path('other').absolute()}, in this process" in out
     assert "time zone UTC" in out
     assert "2" == out[-2].strip()

@@ -483,6 +483,8 @@ _ELSEWHERE = {
     "average": "avg",
     "len": "length",
 }
+#: Functions of other dialects that round times down to the beginning of a window.
+_WINDOWS_ELSEWHERE = ("date_bin", "date_bin_gapfill", "date_trunc", "time_bucket", "time_bucket_gapfill")
 
 
 #: Functions without arguments, whose value is the same in all rows.
@@ -508,6 +510,8 @@ def is_known(call: Call) -> bool:
 def unknown_function(call: Call) -> SemanticError:
     """Return the error for a call of an unknown function, with the most similar name."""
     name = call.name.lower()
+    if name in _WINDOWS_ELSEWHERE:
+        return SemanticError(f"Unknown function: {call.name}; write windows of time as GROUP BY ([start, end), 1h)")
     names = [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS]
     near = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.75)), None)
     meant = f"; did you mean {near}?" if near else "."

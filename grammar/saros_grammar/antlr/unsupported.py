@@ -84,6 +84,7 @@ _TABLE: tuple[tuple[str, str], ...] = (
         r"select .* disable align",
         "DISABLE ALIGN: use one SELECT per series, which returns only the times of that series",
     ),
+    (r"select .* interval (?=')", "INTERVAL: write a duration without quotes, as in now() - 1h or now() - 30d"),
     (r"create or replace view|alter table", "the table model"),
 )
 _PATTERNS = tuple((re.compile(rf"(?:{words})(?!\w)", re.DOTALL), what) for words, what in _TABLE)

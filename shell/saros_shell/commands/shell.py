@@ -7,21 +7,17 @@ Exit codes: 0 all statements ran, 1 one failed (the rest is not run), 2 wrong us
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from typing import TextIO
 
 import saros
-from saros.base.target import SCHEME
 from saros_server.config.arguments import CommandParser
 from saros_shell.output.login import password_of
 from saros_shell.repl.shell_config import FORMATS, ShellConfig, config_folder, load_config
-from saros_storage.folder.layout import NODE_FILE
+from saros_shell.repl.targets import NEW_DATABASE, is_new_database
 
-#: A note for a folder that did not exist, since its name may be mistyped.
-NEW = ", a new database"
 READ_ONLY = ", read-only"
 Connect = Callable[[str], saros.Connection]
 
@@ -29,7 +25,7 @@ Connect = Callable[[str], saros.Connection]
 def main(arguments: Sequence[str]) -> int:
     """Run the shell and return its exit code."""
     options = parser().parse_args(arguments)
-    new = not options.target.startswith(SCHEME) and not os.path.exists(os.path.join(options.target, NODE_FILE))
+    new = is_new_database(options.target)
     interactive = not (options.execute or options.file) and sys.stdin.isatty()
     config, mistakes = load_config(config_folder() / "config.toml") if interactive else (ShellConfig(), [])
     sys.stderr.writelines(f"saros shell: {mistake}\n" for mistake in mistakes)
@@ -51,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1 if isinstance(error, saros.OperationalError) else 2
     if not interactive:
         return run_script(connection, connect, options)
-    note = READ_ONLY if options.read_only else NEW if new else ""
+    note = READ_ONLY if options.read_only else NEW_DATABASE if new else ""
     return _run_terminal(connection, connect, options, config, note)
 
 

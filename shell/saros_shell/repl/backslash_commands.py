@@ -29,6 +29,7 @@ from saros_shell.output.render import RENDERERS
 from saros_shell.repl import named_queries
 from saros_shell.repl.copy import copy_command
 from saros_shell.repl.statements import command_parts, unquoted
+from saros_shell.repl.targets import NEW_DATABASE, is_new_database
 
 if TYPE_CHECKING:
     from saros_shell.repl.session import Session
@@ -292,10 +293,12 @@ def _run_editor(file: Path) -> None:
 def _connect(session: Session, target: str) -> bool:
     if not target:
         return _connection_info(session, "")
-    connection = session.connect(unquoted(target))
+    target = unquoted(target)
+    note = NEW_DATABASE if is_new_database(target) else ""
+    connection = session.connect(target)
     session.runner.connection.close()
-    session.runner.connection, session.target = connection, unquoted(target)
-    session.runner.say(f"connected to {without_password(session.target)}")
+    session.runner.connection, session.target = connection, target
+    session.runner.say(f"connected to {without_password(target)}{note}")
     return True
 
 

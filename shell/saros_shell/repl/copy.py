@@ -23,12 +23,15 @@ _FORM = re.compile(
     r"""\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'(?:[^']|'')+'|"(?:[^"]|"")+"|[^\s'"]\S*)\s*;?""",
     re.DOTALL | re.IGNORECASE,
 )
+_FROM_FILE = re.compile(r"""[^\s('"]\S*(?:\s*\([^)]*\))?\s+from\s+\S.*""", re.DOTALL | re.IGNORECASE)
 _USAGE = r"use \copy (SELECT ...) TO FILE, with the suffix .csv, .json or .parquet, and in quotes if it contains spaces"
 
 
 def copy_command(connection: saros.Connection, text: str) -> str:
     """Run the command; return a message with the number of rows, the file, and missing data. Raises saros.Error."""
     match = _FORM.fullmatch(text.strip())
+    if match is None and _FROM_FILE.fullmatch(text.strip()):
+        raise saros.InterfaceError(r"\copy only writes files; leave the shell and run `saros import` to read one")
     if match is None:
         raise saros.InterfaceError(_USAGE)
     target = Path(unquoted(match["file"])).expanduser()

@@ -5,6 +5,7 @@
     SELECT ... WHERE state = null   neither true nor false for any value
     SHOW TIMESERIES root.a.d        the path of a device instead of a pattern of series
     SELECT LAST nosuch FROM ...     the columns of the result do not show that there are no such series
+    SELECT temprature FROM ...      the first node of the path that does not exist, with a similar name that does
 
 Single-threaded.
 """
@@ -28,10 +29,13 @@ from saros_grammar.syntax.expression_tree import (
     LiteralKind,
     PathExpression,
 )
+from saros_server.config.did_you_mean import did_you_mean
 
 NO_SERIES = r"note: no series match the SELECT; \d [PATTERN] lists series"
 #: The maximum number of paths that are looked up.
 _PATHS_MAX = 8
+#: The maximum number of names that are compared with a mistyped name.
+_CHILDREN_MAX = 10_000
 _EQUALITIES = (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL)
 _OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
 
@@ -51,7 +55,7 @@ def hints_for(connection: saros.Connection, statement: str) -> list[str]:
     with suppress(ParseError, saros.Error):
         asked = parse(statement).statement
         if isinstance(asked, Select) and asked.last and not _finds_series(connection, asked):
-            return [NO_SERIES]
+            return [_no_series(connection, asked)]
         if isinstance(asked, Select) and asked.where is not None:
             paths = list(dict.fromkeys(paths_of(asked.where)))[:_PATHS_MAX]
             missing = [_hint(path) for path in paths if not _has_series(connection, path, asked.from_paths)]
@@ -59,6 +63,42 @@ def hints_for(connection: saros.Connection, statement: str) -> list[str]:
         if isinstance(asked, Show) and asked.kind in _OF_PATTERNS and asked.path and not asked.path.has_wildcard:
             return [f"note: the pattern {asked.path} matches only that path; {asked.path}.** matches all below it"]
     return []
+
+
+def no_series_note(connection: saros.Connection, statement: str) -> str:
+    """Return the note for a query whose paths match no series, with a similar name if a path may be mistyped."""
+    from saros_grammar.parser import parse
+
+    with suppress(ParseError, saros.Error):
+        asked = parse(statement).statement
+        if isinstance(asked, Select):
+            return _no_series(connection, asked)
+    return NO_SERIES
+
+
+def _no_series(connection: saros.Connection, asked: Select) -> str:
+    from saros_engine.analysis.scope import paths_of
+
+    paths = dict.fromkeys(path for item in asked.items for path in paths_of(item.expression))
+    for path in [*paths][:_PATHS_MAX]:
+        for nodes in [path.nodes] if path.absolute else [source.nodes + path.nodes for source in asked.from_paths]:
+            if suggestion := _mistyped(connection, PathExpression(nodes)):
+                return suggestion
+    return NO_SERIES
+
+
+def _mistyped(connection: saros.Connection, path: PathExpression) -> str | None:
+    """Return a note about the first missing node of a path; None if no existing name resembles it."""
+    if path.has_wildcard:
+        return None
+    for length in range(1, len(path.nodes)):
+        parent, node = PathExpression(path.nodes[:length]), path.nodes[length]
+        children = connection.execute(f"show child nodes {parent} limit {_CHILDREN_MAX}").fetch_arrow()
+        names: list[str] = children.column(0).to_pylist()
+        if node not in names:
+            similar = did_you_mean(node, names)
+            return f"note: {parent} has no {node}{similar}" if similar else None
+    return None
 
 
 def _finds_series(connection: saros.Connection, asked: Select) -> bool:

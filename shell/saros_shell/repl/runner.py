@@ -19,7 +19,7 @@ import pyarrow as pa
 import saros
 from saros_shell.output.render import NULL, RENDERERS, TABULAR, render_fitting
 from saros_shell.repl.copy import cannot_write
-from saros_shell.repl.hints import NO_SERIES, hints_for, is_empty_result
+from saros_shell.repl.hints import hints_for, is_empty_result, no_series_note
 
 Printer = Callable[[Iterable[str]], None]
 Brief = Callable[[pa.Table], pa.Table]
@@ -154,7 +154,7 @@ class StatementRunner:
         elif not self.settings.chatty:
             return
         elif schema.names == ["Time"]:
-            self.error([NO_SERIES])
+            self.error([no_series_note(self.connection, statement)])
         elif is_empty_result(pa.Table.from_batches(begin, schema)) and (notes := hints_for(self.connection, statement)):
             self.error(notes)
 
