@@ -104,6 +104,14 @@ def test_pages_have_as_many_rows_as_the_client_asks_for(client: ThriftClient, se
     assert [(time, float(time)) for time in range(1_000)] == [row for page in pages for row in page]
 
 
+def test_a_small_page_is_one_block(client: ThriftClient, server: ThriftServer) -> None:
+    for device in range(5):
+        server.api._own.insert(f"root.b.d{device}", np.arange(6_000), {"x": np.arange(6_000.0)}, aligned=None)
+    answer = client.execute("select x from root.b.* align by device", rows=20_000).answer
+    assert [20_000] == [rows_of(block) for block in answer.blocks]
+    assert [10_000] == [rows_of(block) for block in client.fetch(answer.query_id, 20_000).blocks]
+
+
 def test_without_a_fetch_size_pages_have_the_usual_one(client: ThriftClient, server: ThriftServer) -> None:
     fill(server, results.PAGE_ROWS + 1)
     result = client.execute("select x from root.big.d", rows=0)  # as DB-API sends it

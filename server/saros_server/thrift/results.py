@@ -2,7 +2,8 @@
 
     EXECUTE --> head, first batches [, cursor --FETCH--> stream of the others] --page(rows)--> batches ... the end
 
-A page has as many rows as the client asked for, or fewer if the rows are large. A result is read only as far as its
+A page has as many rows as the client asked for, or fewer if the rows are large. The batches of a small page are joined,
+since clients that make data frames choose the type of a column for each batch. A result is read only as far as its
 client fetches it, and is closed at its end. One thread at a time.
 """
 
@@ -25,6 +26,8 @@ from saros_storage.base.types import DataType
 PAGE_ROWS = 5_000
 #: A page ends after this many bytes; a batch has at most about a quarter of them.
 _PAGE_BYTES = 16 << 20
+#: The batches of a page are joined up to this many bytes.
+_JOINED_BYTES_MAX = 1 << 20
 #: The maximum number of open results of a connection.
 RESULTS_MAX = 16
 #: The number of shapes of results that are cached, and the maximum number of columns of a cached shape.
@@ -105,6 +108,8 @@ class OpenResult:
             left -= batch.num_rows
             rows += batch.num_rows
             size += batch.nbytes
+        if len(batches) > 1 and size <= _JOINED_BYTES_MAX:
+            batches = pa.Table.from_batches(batches).combine_chunks().to_batches()
         return Page(batches, rows, bool(self._batches) or self._messages is not None)
 
     def _take(self, rows: int) -> pa.RecordBatch | None:
