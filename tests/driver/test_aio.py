@@ -38,6 +38,8 @@ def test_write_and_read(target: str) -> None:
             assert 3 == table.num_rows
             with pytest.raises(saros.ProgrammingError):
                 await connection.execute("selec")
+            assert f"<saros.AsyncConnection: {target}>" == repr(connection)
+        assert "<saros.AsyncConnection: closed>" == repr(connection)
 
     asyncio.run(run())
 

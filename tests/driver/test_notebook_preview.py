@@ -115,3 +115,10 @@ def test_a_repr_tells_the_columns_and_not_the_statement(connection: saros.Connec
     assert "<saros.Cursor: closed>" == repr(cursor)
     connection.insert("root.a.wide", [1], {f"c{n}": [n] for n in range(9)})
     assert repr(connection.execute("select * from root.a.wide")).endswith("c3 INT64, and 5 columns>")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_repr_of_a_connection_tells_the_target(way: str, tmp_path: Path) -> None:
+    with target_of(way, tmp_path / "data") as target, saros.connect(target) as connection:
+        assert f"<saros.Connection: {target}>" == repr(connection)
+    assert "<saros.Connection: closed>" == repr(connection)

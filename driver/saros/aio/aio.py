@@ -31,7 +31,7 @@ from saros.base.fork_guard import ForkGuard, refuse_pickling
 from saros.base.frames import pandas_frame, polars_frame, times_and_columns
 from saros.base.line_writes import line_write, points_of
 from saros.base.short_names import shortened
-from saros.base.target import Target
+from saros.base.target import Target, without_password
 from saros.errors import Error, InterfaceError, translated_errors
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def connect(target: str | os.PathLike[str], **options: Unpack[Options]) ->
     owner = ForkGuard()
     session = await (_remote(where, options) if isinstance(where, Target) else _embedded(where, options, owner))
     epoch = options.get("timestamps", "datetime") == "epoch"
-    return AsyncConnection(session, owner, epoch=epoch, timeout=options.get("timeout"))
+    return AsyncConnection(session, owner, target=os.fspath(target), epoch=epoch, timeout=options.get("timeout"))
 
 
 async def _remote(where: Target, options: Options) -> AsyncSession:
@@ -96,14 +96,21 @@ class AsyncConnection:
 
     __reduce__ = refuse_pickling
 
-    def __init__(self, session: AsyncSession, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
+    def __init__(
+        self, session: AsyncSession, owner: ForkGuard, *, target: str, epoch: bool, timeout: float | None
+    ) -> None:
         self._session = session
+        self._target = without_password(target)
         self._epoch = epoch
         self._timeout = timeout
         #: The process that may use the connection.
         self._owner = owner
         self._cursors: weakref.WeakSet[AsyncCursor] = weakref.WeakSet()
         self._closed = False
+
+    def __repr__(self) -> str:
+        """Return the target without its password, or that the connection is closed."""
+        return f"<saros.AsyncConnection: {'closed' if self._closed else self._target}>"
 
     @property
     def closed(self) -> bool:

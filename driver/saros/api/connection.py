@@ -116,7 +116,7 @@ def connect(
         session = RemoteSession(where, time_zone=time_zone, failover_s=failover_s, timeout_s=timeout)
     else:
         session = open_embedded(where, time_zone=time_zone, options=options, read_only=read_only)
-    return Connection(session, timestamps=timestamps, timeout=timeout)
+    return Connection(session, target=os.fspath(target), timestamps=timestamps, timeout=timeout)
 
 
 def target_of(target: object, **given: Unpack[Options]) -> Target | str:
@@ -174,8 +174,9 @@ class Connection:
 
     __reduce__ = refuse_pickling
 
-    def __init__(self, session: Session, *, timestamps: Timestamps, timeout: float | None) -> None:
+    def __init__(self, session: Session, *, target: str, timestamps: Timestamps, timeout: float | None) -> None:
         self._session = session
+        self._target = without_password(target)
         self._timestamps = timestamps
         self._timeout = timeout
         #: The process that may use the connection.
@@ -185,6 +186,10 @@ class Connection:
         #: References to the open writers, so that none is collected while it holds rows.
         self._writers: list[BulkWriter] = []
         self._closed = False
+
+    def __repr__(self) -> str:
+        """Return the target without its password, or that the connection is closed."""
+        return f"<saros.Connection: {'closed' if self._closed else self._target}>"
 
     def cursor(self) -> Cursor:
         """Return a new cursor. Raises InterfaceError if the connection is closed."""

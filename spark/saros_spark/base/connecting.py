@@ -77,7 +77,7 @@ def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
 
     number = int.from_bytes(sha256(name.encode()).digest()[:8], "little")
     session = RemoteSession(_target_of(options), time_zone="UTC", failover_s=FAILOVER_S, client_id=number)
-    with Connection(session, timestamps="epoch", timeout=options.timeout_s) as connection:
+    with Connection(session, target=options.url, timestamps="epoch", timeout=options.timeout_s) as connection:
         yield connection
 
 
