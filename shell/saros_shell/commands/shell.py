@@ -15,8 +15,8 @@ from typing import TextIO
 import saros
 from saros_server.config.arguments import CommandParser
 from saros_shell.output.login import password_of
+from saros_shell.repl.backslash_commands import new_database_note
 from saros_shell.repl.shell_config import FORMATS, ShellConfig, config_folder, load_config
-from saros_shell.repl.targets import NEW_DATABASE, is_new_database
 
 READ_ONLY = ", read-only"
 Connect = Callable[[str], saros.Connection]
@@ -25,7 +25,7 @@ Connect = Callable[[str], saros.Connection]
 def main(arguments: Sequence[str]) -> int:
     """Run the shell and return its exit code."""
     options = parser().parse_args(arguments)
-    new = is_new_database(options.target)
+    note = READ_ONLY if options.read_only else new_database_note(options.target)
     interactive = not (options.execute or options.file) and sys.stdin.isatty()
     config, mistakes = load_config(config_folder() / "config.toml") if interactive else (ShellConfig(), [])
     sys.stderr.writelines(f"saros shell: {mistake}\n" for mistake in mistakes)
@@ -47,7 +47,6 @@ def main(arguments: Sequence[str]) -> int:
         return 1 if isinstance(error, saros.OperationalError) else 2
     if not interactive:
         return run_script(connection, connect, options)
-    note = READ_ONLY if options.read_only else NEW_DATABASE if new else ""
     return _run_terminal(connection, connect, options, config, note)
 
 

@@ -29,7 +29,7 @@ from saros_shell.output.render import RENDERERS
 from saros_shell.repl import named_queries
 from saros_shell.repl.copy import copy_command
 from saros_shell.repl.statements import command_parts, unquoted
-from saros_shell.repl.targets import NEW_DATABASE, is_new_database
+from saros_storage.folder.layout import NODE_FILE
 
 if TYPE_CHECKING:
     from saros_shell.repl.session import Session
@@ -289,12 +289,18 @@ def _run_editor(file: Path) -> None:
         raise MetaError(f"the editor {editor} ended with exit code {code}")
 
 
+def new_database_note(target: str) -> str:
+    """Return a note if connecting to the target creates a database, since the name of the folder may be mistyped."""
+    exists = target.startswith(SCHEME) or os.path.exists(os.path.join(target, NODE_FILE))
+    return "" if exists else ", a new database"
+
+
 @command(r"\c TARGET", "connect to another folder or server")
 def _connect(session: Session, target: str) -> bool:
     if not target:
         return _connection_info(session, "")
     target = unquoted(target)
-    note = NEW_DATABASE if is_new_database(target) else ""
+    note = new_database_note(target)
     connection = session.connect(target)
     session.runner.connection.close()
     session.runner.connection, session.target = connection, target
