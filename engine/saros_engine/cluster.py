@@ -1,4 +1,4 @@
-"""The engine's interface to a cluster; a database outside a cluster has no such object."""
+"""The engine's interface to a cluster. Outside a cluster, there is no such object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cluster:
     info: ClusterInfo
     #: Statements about nodes.
     admin: ClusterAdmin
-    #: The extensions installed on the other nodes.
+    #: Access to the lists of extensions installed on the other nodes.
     installations: Installations
-    #: Requests that are sent to each of the other nodes.
+    #: Sends requests to each of the other nodes.
     others: OtherNodes

@@ -5,10 +5,10 @@
                                                SHOW     `show_executor`
                                                others   `schema_statements`, DELETE, LOAD, FLUSH, users, ...
 
-`authorization` checks every statement before it takes effect. The outcome is reported to the audit trail, if the
-session has one.
+`authorization` checks every statement before it takes effect. The outcome of the statement is reported to the audit
+trail, if the session has an audit trail.
 
-Thread-safe; `execute` runs on the caller's thread up to the first block.
+Thread-safe; `execute` runs the statement on the caller's thread, up to the first block of rows.
 """
 
 from __future__ import annotations
@@ -99,24 +99,24 @@ class _Question:
 
 @dataclass(slots=True)
 class EngineCounters:
-    """Counters of an engine since its start, and the memory that its queries use."""
+    """Counters since the start of an engine, and the memory that its queries use."""
 
     statements: int = 0
     #: Statements and batches that failed before their first row.
     failures: int = 0
     points_written: int = 0
-    #: Plans of SELECTs: how many were made, and how often a cached one was reused.
+    #: How many plans of SELECTs were made, and how often a cached plan was reused.
     plans_made: int = 0
     plans_reused: int = 0
     #: The memory pool that all queries share.
     memory: PoolStatus = NO_MEMORY
-    #: Durations of queries and of writes (batches and INSERTs).
+    #: The durations of queries, and of writes (batches and INSERTs).
     queries: LatencySnapshot = NOTHING
     writes: LatencySnapshot = NOTHING
 
 
 class _Counted:
-    """A context manager that counts statements when it exits, and a failure if it exits with an exception."""
+    """A context manager that, on exit, counts `statements`, and also a failure if it exits with an exception."""
 
     __slots__ = ("_counters", "_counting", "_statements")
 
@@ -150,8 +150,8 @@ class QueryEngine:
     ) -> None:
         """Create the engine of a store.
 
-        `cluster` is None outside a cluster; `users` is None if the database has no users; `sync` is None if it does not
-        take part in sync; `mode` is None if the system mode need not survive a restart.
+        `cluster` is None outside a cluster; `users` is None if the database has no users; `sync` is None if the
+        database does not take part in sync; `mode` is None if the system mode need not survive a restart.
         """
         self._cluster = cluster
         self._sync = sync
@@ -170,7 +170,7 @@ class QueryEngine:
         self._queries = Queries(store, scheduler, clock, options, info.node)
         #: The latest slow statements.
         self.slow_queries = SlowQueries(clock, options.slow_query_ms)
-        #: Requests that are sent to every node.
+        #: Executes statements that concern every node.
         self.every_node = ClusterRequests(
             self._queries.registry, self.slow_queries, store, clock, info.node, others, self._forget, self.mode
         )
@@ -196,7 +196,7 @@ class QueryEngine:
         """Execute one statement. Raises ParseError, UserMistake, EngineError, StorageError."""
         with self._counted(statements=1):
             watch = self.slow_queries.start(text, session.asker)
-            parsed = self._statements.get(text)  # invalid statements cannot be redacted: not recorded
+            parsed = self._statements.get(text)  # invalid statements are not recorded, since they cannot be redacted
             is_bound = bool(parsed.parameters or parameters)
             given = tuple(self._binder.literals(parsed.statement, parameters)) if is_bound else ()
             try:
@@ -239,7 +239,7 @@ class QueryEngine:
         session: SessionContext | None = None,
         request: WriteRequest = UNNUMBERED,
     ) -> int:
-        """Write points of one device; see `writer.Writer.insert_columns`. Nothing is checked without a session."""
+        """Write points of one device; see `writer.Writer.insert_columns`. Only a session's privileges are checked."""
         with self._counted(statements=0):
             if session is not None:
                 self._authorize_columns(device, columns, session, request)
@@ -282,7 +282,7 @@ class QueryEngine:
     def append_tag_key(
         self, prefix: str, number: int, key: str, *, session: SessionContext, request: WriteRequest
     ) -> None:
-        """Append a tag key (see `tag_keys`); the session needs the privilege to write it.
+        """Append a tag key (see `tag_keys`); the session needs the privilege to write the key.
 
         Raises UserMistake 503 if the number is taken.
         """
@@ -382,7 +382,7 @@ class QueryEngine:
         match statement:
             case ast.DeleteData(paths, where):
                 times = time_range(where, self._queries.moment(session))
-                # The patterns computed below depend on aliases and views, so the schema must be current.
+                # `patterns_to_delete` resolves aliases and views, so the schema must be current.
                 wait_for_schema(self._store, patterns_of(statement), request.deadline_ns)
                 patterns, count = patterns_to_delete(self._store.schema, map(str, paths))
                 self._store.delete(patterns, times, request=request)
@@ -441,7 +441,7 @@ class QueryEngine:
     def _with_range(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, point: ReadPoint
     ) -> ast.Select:
-        """Return the SELECT with a range for its time windows; finding the range may take another query."""
+        """Return the SELECT with a range for its time windows; it may be necessary to run a query to find the range."""
         if not lacks_range(select):
             return select
         moment = self._queries.moment(session)

@@ -1,7 +1,7 @@
-"""Rule: expressions without columns become constants; filters that are always or never true are removed or emptied.
+"""Rule: evaluate expressions without columns while planning, and remove filters that are always true or never true.
 
-For example, in s1 + (1 + 2) > now(), 1 + 2 is computed once, here. An expression that fails (1 / 0) is left unchanged,
-to raise its error only if there are rows.
+For example, in s1 + (1 + 2) > now(), this rule computes 1 + 2 once instead of once per row. An expression that fails (1
+/ 0) is left unchanged, so that it raises its error only if there are rows.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def folded(expression: Bound) -> Bound:
     try:
         return Constant(evaluate(expression, _ONE_ROW).to_list()[0], expression.type)
     except UserMistake:
-        return expression  # leave it to fail for rows, if there are any
+        return expression  # left unchanged, it fails only if there are rows
 
 
 def _short_cut(expression: Operation, left: Bound, right: Bound) -> Bound | None:

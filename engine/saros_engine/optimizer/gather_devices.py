@@ -4,9 +4,9 @@ DeviceMerge( d0: Project(Filter(AggregateScans))   d1: Project(Filter(AggregateS
 
 Project( Device, ..; Filter( AggregateScans of d0, d1, .. ))
 
-Plans are equal if their devices have the same columns of the same types. Other plans are left unchanged. So are devices
-merged by time, devices with descending rows, and expressions that look back at earlier rows, because those could belong
-to another device.
+Plans are equal if their devices have the same columns of the same types. Other plans are left unchanged. The rule does
+not apply to devices merged by time, to descending rows, or to expressions that look back at earlier rows, because in
+the combined node these rows could belong to another device.
 """
 
 from __future__ import annotations

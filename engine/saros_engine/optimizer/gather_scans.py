@@ -2,10 +2,11 @@
 
 WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
-A small number of scans is left unchanged, so that EXPLAIN shows more about each. So are scans whose windows overlap,
-follow the calendar, or have more than a block of results: one node holds the results of all its scans.
+A small number of scans is left unchanged, so that EXPLAIN shows more about each. Scans whose windows overlap, follow
+the calendar, or have more results than fit into a block are also left unchanged, because one node holds the results of
+all its scans in memory.
 
-The plan, which may be cached, records whether statistics can be used; otherwise, operators would determine this for
+The plan, which may be cached, records whether statistics can be used, so that the operators need not determine this for
 each scan in every execution.
 """
 
@@ -19,7 +20,7 @@ from saros_engine.functions.registry import uses_summaries
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
 
-#: With at least this many scans, separate operators cost more than their details in EXPLAIN are worth.
+#: The minimum number of scans to gather: for fewer, EXPLAIN's details about each operator are worth their cost.
 SCANS_MIN = 8
 
 

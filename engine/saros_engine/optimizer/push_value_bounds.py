@@ -2,10 +2,10 @@
 
     Filter(s1 > 5 and s2 < 3)  over  TimeJoin(Scan s1, Scan s2)      Scan s1 (low 5)   Scan s2 (high 3)
 
-Skipping is safe because a skipped row becomes null in that column, and the filter rejects null like the skipped value.
-Only conjuncts of the form "column compared with constant" are used, and the filter itself stays. It would not be safe
-if a function in the filter looks back at earlier rows (`diff`), so nothing is pushed then. Conjuncts after one that can
-fail are not used, because failure must not depend on the layout of rows in pages.
+Skipping is safe because a skipped value becomes null, and the filter rejects null as it would reject the value. Only
+conjuncts of the form "column compared with constant" are used, and the filter stays in the plan. If a function in the
+filter looks back at earlier rows (`diff`), skipping would not be safe, so nothing is pushed. Conjuncts after one that
+can fail are not used, because failure must not depend on the layout of rows in pages.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from saros_engine.plan.plan import (
     WindowJoin,
 )
 
-#: Scans are the bulk of a large plan; rules change them only when they visit their parents.
+#: Scans, the bulk of a large plan, are not visited: a rule that changes scans does so when it visits their parent.
 _SCANS = (Scan, AggregateScan, AggregateScans, LastScan)
 
 

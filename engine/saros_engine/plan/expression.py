@@ -40,7 +40,7 @@ class InputTime:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal; A constant; if `value` is None, it is null of `type`."""
+    """A constant; if `value` is None, it is null of `type`."""
 
     value: Scalar
     type: DataType
@@ -128,7 +128,7 @@ class PatternMatch:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """CAST; a value that cannot be converted raises an error that names it."""
+    """CAST; a value that cannot be converted raises an error that names the value."""
 
     operand: Bound
     type: DataType

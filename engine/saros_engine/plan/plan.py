@@ -3,8 +3,8 @@
     logical plan --optimiser rules--> logical plan --distribution--> fragments (cut at exchanges)
         --one instance per holder--> FragmentInstance --drivers--> operators (`operators/`), one per node
 
-Each node describes its rows: `fields` (name and type per column) and whether rows carry a time (`timed`), ascending
-unless `descending`. Nodes are frozen; rules build new ones with `dataclasses.replace`.
+Each node describes its rows: `fields` are the names and types of the columns; timed rows also have a time and are in
+ascending order of time unless `descending`. Nodes are frozen; rules build new ones with `dataclasses.replace`.
 
     Scan                rows of one device: one non-aligned series, or columns of an aligned device
     AggregateScan       partial aggregates of one device per window, from statistics where exact
@@ -53,9 +53,9 @@ class Field:
 class TimeWindows:
     """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
 
-    The half-open range [`start`, `end`), in the instance's time unit, bounds all windows; for a left-open statement,
-    analysis has added 1 to both ends and set `label_end`. Intervals and steps consist of `months` and `days` of the
-    calendar, counted from `start` in `zone`, and `ticks`.
+    All windows lie in the half-open range [`start`, `end`), in the instance's time unit; for a left-open statement, the
+    planner has added 1 to both ends and set `label_end`. Each interval and each step is the sum of calendar months and
+    calendar days, counted from `start` in `zone`, and of ticks.
     """
 
     start: int
@@ -84,7 +84,7 @@ class SessionWindows:
 
 @dataclass(frozen=True, slots=True)
 class VariationWindows:
-    """A new window starts where `control` differs from the window's first value by more than `delta` (0: at all)."""
+    """A new window starts where `control` differs from the window's first value by more than `delta`."""
 
     control: Bound
     delta: float
@@ -93,7 +93,7 @@ class VariationWindows:
 
 @dataclass(frozen=True, slots=True)
 class ConditionWindows:
-    """Runs of rows where `predicate` is true; kept if their length satisfies (`keep_operator`, `keep_count`)."""
+    """Runs of rows where `predicate` is true, if their length satisfies `keep_operator` and `keep_count` (`>= 3`)."""
 
     predicate: Bound
     keep_operator: str
@@ -103,7 +103,7 @@ class ConditionWindows:
 
 @dataclass(frozen=True, slots=True)
 class CountWindows:
-    """Windows of `size` rows (rows with null `control` do not count if `ignore_null`)."""
+    """Windows of `size` rows; if `ignore_null`, rows where `control` is null do not count."""
 
     control: Bound
     size: int
@@ -127,10 +127,10 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """`function` (lower case, a key of `registry.AGGREGATES`) over `arguments`, expressions on the child's columns.
+    """A call of `function` (a lower-case key of `registry.AGGREGATES`); `arguments` refer to the child's columns.
 
-    For states (MERGE, FINAL), the arguments are the `InputColumn`s of all state columns of the function
-    (`aggregates.state_types`).
+    If the input consists of states (MERGE, FINAL), the arguments are the `InputColumn`s of all state columns of the
+    function (`aggregates.state_types`).
     """
 
     function: str
@@ -146,7 +146,7 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Reads the rows of one device; timed; one field per measurement."""
+    """Reads the rows of one device, with their times and one field per measurement."""
 
     request: ScanRequest
     fields: tuple[Field, ...]
@@ -154,10 +154,10 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class AggregateScan:
-    """Aggregates over one device's columns, per window (None: one row in all); uses summaries where exact.
+    """Aggregates over one device's columns, for each window; uses statistics where they give the exact result.
 
-    `calls` take `InputColumn`s of the request's columns. There is one row per window, including empty windows, timed by
-    the label; without windows, there is one untimed row. Stage is PARTIAL or SINGLE.
+    `calls` take `InputColumn`s of the request's columns. There is one row per window, including empty windows, and its
+    time is the window's label; if `windows` is None, there is one untimed row. Stage is PARTIAL or SINGLE.
     """
 
     request: ScanRequest
@@ -169,13 +169,13 @@ class AggregateScan:
 
 @dataclass(frozen=True, slots=True)
 class AggregateScans:
-    """The results of `scans` side by side; all are ascending, with the same non-overlapping windows or none.
+    """The results of ascending scans side by side, all with the same non-overlapping windows, or all without windows.
 
     If statistics can be used, the requests already contain the window grid; a single AggregateScan gets its grid when
     its operator is built.
 
-    With `devices`, the scans are runs of equal length and with the same columns, one run per device. Rows come device
-    by device, followed by a column with the device's name. A block holds the rows of `together` devices.
+    With `devices`, each device has the same number of consecutive scans, with the same columns. Rows are returned
+    device by device, and their last column is the device's name. A block has the rows of `together` devices.
     """
 
     scans: tuple[AggregateScan, ...]
@@ -188,7 +188,7 @@ class AggregateScans:
 class TimeJoin:
     """Full outer join on time.
 
-    The fields are those of the children, in order; all children are timed, in one direction.
+    The fields are those of the children, in order; all children are timed and have the same direction.
     """
 
     children: tuple[Node, ...]
@@ -198,7 +198,7 @@ class TimeJoin:
 
 @dataclass(frozen=True, slots=True)
 class WindowJoin:
-    """Columns of the children side by side; they have the same number of rows with the same times."""
+    """Columns of the children side by side; all children have the same number of rows with the same times."""
 
     children: tuple[Node, ...]
     fields: tuple[Field, ...]
@@ -224,7 +224,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """The points generated by a function of `transforms.POINT_FUNCTIONS`; one field; timed and ascending.
+    """The points generated by a function of `transforms.POINT_FUNCTIONS`: timed rows with one field, ascending.
 
     The call's arguments are expressions over the child's columns.
     """
@@ -236,7 +236,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Aggregates over the child's rows, per window or in all (None). The child's rows are in ascending time.
+    """Aggregates over the child's rows, which are in ascending order of time, for each window (None: over all rows).
 
     With `end_time`, the first field is `__endTime`, the last time that each window covers (end - 1 for TimeWindows). If
     `descending`, windows are returned in descending order.
@@ -253,7 +253,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class LevelMerge:
-    """GROUP BY LEVEL: the child's columns are states, side by side; each call merges the states of a group of series.
+    """GROUP BY LEVEL: the child's columns are states of single series; each call merges the states of a group.
 
     `members[i]` are the numbers of the first state column of each series of call i; a call's arguments are the state
     columns of its first series. The first `passed` columns (`__endTime`) are passed on unchanged.
@@ -276,7 +276,7 @@ class FillKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FillNode:
-    """Replaces nulls column by column; `values[i]` for VALUE (None: leave column i), `bound` ticks for PREVIOUS."""
+    """Replaces nulls: VALUE by `values[i]` (None: leave column i), PREVIOUS by values at most `bound` ticks older."""
 
     child: Node
     kind: FillKind
@@ -288,7 +288,7 @@ class FillNode:
 
 @dataclass(frozen=True, slots=True)
 class SortItem:
-    """A sort key: an expression over the child's columns, or its time."""
+    """A sort key: an expression over the columns or the time of the child's rows."""
 
     expression: Bound
     descending: bool
@@ -333,9 +333,9 @@ class DeviceMerge:
 class LastScan:
     """Rows (Time; Timeseries, Value, DataType as TEXT): the latest point of each series in the requests' time.
 
-    `requests` have `latest` set, one for each run of series of one device. For each of their columns, in order,
-    `series` has a row of two TEXT columns: the series' name and its type. With `predicate` (over the value as
-    `InputColumn(0)` and time), the latest point that satisfies it.
+    There is one request, with `latest` set, for each run of consecutive series of one device. For each column of the
+    requests, in order, `series` has a row of two TEXT columns: the series' name and its type. With `predicate` (over
+    the value as `InputColumn(0)` and the time), each row is the series' latest point that satisfies it.
     """
 
     requests: tuple[ScanRequest, ...]
@@ -356,10 +356,10 @@ class Rows:
 class ExchangeSource:
     """The rows of all instances of fragment `fragment`.
 
-    `devices` are those of the fragment's `DeviceMerge`, which are distributed round-robin; rows are in this order of
-    devices. With `times`, devices were split into slices (`scan_splits`): a device is listed once per slice, with the
-    slice's times. If devices are aggregated together, the first device of each turn represents the others. `named_by`
-    is the column with the device's name.
+    `devices` are the devices of the fragment's `DeviceMerge`, which are distributed round-robin over the instances;
+    rows are returned in the order of `devices`. With `times`, devices were split into slices of time (`scan_splits`): a
+    device is listed once per slice, and `times` has the slice's time range. If several devices are aggregated together,
+    `devices` lists only the first of them. `named_by` is the number of the column with the device's name.
     """
 
     fragment: int
@@ -439,7 +439,7 @@ class PlanFragment:
 
 @dataclass(frozen=True, slots=True)
 class FragmentInstance:
-    """A fragment on one holder. On one node there is one instance per fragment; `sink` is the consuming fragment."""
+    """A fragment to be run on one holder of its data. `sink` is the number of the fragment that consumes its rows."""
 
     fragment: PlanFragment
     instance: int
@@ -448,7 +448,7 @@ class FragmentInstance:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """A whole plan, ready to run; with `timed`, the result has a Time column before `fields`."""
+    """A complete plan, ready to run; if `timed`, the result has a Time column before `fields`."""
 
     fields: tuple[Field, ...]
     timed: bool

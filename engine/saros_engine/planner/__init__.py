@@ -93,7 +93,7 @@ def _with_registered(select: Select, catalogue: Catalogue) -> Select:
 
 
 def _deciding(keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
-    """Return the keys of ORDER BY without repeated ones, which have no effect."""
+    """Return the keys of ORDER BY without repetitions of an earlier key, which have no effect."""
     first: dict[str, SortKey] = {}
     for key in keys:
         text = str(key.expression)
@@ -102,7 +102,7 @@ def _deciding(keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
 
 
 def _check_cases(expression: Expression) -> None:
-    """Raise SemanticError if CASE is combined with a function that generates points at times of its own."""
+    """Raise SemanticError if CASE is combined with a function that does not return one value per input row."""
     if any_part(expression, lambda part: isinstance(part, Case)) and any_part(expression, has_own_points):
         raise SemanticError(f"CASE expression cannot be used with non-mappable UDF: {expression}")
 
@@ -116,7 +116,7 @@ def _check_functions(expression: Expression) -> None:
 
 
 def _check_end_time(select: Select) -> None:
-    """Raise SemanticError if `__endTime` is part of an item or a key of ORDER BY, has a target, or lacks windows."""
+    """Raise SemanticError if `__endTime` is inside an expression, in ORDER BY, used with INTO, or without windows."""
     keys = [key.expression for key in select.order_by]
     items = [item.expression for item in select.items]
     whole = [one for one in items if isinstance(one, EndTimeReference)]
@@ -139,7 +139,7 @@ def _check_aliases(select: Select) -> None:
 
 
 def _with_end_time_first(select: Select) -> Select:
-    """Return the query with a single `__endTime`, as its first item and without an alias."""
+    """Return the query with all `__endTime` items replaced by a single one, the first item, without an alias."""
     ends = [item.expression for item in select.items if isinstance(item.expression, EndTimeReference)]
     first = [SelectItem(end) for end in ends[:1]]
     others = [item for item in select.items if not isinstance(item.expression, EndTimeReference)]
@@ -163,14 +163,14 @@ def _check_mixture(select: Select) -> None:
 
 
 def _names_raw(expression: Expression, kind: type[PathExpression | TimeReference]) -> bool:
-    """Return whether a path, or `time`, occurs outside of aggregates."""
+    """Return whether a `kind`, a path or `time`, occurs outside of aggregates."""
     if is_aggregate(expression):
         return False
     return isinstance(expression, kind) or any(_names_raw(child, kind) for child in children_of(expression))
 
 
 def _check_limits(select: Select) -> None:
-    """Raise SemanticError for invalid numbers of rows or columns, even for an empty result."""
+    """Raise SemanticError for an invalid number in LIMIT, OFFSET, SLIMIT or SOFFSET, even if the result is empty."""
     counts = ("LIMIT", select.limit), ("OFFSET", select.offset), ("SLIMIT", select.slimit), ("SOFFSET", select.soffset)
     for what, expression in counts:
         row_count(expression, what)

@@ -32,7 +32,7 @@ _DEVICE = Field("Device", DataType.TEXT)
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A result column, and its expression for each device that has it."""
+    """A result column, with its expression for each device that has the column."""
 
     name: str
     by_device: dict[str, Expression]
@@ -96,7 +96,7 @@ def _check_keys(order: tuple[SortKey, ...], columns: list[_Column], scopes: list
 
 
 def _is_order(key: SortKey) -> bool:
-    """Return whether a key of ORDER BY is the time or the device, by which the merge already sorts."""
+    """Return whether a key of ORDER BY is the time or the device, by which the DeviceMerge already sorts."""
     return is_time(key.expression) or str(key.expression).lower() == "device"
 
 
@@ -145,7 +145,7 @@ def _body(
     time, rest = context.split_time(select.where)
     for condition in (rest, select.having, *keys, *_window_expressions(select)):
         for path in () if condition is None else paths_of(condition):
-            scope.find(path)  # registers the series in the scope; a measurement that the device lacks is null
+            scope.find(path)  # registers the series in the scope; if the device lacks the measurement, it is null
     base = BaseSeries(context.schema, scope.series, split_path(scope.device.path))
     return Body(
         [Output(output.name, base.of(output.expression)) for output in outputs],

@@ -2,9 +2,9 @@
 
     avg(temperature) ... group by tags(city)     city | avg(temperature)
 
-The names of columns have no paths of series, and functions in lower case. Groups are ordered by their tag values, with
-groups that lack a tag last; with windows of time, groups are in this order at each time. A measurement that a group
-lacks is null.
+The names of columns contain measurements instead of paths, and functions in lower case. Groups are ordered by their tag
+values, with groups that lack a tag last; with windows of time, groups are in this order at each time. A measurement
+that a group lacks is null.
 
 Pure: any thread.
 """
@@ -70,7 +70,7 @@ def plan_by_tags(select: Select, context: PlanContext) -> LogicalPlan:
         bodies.append(planned.root)
         timed = planned.timed
     keys = len(select.tag_keys)
-    # FILL comes before the groups are concatenated, so that a null is filled from windows of the same group.
+    # FILL is applied before the groups are concatenated, so that a null is filled from windows of the same group.
     whole = [
         filled(body, select.fill, context.moment, descending=descending, first=keys)
         for body in same_types(bodies, len(bodies[0].fields))

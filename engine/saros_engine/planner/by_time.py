@@ -40,7 +40,7 @@ def plan_by_time(select: Select, context: PlanContext) -> LogicalPlan:
         return LogicalPlan((), True, Rows(Block(None, (), 0), ()))
     order_by = _expanded_keys(select.order_by, outputs, results)
     base = BaseSeries(context.schema, scope.series)
-    # A merged call has no series paths itself; views are resolved in its members.
+    # A merged call contains no paths of series; views are resolved in the calls that it represents.
     of = base.of if levels is None else _same
     only_time = len(order_by) == 1 and is_time(order_by[0].expression)
     descending = only_time and order_by[0].descending

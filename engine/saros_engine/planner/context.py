@@ -13,9 +13,9 @@ from saros_storage.scan.reading import TimeRange
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """The schema as the session sees it, and the session's zone, unit and present time.
+    """The schema that the session may read, and the session's zone, time unit and current time.
 
-    `time` is the range of times if the conditions on time have been removed from WHERE; scans get this same object.
+    If the conditions on time have already been removed from WHERE, `time` is their range; scans get this same object.
     """
 
     schema: SchemaReader
@@ -23,17 +23,16 @@ class PlanContext:
     time: TimeRange | None = None
 
     def split_time(self, where: Expression | None) -> tuple[TimeRange, Expression | None]:
-        """Split a WHERE into a range of times and the remaining condition; see `time_filter.split_time`."""
+        """Split a WHERE clause into a range of times and the remaining condition; see `time_filter.split_time`."""
         return split_time(where, self.moment) if self.time is None else (self.time, where)
 
 
 @dataclass(frozen=True, slots=True)
 class LogicalPlan:
-    """A plan before the optimiser; If `timed`, a Time column precedes `fields`.
+    """A plan that is not yet optimised; if `timed`, a Time column precedes `fields`.
 
-    `sources` has the expression of each column, except for a leading column of device names. `aliases` has the names of
-    the columns that the statement gives, or None. `devices` has, for ALIGN BY DEVICE, the devices with rows, in path
-    order.
+    `sources` has the expression of each column, except for a leading column of device names. `aliases` has each
+    column's alias in the statement, or None. For ALIGN BY DEVICE, `devices` has the devices with rows, in path order.
     """
 
     fields: tuple[Field, ...]

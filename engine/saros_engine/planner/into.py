@@ -4,10 +4,10 @@
     into root.x.::(::)               `::` is replaced by the source's nodes from that position on, or its measurement
     into root.x_${1}.d(m_${3})       `${i}` is replaced by node i of the source; root is node 0
 
-A series that the statement refers to by its alias has the alias as its measurement here, too. With ALIGN BY DEVICE,
-each device has an item, in order, or all devices share one with placeholders; the measurements are those of the
-columns. A single measurement with a placeholder applies to all columns. Placeholders need a series as the source, not a
-computed column; if they stand for nodes of a device, the device suffices.
+If the statement refers to a series by its alias, placeholders use the alias as the series' measurement. With ALIGN BY
+DEVICE, INTO has one item for each device, in order, or one item with placeholders for all devices; an item lists the
+measurements for the columns, in order. A single measurement with a placeholder applies to all columns. A column can
+fill placeholders only if it is a series, not computed; for placeholders of a device's nodes, ALIGN BY DEVICE suffices.
 
 Pure: any thread.
 """
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"\$\{(\d+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The series to which column `column` of the rows (of device `source`, if given) is written."""
+    """The series to which column `column` is written; if `source` is given, only the rows of this device."""
 
     source: str | None
     column: int
@@ -40,7 +40,7 @@ class Target:
 
 
 def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
-    """Return the targets, in the order of columns; by device, device after device; an empty list without columns.
+    """Return the targets in the order of columns (for ALIGN BY DEVICE, device by device); none without columns.
 
     Raises SemanticError.
     """
@@ -89,7 +89,7 @@ def _called(source: Expression, alias: str | None) -> Expression:
 
 
 def source_columns(select: Select, plan: LogicalPlan) -> list[str]:
-    """Return the names of the source columns for the result: expressions if by device, otherwise headers."""
+    """Return the names of the source columns for the result: expressions for ALIGN BY DEVICE, otherwise headers."""
     names = [field.name for field in plan.fields[len(plan.fields) - len(plan.sources) :]]
     if not select.align_by_device:
         return names

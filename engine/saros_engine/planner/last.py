@@ -33,7 +33,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class LastItem:
-    """One series, by its canonical path, and its name in the result."""
+    """One series, with its canonical path and its name in the result."""
 
     device: str
     measurement: str

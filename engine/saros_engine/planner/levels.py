@@ -4,10 +4,10 @@
 
     tags (k)     count(root.a.d1.s)  count(root.b.d1.s)                       ->   count(s)
 
-With levels `count(*)` counts the points of all measurements together, in `count(root.a.*.*)`.
+With levels, `count(*)` counts the points of all measurements of a group together, in one column `count(root.a.*.*)`.
 
-A call over such a path represents the calls over the series themselves (`members`), whose partial states are merged.
-Belongs to one statement.
+A call over a generalised path is a merged call. It represents the calls over the series of its group (`members`), whose
+partial states are merged. Belongs to one statement.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_grammar.syntax.ast import Call, Expression, PathExpression
 
 
 def of_levels(levels: Sequence[int]) -> Callable[[PathExpression], PathExpression]:
-    """Return a function that replaces a path's nodes by `*`, except root, the levels, and the measurement."""
+    """Return a function that replaces a path's nodes by `*`, except root, those at `levels`, and the measurement."""
     kept = frozenset(levels)
 
     def name(path: PathExpression) -> PathExpression:
@@ -59,9 +59,9 @@ def members_of_series(members: Mapping[Call, Sequence[Call]], base: BaseSeries) 
 
 
 class MergedScope:
-    """A scope that expands to merged calls; `name` generalises a path, `is_aggregate` selects the calls to merge.
+    """A scope that expands to merged calls; `name` generalises a path; `is_aggregate` selects the calls to merge.
 
-    `counts_all`: `count(*)` is one column.
+    With `counts_all`, `count(*)` is one column.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class MergedScope:
         self._name = name
         self._is_aggregate = is_aggregate
         self._counts_all = counts_all
-        #: By merged call, the calls over series that it represents.
+        #: For each merged call, the calls over series that it represents.
         self.members: dict[Call, list[Call]] = {}
 
     def expand(self, expression: Expression) -> list[Expression]:
-        """Return the expansions of an expression, with merged calls in place of calls over series."""
+        """Return the expansions of an expression, with calls over series replaced by merged calls."""
         if self._counts_all and isinstance(expression, Call) and _counts_all(expression):
             return list(self._grouped(expression, lambda path: _all_measurements(self._name(path))))
         return self._expand(expression, known=False)
 
     def expand_known(self, condition: Expression) -> list[Expression]:
-        """Expand a condition; calls over paths that match no series stay as they are, and evaluate to null."""
+        """Expand a condition; calls over paths that match no series remain unchanged and evaluate to null."""
         return self.expand(condition) or self._expand(condition, known=True)
 
     def _expand(self, expression: Expression, *, known: bool) -> list[Expression]:

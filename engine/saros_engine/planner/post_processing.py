@@ -118,7 +118,7 @@ def without_null(
         NullTest(InputColumn(first + n, node.fields[first + n].type), negated=True) for n in dict.fromkeys(chosen)
     ]
     if not tests:
-        return node  # all columns named in the clause belong to series that do not exist
+        return node  # all columns in the clause are of series that do not exist
     operator = BinaryOperator.AND if clause.any_null else BinaryOperator.OR
     kept = functools.reduce(lambda a, b: Operation(operator, a, b, DataType.BOOLEAN), tests)
     return Filter(node, kept, node.fields)

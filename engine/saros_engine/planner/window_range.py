@@ -1,11 +1,11 @@
-"""The range of GROUP BY (1h), which gives none: it is taken from WHERE, or otherwise from the data.
+"""The time range of a GROUP BY without one, such as GROUP BY (1h): it is taken from WHERE, or otherwise from the data.
 
     where time >= a and time < b     [a, b)
     where time >= a, or no WHERE     from the first to the last matching point, which `bounds_query` reads
 
-Windows are aligned to a grid that does not depend on the data, so that results of different queries line up: steps
-count from Monday 2000-01-03, steps of months from 2000-01-01, at midnight in the session's zone. The first window is
-the first one that contains a time of the range.
+Windows are aligned to a grid that does not depend on the data, so that results of different queries line up: steps are
+counted from Monday 2000-01-03 (steps of months from 2000-01-01) at midnight in the session's zone. The first window is
+the first one on this grid that contains a time of the range.
 
 Pure: any thread.
 """
@@ -58,7 +58,7 @@ def bounds_query(select: Select, moment: TimeContext) -> Select | None:
 
 
 def with_range(select: Select, times: Iterable[int], moment: TimeContext) -> Select:
-    """Return the SELECT with its range, given the result of `bounds_query`; an empty range returns no rows."""
+    """Return the SELECT with its range (an empty range gives no rows); `times` is the result of `bounds_query`."""
     group_by = select.group_by
     assert isinstance(group_by, GroupByTime)
     time = _covered(split_time(select.where, moment)[0], list(times))
@@ -80,11 +80,11 @@ def _covered(time: TimeRange, times: list[int]) -> TimeRange:
 
 
 def _on_grid(interval: Duration, step: Duration, time: TimeRange, moment: TimeContext) -> tuple[int, int]:
-    """Return the starts of the first window with a time of the range, and of the first window after the range."""
+    """Return the start of the first window with a time of the range, and of the first window after the range."""
     ticks, more = (duration_ticks(replace(d, months=0, days=0), moment.unit) for d in (step, interval))
     kinds = (step.months > 0) + (step.days > 0) + (ticks > 0)
     if not kinds:
-        return time.start, time.end  # a step of 0 is refused later, with any range
+        return time.start, time.end  # a step of 0 is refused later, whatever the range
     if kinds > 1:
         raise SemanticError(
             "GROUP BY needs a time range if its step mixes months, calendar days and fixed lengths (mo or y, cd or cw,"
@@ -109,7 +109,7 @@ def _on_grid(interval: Duration, step: Duration, time: TimeRange, moment: TimeCo
 
 
 def _steps(step: Duration, ticks: int, moment: TimeContext, *, by_calendar: bool) -> tuple[int, int]:
-    """Return the lowest and highest step to search, counted from the origin: all, or those that the calendar has."""
+    """Return the lowest and highest number of steps from the origin to search; the calendar limits calendar steps."""
     if not by_calendar:
         return -_TICKS_MAX // ticks, _TICKS_MAX // ticks
     if step.is_fixed:

@@ -31,13 +31,13 @@ from saros_grammar.syntax.ast import (
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
 from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
-#: Limit of windows times columns for scans that aggregate side by side: some 100 MB with their states.
+#: Limit of windows times columns for scans that aggregate side by side; their states then take some 100 MB.
 _STATES_MAX = 4 << 20
 _ROWS_MIN = 64
 
 
 def rows_of_windows(windows: Windows | None) -> Callable[[int], int]:
-    """Return a function from columns to the rows that each scan reads at a time, fewer if windows may be small."""
+    """Return a function from a number of columns to the rows that each scan reads at a time: fewer for many windows."""
     if not isinstance(windows, TimeWindows) or windows.step_ticks == 0:
         return lambda _columns: BLOCK_ROWS_MAX  # calendar windows are always few
     count = (windows.end - windows.start) // windows.step_ticks
@@ -52,7 +52,7 @@ def rows_of_windows(windows: Windows | None) -> Callable[[int], int]:
 def with_expressions(
     group_by: GroupByWindow | None, change: Callable[[Expression], Expression]
 ) -> GroupByWindow | None:
-    """Return the windows with the expressions that they depend on replaced."""
+    """Return the windows, with `change` applied to the expression that they depend on."""
     match group_by:
         case GroupByVariation() | GroupByCount():
             return replace(group_by, control=change(group_by.control))
@@ -63,7 +63,7 @@ def with_expressions(
 
 
 def windows_of(group_by: GroupByWindow | None, columns: Columns | None, moment: TimeContext) -> Windows | None:
-    """Return the windows; None without GROUP BY, and for windows over rows if there are no `columns` to bind to."""
+    """Return the windows, or None without GROUP BY or if the windows depend on an expression and `columns` is None."""
     match group_by:
         case GroupByTime():
             return _time_windows(group_by, moment)

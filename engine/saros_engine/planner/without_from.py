@@ -57,7 +57,7 @@ def _check_clauses(select: Select) -> None:
 
 
 def _check(expression: Expression) -> None:
-    """Raise UserMistake for an expression that reads series, or their times."""
+    """Raise UserMistake for an expression that reads series or their times."""
     path = next(paths_of(expression), None)
     if path is not None:
         raise UserMistake(f"{_NEEDS_FROM}: {path} is a path; write a text in quotes", code=_CODE)

@@ -9,9 +9,9 @@ The topmost join with enough children is cut into as many runs of children as th
 by time or by window are joined again by the same kind of join. Consecutive devices are distributed round-robin over the
 instances of one fragment, and the receiver reads the instances in the same order. All instances are therefore busy from
 the first row to the last, and buffers hold the rows of only a few devices. (Large devices are cut into slices when the
-query starts: `scan_splits`.) Devices that are aggregated together are dealt out the same way, several at a time. On one
-node, each fragment has one holder: this node. A limit that needs only a few values is not cut: one driver reads the
-first blocks of all scans faster than rows could be exchanged.
+query starts: `scan_splits`.) Devices that are aggregated together are distributed in the same way, several at a time.
+On one node, each fragment has one holder: this node. The input of a limit that takes only a few values is not cut,
+because one driver reads the first blocks of all scans faster than rows could be exchanged.
 
 Pure: any thread.
 """
@@ -47,14 +47,14 @@ from saros_storage.scan.reading import rows_per_block
 
 _Part = TypeVar("_Part", Node, AggregateScan)
 
-#: With fewer children, a second driver does not pay off.
+#: The minimum number of children to cut: with fewer, a second driver does not pay off.
 CHILDREN_MIN = 8
-#: It does not pay off either for a limit that takes at most this many values from its scans.
+#: A second driver does not pay off either for a limit that takes at most this many values from its scans.
 _FEW_VALUES = 4_096
 
 
 def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
-    """Return the fragment instances of a plan, the root fragment's first."""
+    """Return the fragment instances of a plan, starting with the instance of the root fragment."""
     cut: list[PlanFragment] = []
     top = _cut(root, parallelism, cut) if parallelism > 1 else root
     instances = [FragmentInstance(PlanFragment(0, top), 0, None)]
@@ -67,7 +67,7 @@ def distribute(root: Node, parallelism: int) -> tuple[FragmentInstance, ...]:
 
 
 def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
-    """Return the node with its large join cut; the parts are added to `fragments`."""
+    """Return the node with its large join cut, and add the parts to `fragments`."""
     if isinstance(node, Limit) and _takes_few_values(node):
         return node
     if isinstance(node, (Filter, Project, Generate, Aggregate, LevelMerge, FillNode, Sort, Limit)):
@@ -90,7 +90,7 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
 
 
 def _takes_few_values(limit: Limit) -> bool:
-    """Return whether a limit only takes the first rows of an unfiltered join of scans, and few values in all."""
+    """Return whether a limit takes a small number of values, from the first rows of an unfiltered join of scans."""
     child = limit.child.child if isinstance(limit.child, Project) else limit.child
     if limit.count is None or not isinstance(child, TimeJoin):
         return False
@@ -123,7 +123,7 @@ def _cut_scans(node: AggregateScans, parallelism: int, fragments: list[PlanFragm
 
 
 def _cut_aggregated_devices(node: AggregateScans, parallelism: int, fragments: list[PlanFragment]) -> Node:
-    """Deal devices round-robin, as many at a time as are aggregated together; no instance is left without any."""
+    """Distribute groups of devices that are aggregated together round-robin; each instance gets at least one group."""
     if len(node.scans) < CHILDREN_MIN:
         return node
     width, count = len(node.scans) // len(node.devices), len(node.devices)
@@ -149,6 +149,6 @@ def _cut_devices(node: DeviceMerge, parallelism: int, fragments: list[PlanFragme
 
 
 def _runs(children: Sequence[_Part], count: int) -> list[tuple[_Part, ...]]:
-    """Split into runs of about equal length, none empty."""
+    """Split the children into at most `count` runs of about equal length, none of them empty."""
     bounds = [len(children) * i // count for i in range(count + 1)]
     return [tuple(children[a:b]) for a, b in pairwise(bounds) if a < b]

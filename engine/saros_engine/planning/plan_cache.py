@@ -9,8 +9,8 @@ most of its statements never recur, so a template is made only when a statement 
 planning itself is slow, and the plan is cached at once.
 
 A plan is valid for one version of the schema (series, views, templates, TTLs: everything that `SchemaTree.apply`
-changes) and for one set of privileges, which was checked to cover all series that the plan reads. Only the kinds of the
-values of WHERE, LIMIT and OFFSET matter, not the values; see `plan_template`.
+changes) and for one set of privileges, which was checked to cover all series that the plan reads. A template is valid
+for all values of WHERE, LIMIT and OFFSET of the same kinds; see `plan_template`.
 
 Memory: the number of entries is bounded, see `RecentMap`. Any thread.
 """
@@ -32,7 +32,7 @@ from saros_grammar.syntax import ast
 from saros_storage.base.gc_control import reduced_gc
 
 _Key = tuple[object, ...]
-#: Parts of a statement's text that mean that a path may match very many series.
+#: If a statement's text contains one of these, a path may match very many series.
 _MANY = ("**", ".*")
 
 
@@ -51,21 +51,21 @@ class PlanRequest:
 
     key: str
     moment: TimeContext
-    #: Version of the schema, read before `context` was made.
+    #: The version of the schema, which was read before `context` was made.
     version: int
     context: Callable[[], PlanContext]
-    #: Raises if the plan reads an unreadable series.
+    #: Raises NoPermission if the plan reads a series that the user may not read.
     check: Callable[[Node], None]
 
 
 class PlanCache:
-    """A cache of about `capacity` templates, and as many plans. Any thread."""
+    """A cache of about `capacity` templates and as many plans. Any thread."""
 
     def __init__(self, capacity: int) -> None:
         #: The keys and shapes of statements seen before.
         self._met: RecentMap[_Key, bool] = RecentMap(capacity)
         self._outlines: RecentMap[str, Outline] = RecentMap(capacity)
-        #: Templates with the version of the schema; None: no template is possible.
+        #: Templates with the schema's version for which they are valid; None if no template is possible.
         self._frames: RecentMap[_Key, tuple[int, PlanTemplate | None]] = RecentMap(capacity)
         self._plans: RecentMap[_Key, tuple[int, Planned]] = RecentMap(capacity)
         self._counting = threading.Lock()
@@ -84,9 +84,9 @@ class PlanCache:
     def plan(
         self, parsed: ast.Parsed, given: Values, asking: PlanRequest, fill: Callable[[], ast.Statement]
     ) -> Planned:
-        """Return the plan of a SELECT with these values for its `?`. Raises the errors of planning and `asking.check`.
+        """Return the plan of a SELECT with values for its `?`. Raises the errors of planning and of `asking.check`.
 
-        `fill` returns the statement with its values.
+        `given` are the values for `?`; `fill` returns the statement with these values.
         """
         whose = (asking.key, asking.moment.zone, parsed.shape)
         if self._met.get(whose) is None:

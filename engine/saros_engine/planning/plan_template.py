@@ -1,13 +1,13 @@
-"""A plan with holes: the common part of all executions of a SELECT that differ in the values of its WHERE.
+"""A plan with holes: the common part of the plans of a SELECT that is executed with different values in its WHERE.
 
     where time > ~ and s2 = ~      times: time > ~        plan: Filter(s2 = Given 1) over Scan(time: hole)
     limit ~                               `-- values --> a range, constants --> the plan of these values, cut to rows
 
-An `Outline` belongs to a shape of statements: it knows which values are open, that is, occur only in WHERE, LIMIT and
-OFFSET. A `PlanTemplate` also belongs to a schema and to the kinds of the open values. Conditions on time are removed
-before planning and evaluated for each execution (so they may contain `now()`), as are LIMIT and OFFSET, which come
-last. The other values are planned as `PlanParameter`, of which only the type is known. If planning needs to know more
-about a value (IN, LIKE, a text compared with a date), no template is possible.
+There is one `Outline` for each shape of statements. It records which values are open, that is, occur only in WHERE,
+LIMIT and OFFSET. A `PlanTemplate` is valid for one outline, one version of the schema and one kind of each open value.
+Conditions on time are removed before planning and evaluated for each execution (so they may contain `now()`), as are
+LIMIT and OFFSET. The other values are planned as `PlanParameter`, of which only the type is known. If planning needs to
+know more about a value (IN, LIKE, a text compared with a date), no template is possible.
 
 Pure: any thread.
 """
@@ -41,17 +41,18 @@ _LEAVES = frozenset({type(None), str, bool, int, float})
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A SELECT and the places of its values, which are numbered: first the literals, then the `?`."""
+    """A SELECT and the places of its values, which are numbered: first the literals, then the values for `?`."""
 
     select: ast.Select
-    #: Numbers of the values that occur only in places that a template can leave open.
+    #: The numbers of the open values, which occur only in places that a template can leave open.
     opened: frozenset[int]
-    #: True if a template may be possible: some values may be open, and no windows depend on the range of times.
+    #: True if a template may be possible: there is a place for open values, and no windows depend on the range of
+    #: times.
     framed: bool
     rebuild: Rebuild | None
 
     def filled(self, values: Sequence[ast.Literal | ast.Parameter]) -> ast.Select:
-        """Return the statement with its values."""
+        """Return the statement with the given values."""
         select: ast.Select = self.select if self.rebuild is None else self.rebuild(values)
         return select
 
@@ -62,10 +63,10 @@ class PlanTemplate:
 
     fields: tuple[Field, ...]
     timed: bool
-    #: The plan with `PlanParameter`s and a hole for the range of times; not optimised yet if there are any
-    #: `PlanParameter`s.
+    #: The plan, with a hole for the range of times and with `PlanParameter`s; if it contains `PlanParameter`s, it is
+    #: not optimised yet.
     plan: Node
-    #: Builds the plan from (range of times, a Constant for each number).
+    #: Builds the plan from a list: the range of times, followed by a Constant for each number of an open value.
     rebuild: Rebuild | None
     #: The conditions on time in WHERE, and the function that fills in their values.
     times: ast.Expression | None
@@ -74,8 +75,8 @@ class PlanTemplate:
     #: LIMIT and OFFSET, which are not part of the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
-    #: True if the plan has rows to limit; a plan without devices has none. The numbers of LIMIT and OFFSET are checked
-    #: even then.
+    #: True if LIMIT and OFFSET apply; they do not to a plan without devices, which has no rows. Their values are
+    #: checked in any case.
     cut: bool
     #: See `plan.width`.
     width: int
@@ -125,7 +126,7 @@ def outline_of(parsed: ast.Parsed) -> Outline:
 
 
 def frame_of(outline: Outline, values: Values, context: PlanContext) -> PlanTemplate | None:
-    """Return the template for values of these kinds, or None if there cannot be one; a plan may exist nevertheless."""
+    """Return the template for values of these kinds, or None if only plans for particular values are possible."""
     marks = [
         ast.Parameter(number, value.kind) if number in outline.opened and may_be_given(value) else value
         for number, value in enumerate(values)
@@ -143,7 +144,7 @@ def frame_of(outline: Outline, values: Values, context: PlanContext) -> PlanTemp
 
 
 def depends_on_now(select: ast.Select) -> bool:
-    """Return whether the plan depends on the time at which it is made."""
+    """Return whether the plan depends on the time at which it is made, because the statement calls `now()`."""
     return any(isinstance(part, ast.Call) and part.name.lower() == "now" for part in parts_of(select))
 
 
@@ -198,7 +199,7 @@ def _with(part: ast.Expression, values: Values) -> ast.Expression:
 
 
 def parts_of(node: object) -> Iterator[object]:
-    """Yield a tree's dataclasses that have fields, parents before children."""
+    """Yield the dataclass instances in a tree that have fields, parents before children."""
     waiting = [node]
     while waiting:
         part = waiting.pop()

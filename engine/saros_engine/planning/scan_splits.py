@@ -3,9 +3,10 @@
     dealt by distribution   instance 0: d0 d2      instance 1: d1        d0 has as many rows as all others
     in slices               d0[..5)  d1            d0[5..)  d2           in turn: d0[..5) d0[5..) d1 d2
 
-An instance that is far ahead of its turn must wait once its output fills its buffer; with whole devices, it might wait
-most of the time. Only plans that work row by row can be split: scans, their joins, conditions and expressions, but no
-function that looks back at earlier rows, and no aggregate.
+The receiver reads the instances in turns. An instance whose output fills its buffer must wait for its turn; if turns
+were entire devices, it might wait most of the time. A device's plan can be split only if it works row by row: it may
+consist of scans, joins, conditions and expressions, but neither aggregates nor functions that look back at earlier
+rows.
 
 The number of rows of a device is known when a query starts, not when it is planned. Pure: any thread.
 """
@@ -37,7 +38,7 @@ Cuts = Callable[[ScanRequest], Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class _SplitScan:
-    """One turn: the work of one instance before the next turn of another one."""
+    """A turn: the rows that the receiver reads from one instance before it reads from the next instance."""
 
     device: str
     time: TimeRange
@@ -45,7 +46,7 @@ class _SplitScan:
 
 
 def in_slices(instances: tuple[FragmentInstance, ...], cuts: Cuts) -> tuple[FragmentInstance, ...]:
-    """Return the instances, with large devices dealt out in slices."""
+    """Return the instances, with the slices of large devices distributed over the instances of their fragment."""
     if len(instances) == 1:
         return instances
     hands: dict[int, list[DeviceMerge]] = {}
@@ -63,7 +64,7 @@ def _devices(hand: Sequence[DeviceMerge]) -> int:
 
 
 def _turns(hand: Sequence[DeviceMerge], cuts: Cuts) -> list[_SplitScan]:
-    """Return all devices of a fragment in their original order, each in its slices."""
+    """Return the slices of all devices of a fragment, with the devices in their original order."""
     turns: list[_SplitScan] = []
     for number in range(_devices(hand)):
         part, place = hand[number % len(hand)], number // len(hand)
@@ -72,7 +73,7 @@ def _turns(hand: Sequence[DeviceMerge], cuts: Cuts) -> list[_SplitScan]:
 
 
 def _slices(device: str, body: Node, cuts: Cuts) -> list[_SplitScan]:
-    """Return a device's slices, in the order of its rows; a single one if it cannot be split."""
+    """Return a device's slices, in the order of its rows; a single slice if the device cannot be split."""
     scan = _first_scan(body)
     borders = () if scan is None else cuts(scan)
     if scan is None or not borders:
@@ -85,7 +86,7 @@ def _slices(device: str, body: Node, cuts: Cuts) -> list[_SplitScan]:
 
 
 def _first_scan(body: Node) -> ScanRequest | None:
-    """Return a request of a body that works row by row; None for other bodies."""
+    """Return the first scan's request if the body works row by row; otherwise None."""
     match body:
         case Scan(request):
             return request
@@ -114,7 +115,7 @@ def _of_time(body: Node, time: TimeRange) -> Node:
 
 
 def _with_turns(instance: FragmentInstance, dealt: dict[int, list[_SplitScan]], count: int) -> FragmentInstance:
-    """Return an instance with its share of the turns (one of `count`), or with the turns that it receives."""
+    """Return an instance that sends its share of the turns (1 / `count`), or that receives all turns."""
     fragment = instance.fragment
     turns = dealt.get(fragment.number)
     if turns is None:

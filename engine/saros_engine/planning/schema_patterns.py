@@ -17,7 +17,7 @@ from saros_grammar.syntax import ast
 _WHOLE = ("root",)
 #: Kinds of SHOW and COUNT that read no series schema.
 _CATALOGUE = frozenset({ast.ShowKind.DATABASES, ast.ShowKind.FUNCTIONS, ast.ShowKind.TRIGGERS, ast.ShowKind.TTL})
-#: Statements that only use series that their paths name; others use the whole schema, and are rare.
+#: Statements that use only series that their paths name; all other statements, which are rare, use the whole schema.
 _NAMED = (
     ast.Select,
     ast.Show,

@@ -1,11 +1,11 @@
-"""Planning with a schema as current as a read point requires, in as few rounds of messages as possible.
+"""Planning with a schema that is as current as a read point requires, with as few rounds of messages as possible.
 
     plan with the schema known on this node
     catch up with the groups that hold the schema of the statement's patterns, and those that hold the plan's sources
     nothing new arrived: the plan is right           otherwise: plan again, and ask the new groups
 
-A plan is accepted only if every group that it depends on had reported its newest entry before it was made. On one node,
-and for a fixed read point, nothing has to be asked, and the first plan is accepted. Any thread.
+A plan is accepted only if every group that it depends on had reported its newest log entry before the plan was made. On
+one node, and for a fixed read point, nothing has to be asked, and the first plan is accepted. Any thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def settled_plan(
     plan: Callable[[], T],
     sources: Callable[[T], Sources],
 ) -> T:
-    """Return a plan made with a current schema; `sources` returns the sources of a plan.
+    """Return a plan made with a current schema; `sources` returns the devices and times that a plan reads.
 
     Raises the errors of `plan` and `Database.catch_up`.
     """
@@ -46,5 +46,5 @@ def settled_plan(
         if not asked and error is not None:
             raise error
         if not asked or (error is None and database.schema.version == version):
-            return made  # type: ignore[return-value]  # it is set if there was no error
+            return made  # type: ignore[return-value]  # without an error, `made` is set
     return plan()

@@ -1,15 +1,16 @@
-"""The one place that decides if a statement may run: a rule for every class of statement.
+"""The only module that decides whether a statement may run: it has a rule for every class of statement.
 
     statement + Access --rule--> nothing, or NoPermission
     batch of columns   ---------^
     plan of a SELECT   ---------^     the series that it reads
 
 A rule checks the statement and the names in it. SELECT, SHOW and COUNT see only the part of the schema that the user
-may read (`schema_for`), so their rules check names given in full; the plan of a SELECT is checked again after it is
-made. Deletions need the privilege on everything that their pattern can match, existing or not. The outcome therefore
-reveals nothing about the schema, and nothing unchecked can be created between the check and the deletion.
+may read (`schema_for`), so their rules check only paths without wildcards; the plan of a SELECT is checked again after
+it is made. Deletions need the privilege on all paths that their pattern can match, whether they exist or not. The
+result of the check therefore reveals nothing about the schema, and no series that was not checked can be created
+between the check and the deletion.
 
-Rules also name the event of a statement for the audit trail. Pure: any thread.
+A rule also has the name of the statement's event in the audit trail. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ class AuthorizationRequest:
     access: Access
     store: Database
     users: Users
-    #: The time at which all waiting for the statement ends; None: each step's own limit.
+    #: The time until which the statement may wait in all; None if each step has its usual limit.
     deadline_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`check` raises NoPermission; `event` is the statement's event in the audit trail, None if it is not recorded."""
+    """`check` raises NoPermission; `event` is the statement's event in the audit trail, or None."""
 
     check: Callable[[Any, AuthorizationRequest], None]
     event: str | None = None
@@ -73,7 +74,7 @@ def authorize(statement: ast.Statement, asked: AuthorizationRequest) -> None:
 
 
 def _sets_own_credentials(statement: ast.Statement, user: str) -> bool:
-    """Return whether a statement sets a password or makes a token of `user`.
+    """Return whether a statement sets a password or creates a token of `user`.
 
     A login by token may not do this, because the holder of a stolen token would keep access after the token is dropped.
     """
@@ -112,19 +113,19 @@ def only_reads(statement: ast.Statement) -> bool:
 
 
 def leaves_database_alone(statement: ast.Statement) -> bool:
-    """Return whether a statement only reads, or only affects sessions, queries and caches."""
+    """Return whether a statement only reads, or affects nothing but sessions, queries and caches."""
     passing = ast.SetTimeZone | ast.SetPartialResults | ast.SetSqlDialect | ast.KillQuery | ast.ClearCache
     return only_reads(statement) or isinstance(statement, passing | ast.NotSupported)
 
 
 def _require_own_password(access: Access) -> None:
-    """Raise PasswordMustChange if the user still has a password that another user has set."""
+    """Raise PasswordMustChange if the user has not yet replaced a password that was set by another user."""
     if access.must_change:
         raise PasswordMustChange(access.user)
 
 
 def authorize_write(device: str, measurements: Sequence[str], asked: AuthorizationRequest) -> None:
-    """Raise NoPermission unless values may be written to a device; names are canonical or aliases."""
+    """Raise NoPermission unless the user may write to a device's measurements, which may be given by their aliases."""
     access, store = asked.access, asked.store
     if access.unrestricted:
         return
@@ -162,14 +163,14 @@ def authorize_load(access: Access) -> None:
 
 
 def authorize_any_write(access: Access) -> None:
-    """Raise NoPermission or PasswordMustChange unless the user may write something."""
+    """Raise NoPermission or PasswordMustChange unless there is a series to which the user may write."""
     _require_own_password(access)
     if not access.rights.sees(Privilege.WRITE_DATA, "root"):
         raise NoPermission(Privilege.WRITE_DATA.value)
 
 
 def authorize_audit(access: Access) -> None:
-    """Raise NoPermission or PasswordMustChange unless the audit trail may be read: it holds all users' statements."""
+    """Raise NoPermission or PasswordMustChange unless the audit trail, which has all users' statements, may be read."""
     _require_own_password(access)
     if not access.rights.administrator:
         raise NoPermission("an administrator")
@@ -190,13 +191,13 @@ def may_send(access: Access, device: str) -> bool:
 
 
 def authorize_plan(plan: Node, access: Access) -> None:
-    """Raise NoPermission if a plan reads an unreadable series, which the planner should not have seen."""
+    """Raise NoPermission if a plan reads a series that the user may not read, which planning should have prevented."""
     if not access.unrestricted:
         access.require(Privilege.READ_DATA, series_read(plan))
 
 
 def schema_for(access: Access, store: Database, privilege: Privilege) -> SchemaReader:
-    """Return the part of the schema for which the user holds the privilege, with views as series."""
+    """Return the part of the schema for which the user has the privilege; views appear as series."""
     texts = texts_of_views(store.schema.catalogue)
     if access.unrestricted:
         return ViewedSchema(store.schema, texts, lambda _: True) if texts else store.schema
@@ -233,7 +234,7 @@ def _own_name(known: DeviceSchema | None, name: str) -> str:
 
 
 def _own_path(path: ast.PathExpression, store: Database) -> str:
-    """Return the canonical path of a series that may be named by its alias; patterns are returned unchanged."""
+    """Return the path with the series' measurement in place of its alias; patterns are returned unchanged."""
     text = str(path)
     if path.has_wildcard or len(path.nodes) < 3:
         return text
@@ -242,7 +243,7 @@ def _own_path(path: ast.PathExpression, store: Database) -> str:
 
 
 def _require_database(device: str, asked: AuthorizationRequest) -> None:
-    """Raise NoPermission unless the device's database exists or the user may create it, as a write would do."""
+    """Raise NoPermission unless the device's database exists or the user may create it, which a write would do."""
     if asked.store.schema.database_of(device) is None:
         asked.access.require(Privilege.MANAGE_DATABASE)
 
@@ -259,7 +260,7 @@ def _needs(privilege: Privilege) -> Callable[[ast.Statement, AuthorizationReques
 
 
 def _select(select: ast.Select, asked: AuthorizationRequest) -> None:
-    """Raise NoPermission for an unreadable series named in full, existing or not."""
+    """Raise NoPermission for a path without wildcards that the user may not read, whether the series exists or not."""
     if select.table in TABLES:
         _show(TABLES[select.table], asked)
     expressions = [item.expression for item in select.items] + ([] if select.where is None else [select.where])
@@ -311,7 +312,7 @@ def _alter_storage(alter: ast.AlterStorage, asked: AuthorizationRequest) -> None
 
 
 def _create_view(create: ast.CreateView, asked: AuthorizationRequest) -> None:
-    """Check the sources of the view; `authorize_views` checks the place of the view itself."""
+    """Check that the user may read the view's sources; `authorize_views` checks that the view may be created."""
     wait_for_schema(asked.store, patterns_of(create), asked.deadline_ns)
     _select(create.select, asked)
 
@@ -333,7 +334,7 @@ def _deactivate(deactivate: ast.DeactivateTemplate, asked: AuthorizationRequest)
     asked.access.require_all(Privilege.WRITE_SCHEMA, [f"{path}.**" for path in deactivate.paths])
 
 
-#: Privileges that SHOW needs in addition to those on the rows; None: none.
+#: The privilege that each SHOW needs in addition to the privileges on its rows, or None.
 SHOWING: dict[ast.ShowKind, Privilege | None] = {
     ast.ShowKind.DATABASES: None,
     ast.ShowKind.DEVICES: None,
@@ -382,7 +383,7 @@ def _show(show: ast.Show, asked: AuthorizationRequest) -> None:
 
 
 def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: AuthorizationRequest) -> None:
-    """Require an administrator: joining nodes get all data and hashes, and senders' devices belong to several users."""
+    """Require an administrator: joining nodes get all data and password hashes; senders have several users' data."""
     if not asked.access.rights.administrator:
         raise NoPermission("an administrator")
 
@@ -392,7 +393,7 @@ def _explain(explain: ast.Explain, asked: AuthorizationRequest) -> None:
 
 
 def _load(_: ast.Load, asked: AuthorizationRequest) -> None:
-    """Require all that a write may need, everywhere: the file's content is unknown, and the statement reads files."""
+    """Require all privileges that a write may need, on all paths, since the file's content is unknown."""
     authorize_load(asked.access)
 
 
@@ -406,7 +407,7 @@ def _manage_token(statement: ast.CreateToken | ast.DropToken, asked: Authorizati
 
 
 def _require_credentials(user: str, asked: AuthorizationRequest) -> None:
-    """Raise NoPermission unless the session may set a user's passwords and tokens: its own, or with MANAGE_USER."""
+    """Raise NoPermission unless the session may set the password of `user` and manage this user's tokens."""
     if user != asked.access.user:
         asked.access.require(Privilege.MANAGE_USER)
         _require_no_administrator(user, asked)
@@ -426,7 +427,7 @@ def _drop_principal(drop: ast.DropPrincipal, asked: AuthorizationRequest) -> Non
 
 
 def _require_no_administrator(name: str, asked: AuthorizationRequest) -> None:
-    """Raise NoPermission if `name` is an administrator: others may not take over that account."""
+    """Raise NoPermission if `name` is an administrator, whose account no other user may take over."""
     user = asked.users.users.get(name)
     if user is not None and user.administrator:
         raise NoPermission("an administrator")
@@ -490,14 +491,14 @@ RULES: dict[type, Rule] = {
     ast.DropViews: Rule(_drop_views, _SCHEMA),
     ast.SetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
     ast.UnsetTtl: Rule(_needs(Privilege.MANAGE_DATABASE), _SCHEMA),
-    ast.CreateContinuousQuery: Rule(_needs(Privilege.USE_CQ), _SCHEMA),  # it runs with its creator's privileges
+    ast.CreateContinuousQuery: Rule(_needs(Privilege.USE_CQ), _SCHEMA),  # its runs have its creator's privileges
     ast.DropContinuousQuery: Rule(_needs(Privilege.USE_CQ), _SCHEMA),
     ast.CreateFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.DropFunction: Rule(_needs(Privilege.USE_UDF), _SCHEMA),
     ast.CreateTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.DropTrigger: Rule(_needs(Privilege.USE_TRIGGER), _SCHEMA),
     ast.SetSystem: Rule(_needs(Privilege.MAINTAIN), _CLUSTER),
-    ast.KillQuery: Rule(_allow_all),  # it only ends queries that SHOW QUERIES shows to the user
+    ast.KillQuery: Rule(_allow_all),  # ends only queries that SHOW QUERIES shows to the user
     ast.SetTimeZone: Rule(_allow_all),
     ast.SetPartialResults: Rule(_allow_all),
     ast.SetSqlDialect: Rule(_allow_all),

@@ -5,10 +5,10 @@
 
     rows of the SHOW -> Filter -> Sort -> Limit -> Project            Filter -> Aggregate -> Project, with aggregates
 
-A table has the rows and the columns of its SHOW, computed for each statement, and needs the same privileges. Rows have
-no time; clauses and functions that need one, or need series, are refused. IoTDB has such tables in its table model
-only; a column that exists in both has IoTDB's name (`start_time` of queries), without characters that would need quotes
-(`ttl_ms`).
+A table has the rows and the columns of a SHOW, which is executed for each SELECT, and needs the same privileges. Its
+rows have no time, so clauses and functions that need times or series are refused. IoTDB has such tables only in its
+table model; a column that exists in both products has IoTDB's name (`start_time` of queries), without characters that
+would need quotes (`ttl_ms`).
 
 Pure: any thread.
 """
@@ -128,7 +128,7 @@ def chooses(show: Show) -> bool:
 
 
 def plan_show(show: Show, shown: RowSet, moment: TimeContext) -> LogicalPlan:
-    """Return the plan of such a SHOW; its columns are named by their headers, ignoring case. Raises SemanticError."""
+    """Return the plan of a SHOW with such clauses; they name columns by headers, in any case. Raises SemanticError."""
     fields = shown.fields
     node, names = _source(fields, [field.name.lower() for field in fields], shown.rows, moment)
     what = f"SHOW {show.kind.value.upper()}"
@@ -147,7 +147,7 @@ def plan_show(show: Show, shown: RowSet, moment: TimeContext) -> LogicalPlan:
 def _source(
     fields: tuple[Field, ...], names: Sequence[str], rows: Sequence[Row], moment: TimeContext
 ) -> tuple[Node, Columns]:
-    """Return the rows as a plan's source, and the columns that the names refer to."""
+    """Return a plan node with the rows, and the columns to which the names refer."""
     columns = tuple(Column.of(field.type, [row[i] for row in rows]) for i, field in enumerate(fields))
     inputs = [InputColumn(i, field.type) for i, field in enumerate(fields)]
     known = {PathExpression((name,)): column for name, column in zip(names, inputs, strict=True)}
@@ -178,7 +178,7 @@ def _header(item: SelectItem) -> str:
 
 
 def _check(expression: Expression | None, columns: Columns, table: str, aliases: Collection[str | None] = ()) -> None:
-    """Raise SemanticError for names that are not columns, and for expressions that need time or series."""
+    """Raise SemanticError for names that are not columns, and for expressions that need times or series."""
     if expression is None:
         return
     for path in paths_of(expression):
@@ -210,7 +210,7 @@ _TIMED = frozenset(
 
 
 def _aggregated(node: Node, items: Sequence[SelectItem], names: Columns) -> tuple[Node, Columns]:
-    """Return the node for one row of aggregates, and the columns that the items refer to over it."""
+    """Return a node that computes one row of aggregates, and the columns of this row to which the items refer."""
     calls = list(dict.fromkeys([call for item in items for call in _calls(item.expression)]))
     bound = []
     for call in calls:

@@ -1,4 +1,4 @@
-"""Requests to all nodes, so that any node can answer for all: SHOW QUERIES, FILES, ...; KILL QUERY, SET SYSTEM, ...
+"""Requests to all nodes, for statements about all of them: SHOW QUERIES, SHOW FILES, KILL QUERY, SET SYSTEM, ...
 
     the client's node            --question-->  every other node
                                  <--- rows ---                     a silent node gets a row with the reason
@@ -31,7 +31,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.errors import StorageError
 from saros_storage.base.types import DataType
 
-#: Kind of the message between nodes.
+#: The kind of the messages that carry questions to other nodes.
 TELL = "tell"
 _MODE = "mode"
 _UNREACHABLE = 2016
@@ -48,7 +48,7 @@ _QUERY_FIELDS = (
     Field("MemoryBytes", DataType.INT64),
 )
 _SLOW_FIELDS = (*_QUERY_FIELDS[:5], Field("User", _TEXT), Field("ClientIp", _TEXT))
-#: The columns of kinds whose rows have a time.
+#: The columns of the kinds of SHOW whose rows have a time.
 _TIMED = {ShowKind.QUERIES: _QUERY_FIELDS, ShowKind.SLOW_QUERIES: _SLOW_FIELDS}
 
 
@@ -62,16 +62,16 @@ class OtherNodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question to a node. `kind`: the rows to show; None: end queries.
+    """A question to a node. `kind`: the kind of rows to return; None: end queries.
 
-    If `user` is given, only that user's queries are shown or ended; None: all users'.
+    If `user` is given, only that user's queries are returned or ended; otherwise those of all users.
     """
 
     kind: ShowKind | None
     databases: tuple[str, ...] = ()
     zone: str = "UTC"
     user: str | None = None
-    #: The query to end; None: all.
+    #: The query to end; None: end all queries.
     query: str | None = None
     #: True to drop caches instead.
     clear: bool = False
@@ -82,7 +82,7 @@ class _Question:
         if self.read_only is not None:
             return json.dumps([_MODE, self.read_only]).encode()
         kind = None if self.kind is None else self.kind.value
-        more = [True] if self.clear else []  # so that older nodes can still read other questions
+        more = [True] if self.clear else []  # other questions stay readable for older nodes
         return json.dumps([kind, self.databases, self.zone, self.user, self.query, *more]).encode()
 
     @staticmethod
@@ -149,7 +149,7 @@ class ClusterRequests:
         return RowSet(FIELDS[kind], [*rows, *silent])
 
     def kill(self, query: str | None, access: Access) -> int:
-        """End a query (None: all queries) on the nodes that answer; return the number of ended queries.
+        """End a query (None: all queries) on the nodes that answer; return the number of queries that were ended.
 
         Raises QueryNotFound.
         """
@@ -165,16 +165,16 @@ class ClusterRequests:
         return count
 
     def clear(self, *, local: bool) -> int:
-        """Drop caches on this node, and unless `local` on all others; return the number of nodes that answered."""
+        """Drop caches on all nodes, or only on this one if `local`; return the number of nodes that answered."""
         question = _Question(None, clear=True)
         self._clear()
         answers = [] if local else self._ask_others(question)
         return 1 + sum(isinstance(answer, bytes) for _, answer in answers)
 
     def set_mode(self, *, read_only: bool, local: bool) -> int:
-        """Set the mode of this node, and unless `local` of all others; return the number of nodes.
+        """Set the mode of all nodes, or only of this one if `local`; return the number of nodes.
 
-        Raises StorageError if some nodes do not answer; the mode of the other nodes is set.
+        Raises StorageError if some nodes do not answer; the mode of all nodes that do answer is set.
         """
         self._mode.set(read_only=read_only)
         answers = [] if local else self._ask_others(_Question(None, read_only=read_only))
@@ -248,7 +248,7 @@ class ClusterRequests:
         return (ticks, slow.query_id or None, self._node, elapsed_s, slow.statement, user, host)
 
     def _with_times(self, rows: Sequence[Row]) -> list[Row]:
-        """Return rows of queries; rows of older or silent nodes, which lack a time, get the current time."""
+        """Return the rows of queries; rows without a time, from older or silent nodes, get the current time."""
         now = self._ticks(self._clock.now_ns())
         return [(now if time is None else time, *others) for time, *others in rows]
 

@@ -1,4 +1,4 @@
-"""SHOW CLUSTER, CLUSTERID, DATANODES, CONFIGNODES, URLS, REGIONS: a cluster's nodes and groups, as rows.
+"""SHOW CLUSTER, CLUSTERID, DATANODES, CONFIGNODES, URLS and REGIONS return a cluster's nodes and groups as rows.
 
 Columns have IoTDB's names. Pure, except for the `ClusterInfo` that it reads.
 """
@@ -42,7 +42,7 @@ _CONFIG_NODE_FIELDS = (
     Field("Role", _TEXT),
 )
 _URL_FIELDS = (Field("RpcAddress", _TEXT), Field("RpcPort", _INT32))
-#: The name in SHOW VARIABLES, too.
+#: The name of the column, and of the cluster's identifier in SHOW VARIABLES.
 _CLUSTER_ID = "ClusterId"
 _ID_FIELDS = (Field(_CLUSTER_ID, _TEXT),)
 #: Columns that only SHOW CLUSTER DETAILS has.
@@ -136,7 +136,7 @@ def _show_nodes(statement: Show, cluster: ClusterInfo) -> RowSet:
 
 
 def _show_data_nodes(cluster: ClusterInfo) -> RowSet:
-    """Return one row per node, with the regions of which it has a replica: each holds schema and points."""
+    """Return one row per node, with the number of its replicas, both as data and as schema regions: each holds both."""
     held = Counter(row.node for row in cluster.regions() if row.type is RegionType.DATA)
     rows: list[Row] = [
         (row.node, row.status.value, *_host_and_port(row.client), held[row.node], held[row.node])
@@ -146,7 +146,7 @@ def _show_data_nodes(cluster: ClusterInfo) -> RowSet:
 
 
 def _show_urls(cluster: ClusterInfo) -> RowSet:
-    """Return the client addresses of the nodes that answer and have one."""
+    """Return the client addresses of the nodes that answer and have such an address."""
     running = [row for row in cluster.nodes() if row.version is not None and row.client is not None]
     return RowSet(_URL_FIELDS, [_host_and_port(row.client) for row in running])
 
@@ -163,7 +163,7 @@ def _show_config_nodes(cluster: ClusterInfo) -> RowSet:
 
 
 def _show_change(row: ChangeRow | None) -> RowSet:
-    """Return one row, or none if there is no change in progress."""
+    """Return one row about the cluster change in progress; without a change, there is no row."""
     if row is None:
         return RowSet(_CHANGE_FIELDS, [])
     nodes = (", ".join(map(str, row.joining)), ", ".join(map(str, row.leaving)))
@@ -173,7 +173,7 @@ def _show_change(row: ChangeRow | None) -> RowSet:
 
 
 def _show_regions(statement: Show, cluster: ClusterInfo) -> RowSet:
-    """Return one row per replica on the given nodes of a region with data of the given databases."""
+    """Return one row per replica of a region, on the given nodes and with data of the given databases."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     nodes = {node.node: node for node in cluster.nodes()}
     rows: list[Row] = []

@@ -45,7 +45,7 @@ from saros_storage.schema import Deadband, DeviceSchema, SeriesSchema
 
 _TEXT, _INT64 = DataType.TEXT, DataType.INT64
 _NO_TTL = "INF"
-#: The default pattern; also the path of a TTL for everything.
+#: The default pattern, which is also the path of a TTL for the whole database.
 _EVERYTHING = "root.**"
 _BASE, _VIEW = "BASE", "VIEW"
 _SERIES_COLUMNS = (
@@ -61,13 +61,13 @@ _SERIES_COLUMNS = (
     "DeadbandParameters",
     "ViewType",
 )
-#: The two kinds of labels of a series (tags and attributes), in the order of `_labels`.
+#: The two kinds of labels of a series, in the order of the parameters of `_labels`.
 _LABELS = ("tags", "attributes")
-#: The subjects of a condition and their texts; None: null.
+#: The names that a condition may use, and their texts (None: null).
 Subjects = Mapping[str, str | None]
 
 
-#: Kinds of SHOW that take a condition.
+#: The kinds of SHOW that accept WHERE.
 _FILTERED = frozenset({ShowKind.DEVICES, ShowKind.TIMESERIES, ShowKind.VIEWS})
 
 
@@ -175,7 +175,7 @@ def _ttl_text(milliseconds: int | None) -> str:
 
 
 def _show_ttl(statement: Show, schema: SchemaReader) -> RowSet:
-    """Return the TTL rules, the default first; with ON, only rules for the pattern and the paths that it matches."""
+    """Return the TTL rules, the default first; with ON, only rules for that pattern and for paths that it matches."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     rules = {_EVERYTHING: None, **dict(schema.ttl.live())}
     rows: list[Row] = [
@@ -239,7 +239,7 @@ def _json(words: Mapping[str, str]) -> str | None:
 
 @lru_cache(1_000)
 def _java_hash(text: str) -> int:
-    """Return the hash that Java's hash tables use for a String, computed over UTF-16 with the two halves mixed."""
+    """Return the hash that Java's hash tables use for a String: `hashCode` over UTF-16 units, with its halves XORed."""
     units = text.encode("utf-16-be", "surrogatepass")
     found = 0
     for place in range(0, len(units), 2):
@@ -340,7 +340,7 @@ def _device_subjects(schema: SchemaReader, device: DeviceSchema) -> Subjects:
 def _series(
     schema: SchemaReader, pattern: PathPattern, where: Expression | None
 ) -> list[tuple[DeviceSchema, SeriesSchema]]:
-    """Return the series that match by their name or by their alias."""
+    """Return the series whose name or alias matches the pattern."""
     found = schema.match_series(pattern)
     if not found and not pattern.has_wildcard and len(pattern.nodes) > 1:
         device = schema.device(".".join(pattern.nodes[:-1]))

@@ -62,9 +62,9 @@ TimeText = Callable[[int], str]
 def show_stored(
     kind: ShowKind, databases: Sequence[str], partitions: Iterable[PartitionStatus], time: TimeText, node: NodeId
 ) -> list[Row]:
-    """Return a node's rows for `FIELDS`, by database and slice.
+    """Return a node's rows for `FIELDS`, sorted by database and slice.
 
-    `databases`: patterns, none for all. `time` formats a time.
+    `databases` are patterns; if there are none, all databases are shown. `time` formats a time.
     """
     patterns = [parse_pattern(database) for database in databases]
     takes = PathPattern.covers if kind is ShowKind.DISK_USAGE else PathPattern.matches
@@ -78,7 +78,7 @@ def show_stored(
 
 
 def check_whole(pattern: str, databases: Iterable[str]) -> None:
-    """Raise SemanticError for a pattern of DISK_USAGE that matches only a part of one of these databases."""
+    """Raise SemanticError for a pattern of DISK_USAGE that matches only a part of one of the databases."""
     wanted = parse_pattern(pattern)
     for database in databases:
         nodes = split_path(database)

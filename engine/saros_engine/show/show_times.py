@@ -1,4 +1,4 @@
-"""SHOW and COUNT ... WHERE time ...: the part of the schema with points in given times.
+"""WHERE time ... in SHOW and COUNT: it selects the part of the schema that has points in ranges of times.
 
     show devices where time > 10 and template is null  ->  devices without template, with a point later than 10
 
@@ -18,7 +18,7 @@ from saros_grammar.syntax.ast import Binary, BinaryOperator, Expression, TimeRef
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import DeviceSchema
 
-#: Maps paths of series and a time range to the times of their latest points in it; series without points are missing.
+#: Returns the time of each series' latest point in a time range; series without a point in it are omitted.
 LatestTimes = Callable[[Sequence[str], TimeRange], Mapping[str, int]]
 
 
@@ -30,7 +30,7 @@ class Points:
     moment: TimeContext
 
     def of_series(self, paths: Sequence[str], times: Sequence[TimeRange]) -> set[str]:
-        """Return the paths that have a point in one of the ranges."""
+        """Return the paths of the series that have a point in one of the ranges."""
         found: set[str] = set()
         for span in times:
             found.update(self.latest([path for path in paths if path not in found], span))

@@ -13,7 +13,7 @@ _METADATA = 507
 
 
 def altered(series: SeriesSchema, statement: AlterTimeseries) -> SeriesSchema:
-    """Return the series as the statement alters it. Raises UserMistake 507."""
+    """Return the series with the changes of the statement. Raises UserMistake 507."""
     return _ALTER[statement.kind](series, statement)
 
 

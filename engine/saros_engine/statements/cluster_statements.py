@@ -1,7 +1,7 @@
 """Statements about nodes, such as ADMIT NODE and REBALANCE CLUSTER, as calls of a `ClusterAdmin`.
 
-Each statement starts or ends a change of the cluster, and returns when the cluster has agreed to it. SHOW CLUSTER
-CHANGE shows its progress. `authorization` has already checked the session's privileges. Any thread.
+Each statement starts or ends a change of the cluster, and returns when the cluster has agreed to that. SHOW CLUSTER
+CHANGE shows the progress of a change. `authorization` has already checked the session's privileges. Any thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLANNED = (
 
 
 def show_plan(statement: ast.Rebalance, admin: ClusterAdmin) -> RowSet:
-    """Return the moves that REBALANCE CLUSTER would make: one row per pair of groups. Raises StorageError."""
+    """Return the moves that REBALANCE CLUSTER would make: one row for each pair of groups. Raises StorageError."""
     return RowSet(_PLANNED, [astuple(move) for move in admin.plan(statement.measure)])
 
 

@@ -36,7 +36,7 @@ from saros_storage.base.write_request import WriteRequest
 
 Matched = tuple[schema.DeviceSchema, schema.SeriesSchema]
 _TEMPLATE_SERIES = 516
-#: About 285 years, which fit INT64 in nanoseconds.
+#: The longest TTL: about 285 years, which fit into INT64 as nanoseconds.
 _TTL_MS_MAX = 9_000_000_000_000
 
 
@@ -75,7 +75,7 @@ def delete_databases(store: Database, statement: DeleteDatabases, request: Write
 
 
 def change_ttl(store: Database, statement: SetTtl | UnsetTtl, request: WriteRequest) -> int:
-    """Execute SET TTL or UNSET TTL; for a database, the rule also covers all paths below it, as does its removal.
+    """Execute SET TTL or UNSET TTL; for a database, both also affect the rule for all paths below it.
 
     Raises UserMistake 508 if there is no rule to remove.
     """
@@ -103,7 +103,7 @@ def _patterns_of_database(path: str) -> tuple[str, ...]:
 
 
 def _forget_ttl(store: Database, patterns: tuple[str, ...], request: WriteRequest) -> int:
-    """Remove the TTL rules of these patterns, if they have any; return 1 if one was removed, otherwise 0."""
+    """Remove the TTL rules of these patterns, if there are any; return 1 if a rule was removed, otherwise 0."""
     known = dict(store.schema.ttl.live())
     found = [schema.UnsetTtl(pattern) for pattern in patterns if pattern in known]
     if found:
@@ -114,7 +114,7 @@ def _forget_ttl(store: Database, patterns: tuple[str, ...], request: WriteReques
 def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseries, request: WriteRequest) -> int:
     """Execute CREATE [ALIGNED] TIMESERIES; create the database if needed.
 
-    The first series of a device decides for good whether it is aligned.
+    A device is aligned if and only if its first series was created by ALIGNED.
     """
     device = join_nodes(statement.device.nodes)
     if statement.device.has_wildcard:
@@ -137,8 +137,8 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
     Raises UserMistake 508 if there are none.
     """
     found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
-    # A pattern without a match is passed to the deletion too, which waits until series that another client is dropping
-    # are gone.
+    # Patterns without matches are passed on too, because the deletion also waits until the series that other clients
+    # are dropping are gone.
     patterns = [pattern for path, matched in found for pattern in _own(store, path, matched)]
     count = sum(store.delete_series(pattern, request=request) for pattern in patterns)
     if not count:
@@ -150,7 +150,7 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
     """Return the patterns of the points that a DELETE removes, and the number of matching series.
 
-    The path of a view of one series stands for that series. Raises UserMistake 508 for any other view, which has no
+    The path of a view of one series stands for that series. Raises UserMistake 508 for a computed view, which has no
     points.
     """
     found: list[str] = []
@@ -166,9 +166,9 @@ def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[lis
 
 
 def _own_paths(pattern: str, matched: Iterable[Matched]) -> list[str]:
-    """Return the pattern, preceded by the paths of series that it matches by alias only.
+    """Return the pattern, preceded by the paths of series that it matches only by their alias.
 
-    Points are stored by measurement, which a pattern over an alias does not match.
+    Points are stored under the measurement, which a pattern that matches the alias does not match.
     """
     parsed = parse_pattern(pattern)
     named = [(*split_path(device.path), one.measurement) for device, one in matched if one.alias is not None]
@@ -179,7 +179,8 @@ def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> l
     """Return patterns of the matched series that do not belong to a template.
 
     If no device uses a template, the patterns are the `_own_paths` of `path`. Otherwise, they are the `_own_paths` of
-    each device that uses no template, and the paths of series outside the template for the other devices.
+    each device that uses no template, and the paths of all matched series outside the template of each device that uses
+    one.
     """
     own: dict[str, list[Matched]] = {}
     using = set()
@@ -199,7 +200,7 @@ def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> l
 
 
 def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> str:
-    """Return the reason why nothing can be dropped, to append to the message; empty if the series do not exist."""
+    """Return the text to append to the error message if nothing can be dropped; empty if the series do not exist."""
     if matched:
         return ", or belongs to a device template: deactivate the template there"
     return ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
@@ -246,7 +247,7 @@ def alter_storage(store: Database, statement: AlterStorage, request: WriteReques
 def _alter_type(
     store: Database, device: schema.DeviceSchema, series: schema.SeriesSchema, type_: DataType, request: WriteRequest
 ) -> int:
-    """Execute SET DATA TYPE; the encoding stays if it supports the new type."""
+    """Execute SET DATA TYPE; the encoding does not change if it supports the new type."""
     if series.type is type_:
         return 0
     encoding = schema.encoding_as(series, type_)

@@ -1,8 +1,8 @@
 """CREATE, DROP and SHOW of user-defined functions and triggers.
 
-A registration applies to all nodes, so its entry point must be installed on all of them first: the other nodes are
-asked, and one that does not answer counts as a node without it. A node that joins later, or lost the package, reports
-the missing entry point when it has to call it.
+A registration applies to all nodes, so its entry point must already be installed on all of them. The other nodes are
+asked whether they have it; a node that does not answer counts as a node without it. A node that joins later, or whose
+package was removed, reports the missing entry point when a statement needs it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from saros_storage.schema import Catalogue, SchemaChange
 
 
 class Installations(Protocol):
-    """The extensions installed on the other nodes of a cluster."""
+    """Access to the lists of extensions installed on the other nodes of a cluster."""
 
     def require(self, group: str, entry: str) -> None:
-        """Raise UserMistake 1200 or 1303, with the node and the reason, if a node lacks an entry point of a group."""
+        """Raise UserMistake 1200 or 1303, with the node and the reason, if a node lacks an entry point."""
         ...
 
 
@@ -35,7 +35,7 @@ def extension_changes(
 ) -> list[SchemaChange]:
     """Return the schema changes of a CREATE or DROP. Raises UserMistake if it is not possible.
 
-    `installations` is None without other nodes.
+    `installations` is None if there are no other nodes.
     """
     match statement:
         case CreateFunction():

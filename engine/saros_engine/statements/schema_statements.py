@@ -23,7 +23,7 @@ from saros_storage.base.write_request import WriteRequest
 
 
 class SchemaStatements:
-    """Runs the statements that change the schema of a database. Thread-safe."""
+    """Executes the statements that change the schema of a database. Thread-safe."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class SchemaStatements:
         asked: Callable[[Access], AuthorizationRequest],
         installations: Installations | None,
     ) -> None:
-        """`asked` returns the authorization request of an access; `installations` is None without other nodes."""
+        """`asked` returns an authorization request for an access; `installations` is None without other nodes."""
         self._store = store
         self._writer = writer
         self._queries = queries
@@ -43,7 +43,7 @@ class SchemaStatements:
     def run(self, statement: ast.Statement, session: SessionContext, text: str, request: WriteRequest) -> int:
         """Execute a statement; return the number of objects that it changed. Raises UserMistake, EngineError."""
         store = self._store
-        # All other statements look up existing objects, so the schema must be current.
+        # All statements except these two look up existing objects, so the schema must be current.
         if not isinstance(statement, ast.CreateDatabase | ast.CreateTimeseries):
             wait_for_schema(store, patterns_of(statement), request.deadline_ns)
         match statement:
@@ -94,7 +94,7 @@ class SchemaStatements:
     ) -> int:
         moment = self._queries.moment(session)
         query = continuous_query(create, text, session.access.user, moment)
-        # Plan and authorize a run now, so that errors appear here and not at the first run.
+        # Plan and authorize a run now, so that errors are reported to the creator instead of at the first run.
         select = query.select(moment.now)
         authorize(select, self._authorization_request(session.access))
         targets_of(select, plan_select(select, self._queries.context(session)))

@@ -1,7 +1,7 @@
 """SELECT INTO: writes the blocks of a query to its targets in batches, and returns rows that report the counts.
 
 Nulls are not written, and a series without points is not created. Rows without a time (an aggregate over all rows) get
-time 0. Each block is one batch per device; if an error occurs, batches written before it remain.
+time 0. Each block is written as one batch per device; if an error occurs, earlier batches remain written.
 
 Runs on the caller's thread.
 """
@@ -24,14 +24,14 @@ from saros_storage.base.paths import split_series
 from saros_storage.base.types import BoolArray, DataType, Int64Array, Scalar
 
 _TYPE_MISMATCH = 701
-#: `Written` is INT32, as clients of IoTDB expect; larger counts are shown as this value.
+#: The largest count in the column `Written`, which is INT32 because IoTDB's clients expect this type.
 _WRITTEN_MAX = 2**31 - 1
-#: Writes a batch, given the device, the times, the columns by measurement, and whether INTO says ALIGNED.
+#: Writes a batch, given the device, the times, the column of each measurement, and whether INTO contains ALIGNED.
 WriteBatch = Callable[[str, Int64Array, dict[str, Column], bool], None]
 
 
-#: For each type of column, the types of series to which it may be written. No value is out of range, although integers
-#: may lose digits in floating-point series.
+#: For each type of column, the other types of series to which it may be written. They have a sufficient range, although
+#: integers may lose digits in floating-point series.
 _WIDER: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP}),
@@ -57,7 +57,7 @@ def check_types(targets: Sequence[Target], fields: Sequence[Field], schema: Sche
 
 
 def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list[int | None]:
-    """Write all rows; return the number of points written to each target, None for targets without rows."""
+    """Write all rows; return the number of points written to each target, or None for a target without rows."""
     counts: list[int | None] = [None] * len(targets)
     while (block := rows.next_block()) is not None:
         times = np.zeros(block.rows, np.int64) if block.time is None else block.time
@@ -79,7 +79,7 @@ def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list
 
 
 def _by_device(targets: Sequence[Target]) -> Iterator[list[int]]:
-    """Yield the indexes of the targets that take the same rows to the same device, group by group."""
+    """Yield groups of targets, as indexes, that write the same rows to the same device."""
 
     def key(number: int) -> tuple[str, str]:
         return targets[number].source or "", targets[number].device
@@ -89,7 +89,7 @@ def _by_device(targets: Sequence[Target]) -> Iterator[list[int]]:
 
 
 def _rows_of(block: Block, source: str | None) -> BoolArray | None:
-    """Return a mask of the rows of a device; None for all rows."""
+    """Return a mask that selects the rows of a source device; None if `source` is None and all rows are selected."""
     if source is None:
         return None
     return np.array([name == source for name in block.columns[0].to_list()], np.bool_)
@@ -107,7 +107,7 @@ def _write(device: str, times: Int64Array, columns: dict[str, Column], aligned: 
 def written(
     targets: Sequence[Target], names: Sequence[str], counts: Sequence[int | None]
 ) -> tuple[list[Field], list[list[Scalar]]]:
-    """Return the fields and rows of SELECT INTO's result; by device, targets of devices without rows are omitted.
+    """Return the fields and rows of SELECT INTO's result; with ALIGN BY DEVICE, devices without rows are omitted.
 
     `names` are the names of the query's result columns.
     """

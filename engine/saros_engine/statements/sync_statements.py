@@ -1,4 +1,4 @@
-"""Statements about the sync tool: SHOW SENDERS, RECEIVERS and SYNC, TRANSFER DEVICE, DROP SENDER.
+"""Statements about the sync tool: SHOW SENDERS, SHOW RECEIVERS, SHOW SYNC, TRANSFER DEVICE and DROP SENDER.
 
     SHOW SENDERS      the senders that sync to this database: a row per sender
     SHOW SYNC         devices that were refused: a row per device and sender
@@ -50,10 +50,10 @@ _RECEIVERS = (
 
 @dataclass(frozen=True, slots=True)
 class SenderRow:
-    """A sender. `committed_ns` is the time of its last committed round since the epoch; 0 before the first round.
+    """A sender. `committed_ns` is the time (since the epoch) of its last committed round; 0 before the first round.
 
-    `receiving` is the round in progress, None between rounds; `lacking` is the number of its missing bytes, None while
-    unknown.
+    `receiving` is the number of the round in progress, None between rounds; `lacking` is the number of that round's
+    bytes that have not arrived, None if unknown.
     """
 
     id: str
@@ -73,7 +73,7 @@ class SenderRow:
 class ReceiverRow:
     """A receiver of this folder's sender.
 
-    `shows_ns`: the receiver shows the data sealed up to this time; 0 if it shows none yet.
+    `shows_ns`: the receiver shows the data that the sender sealed up to this time; 0 before it shows any data.
     """
 
     name: str
@@ -88,14 +88,14 @@ class ReceiverRow:
 
 
 class SyncAdmin(Protocol):
-    """The sync tool of a server. Methods raise StorageError."""
+    """Access to the sync tool of a server. Methods raise StorageError."""
 
     def senders(self) -> Sequence[SenderRow]:
         """Return the senders that sync to this database."""
         ...
 
     def refused(self) -> Sequence[tuple[str, str, str, str]]:
-        """Return sender, device, owner and reason of each refused device."""
+        """Return the sender, the device, the device's owner and the reason for each refused device."""
         ...
 
     def receivers(self) -> Sequence[ReceiverRow]:
@@ -103,7 +103,7 @@ class SyncAdmin(Protocol):
         ...
 
     def transfer(self, device: str, sender: str) -> None:
-        """Make a sender the owner of a device, so that the data that it has sent is shown."""
+        """Make a sender the owner of a device, so that the data that this sender has sent becomes visible."""
         ...
 
     def drop(self, sender: str) -> int:

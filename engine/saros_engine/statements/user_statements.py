@@ -1,8 +1,8 @@
 """Statements about users, roles, privileges and tokens, as changes of a `Directory`, and lists of its content.
 
-`authorization` has checked the session's privileges before; lists contain only entries that the session may see.
-Passwords are replaced by their hashes here and are not passed on. The secret of a new token appears only in the answer.
-Thread-safe.
+`authorization` has already checked the session's privileges; lists contain only entries that the session may see.
+Passwords are replaced by their hashes here, so no other module gets them. The secret of a new token appears only in the
+answer. Thread-safe.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class UserRequest:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """The secret of a new token, and its hash, which is what is stored."""
+    """The secret of a new token, and its hash; only the hash is stored."""
 
     text: str = field(repr=False)
     digest: str = field(repr=False)
@@ -86,7 +86,7 @@ class UserStatements:
         return self.directory.users()
 
     def run(self, statement: ast.UserStatement, asked: UserRequest) -> RowSet | None:
-        """Execute a statement; return the rows of LIST, SHOW and CREATE TOKEN, None for other statements.
+        """Execute a statement; return the rows of LIST, SHOW or CREATE TOKEN, or None for other statements.
 
         Raises UserMistake, SemanticError, StorageError.
         """
@@ -220,8 +220,8 @@ def _names(title: str, names: Iterable[str]) -> RowSet:
 def _list_privileges(users: Users, of: ast.Principal) -> RowSet:
     """Return the rows of LIST PRIVILEGES.
 
-    For a role, these are its privileges. For a user, these are the user's own privileges, with an empty role, followed
-    by those of each role.
+    For a role, these are its privileges. For a user, these are the privileges granted to the user, with an empty role
+    name, followed by those of each of the user's roles.
     """
     if of.kind is ast.PrincipalKind.ROLE:
         return RowSet(_PRIVILEGE_FIELDS, _rows(of.name, users.role(of.name).grants))

@@ -91,7 +91,7 @@ def create_views(store: Database, writer: Writer, views: Sequence[View], request
 
 
 def _altered(store: Database, view: View) -> View:
-    """Return the view with the tags and attributes of the existing view, if there is one."""
+    """Return the view with the tags and attributes of the existing view at its path, if there is one."""
     text = store.schema.catalogue.get(KIND, view.path)
     if text is None:
         return view
@@ -107,7 +107,7 @@ def _require_view(store: Database, path: str) -> View:
 
 
 def _check_place(store: Database, path: str) -> None:
-    """Raise UserMistake 503 if the path or a path below it is in use, or a series or view is above it."""
+    """Raise UserMistake 503 if the path or a path below it is in use, or if a path above it is a series or a view."""
     nodes = split_path(path)
     catalogue = store.schema.catalogue
     for count in range(3, len(nodes) + 1):

@@ -1,4 +1,4 @@
-"""Functions that generate points at times of their own from whole series: `POINT_FUNCTIONS`, by lower-case name.
+"""Functions that take complete series and generate points, at any times: `POINT_FUNCTIONS`, by lower-case name.
 
 selectors    TOP_K, BOTTOM_K
 intervals    ZERO_DURATION, NON_ZERO_DURATION, ZERO_COUNT, NON_ZERO_COUNT

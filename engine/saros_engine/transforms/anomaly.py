@@ -30,7 +30,7 @@ def _refuse(name: str, rows: int, advice: str) -> UserMistake:
 
 # ---------------------------------------------------------------------------------------------- straight parts
 
-#: The minimum coefficient of determination (R squared) of a straight part.
+#: A part of a series counts as straight if its coefficient of determination (R squared) is at least this.
 _STRAIGHT = 0.9999
 #: Initial and maximum number of windows, or of points, that are tested together.
 _LOOK, _LOOK_MAX = 16, 1 << 14
@@ -55,7 +55,7 @@ def _make_missdetect(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _explained(times: Float64Array, values: Float64Array) -> BoolArray:
-    """Return a flag per row of points: true if a line fits them. Equal values are a line."""
+    """Return a flag for each row of points: true if a straight line fits the row's points. Equal values fit."""
     times = times - times.mean(axis=1, keepdims=True)
     values = values - values[:, :1]
     same = ~values.any(axis=1)
@@ -78,7 +78,7 @@ def _straight_window(times: Float64Array, values: Float64Array, begin: int, wind
 
 
 def _straight_end(times: Float64Array, values: Float64Array, first: int, end: int) -> int:
-    """Return the end of the part that begins at `first` and is straight at least up to `end`."""
+    """Return the end of the straight part that begins at `first`; the part is known to be straight up to `end`."""
     look = _LOOK
     while end < len(values):
         stop = min(end + look, len(values))
@@ -96,7 +96,7 @@ def _straight_back(times: Float64Array, values: Float64Array, low: int, first: i
 
 
 def _prefixes(times: Float64Array, values: Float64Array) -> BoolArray:
-    """Return a flag per point: true if the points up to it are straight."""
+    """Return a flag for each point: true if a straight line fits all points up to this one."""
     x, y = times - times[0], values - values[0]
     count = np.arange(1, len(x) + 1)
     sums_x, sums_y = np.cumsum(x), np.cumsum(y)
@@ -108,7 +108,7 @@ def _prefixes(times: Float64Array, values: Float64Array) -> BoolArray:
 
 # ---------------------------------------------------------------------------------------------- few neighbours
 
-#: The limit on the points of all windows together, and the fixed cost of a window, in points.
+#: The limit on the number of points in all windows, and the fixed cost of each window as a number of points.
 _OUTLIER_POINTS_MAX, _WINDOW_COST = 1 << 25, 256
 
 
@@ -156,7 +156,7 @@ def _near(values: Float64Array, distance: float) -> Int64Array:
 
 
 def _reached(ordered: Float64Array, places: Int64Array, distance: float) -> Int64Array:
-    """Return, for each value, the number of values from it up to `distance` above it, by bisection."""
+    """Return, for each value, the number of values (including itself) from it up to `distance` above it."""
     low, high = places, np.full(len(places), len(places))
     for _ in range(len(places).bit_length()):
         middle = (low + high) // 2
@@ -168,7 +168,7 @@ def _reached(ordered: Float64Array, places: Int64Array, distance: float) -> Int6
 
 # ---------------------------------------------------------------------------------------------- both sides
 
-#: Limit on points times the window.
+#: Limit on the number of points times `len`.
 _SIDES_MAX = 1 << 29
 
 
@@ -202,12 +202,12 @@ def _make_twosidedfilter(attributes: Attributes, unit: TimeUnit) -> Generator:
 
 # ---------------------------------------------------------------------------------------------- sparse neighbourhoods
 
-#: The number of coordinate differences computed at once, and their limit in all.
+#: The number of coordinate differences computed at once, and the limit on their total number.
 _TOGETHER, _DIFFERENCES_MAX = 1 << 20, 1 << 28
 
 
 def _lof_attributes(attributes: Attributes) -> tuple[bool, int, int, int]:
-    """Return the parameters: True for consecutive points instead of rows, neighbours, window, consecutive points."""
+    """Return (whether `method` is `series`, the number of neighbours, the window, the number of consecutive points)."""
     return (
         choice_attribute("lof", attributes, "method", ("default", "series")) == "series",
         integer_attribute("lof", attributes, "k", 3, low=1),
@@ -253,10 +253,10 @@ def _places(points: Points, size: int) -> Float64Array:
 
 
 def _factors(places: Float64Array, neighbours: int) -> Float64Array:
-    """Return, for each place, the sum of all reaches divided by its own reach and by the number of neighbours.
+    """Return, for each place, the sum of all places' reaches, divided by this place's reach and by `neighbours`.
 
-    The reach of a place is the sum of its distances to all places, each raised to at least the distance to its n-th
-    neighbour, where n is `neighbours`.
+    The reach of a place is the sum of its distances to all places, where each distance counts at least as much as the
+    place's distance to its n-th nearest neighbour (n: `neighbours`).
     """
     count = len(places)
     if count <= neighbours:

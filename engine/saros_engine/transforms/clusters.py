@@ -6,8 +6,8 @@
 
     shape distance = 1 - the largest cross correlation over all shifts, both normalised to length 1
 
-Windows are normalised first, to mean 0 and deviation 1, unless `norm` is false. Non-finite values are skipped, and so
-are the last points if they are too few for a window.
+Unless `norm` is false, each window is first normalised to mean 0 and standard deviation 1. Non-finite values are
+skipped, as are the last points if there are too few for a window.
 
 Sources: Lloyd, Least Squares Quantization in PCM, 1982; Paparrizos and Gravano, k-Shape, 2015.
 """
@@ -38,7 +38,7 @@ _NAME = "cluster"
 _METHODS = ("kmeans", "kshape", "medoidshape")
 _OUTPUTS = ("label", "centroid")
 _ROUNDS, _SHARE = 200, 0.3
-#: Limits on points, and on points times clusters times rounds.
+#: The limits on the number of points, and on the product of the points, the clusters and the rounds.
 _POINTS_MAX, _WORK_MAX = 1 << 22, 1 << 33
 #: Lengths and deviations below this count as zero.
 _LEAST = 1e-9
@@ -114,7 +114,7 @@ def _require(windows: int, points: int, wanted: _Wanted) -> None:
 
 
 def _z_normalized(windows: Float64Array) -> Float64Array:
-    """Return the windows scaled to mean 0 and deviation 1; constant windows become 0."""
+    """Return each window scaled to mean 0 and standard deviation 1; constant windows become 0."""
     less = windows - windows.mean(axis=-1, keepdims=True)
     deviations = np.sqrt((less * less).mean(axis=-1, keepdims=True))
     return np.where(deviations < _LEAST, 0.0, less / np.maximum(deviations, _LEAST))
@@ -141,7 +141,7 @@ def _lloyd(
     middle: Callable[[Float64Array], Float64Array],
     aside: float,
 ) -> tuple[Int64Array, Float64Array]:
-    """Cluster from the first windows as centres, until no window changes its cluster or `rounds` is reached."""
+    """Cluster, starting from the first windows as centres, until no window changes its cluster or after `rounds`."""
     middles = windows[:clusters].copy()
     labels = np.full(len(windows), -1)
     for _ in range(rounds):
@@ -201,7 +201,7 @@ def _shape_distances(windows: Float64Array, middles: Float64Array) -> Float64Arr
 
 
 def _medoids(windows: Float64Array, wanted: _Wanted) -> Float64Array:
-    """Choose windows greedily; each choice brings the centres of a coarse clustering nearest to the chosen windows."""
+    """Choose windows greedily, to bring the centres of a coarse clustering as near as possible to chosen windows."""
     coarse = min(2 * wanted.clusters, len(windows))
     labels, middles = _lloyd(windows, coarse, wanted.rounds, _distances, _mean, _ASIDE)
     weights = np.bincount(labels, minlength=coarse)

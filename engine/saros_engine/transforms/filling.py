@@ -1,4 +1,4 @@
-"""VALUEFILL: replaces NaN values, at the points' times.
+"""VALUEFILL: replaces the NaN values of a series; the points' times do not change.
 
     linear previous mean     from the points around, from the point before, and from all points
     ma                       the mean of the five points around
@@ -26,13 +26,13 @@ from saros_storage.base.types import BoolArray, Float64Array, TimeUnit
 
 _NAME = "valuefill"
 _METHODS = ("linear", "previous", "mean", "ma", "ar", "screen", "likelihood")
-#: The number of points that MA uses on either side.
+#: The number of points on each side of a missing value that MA uses.
 _REACH = 2
-#: Median steps that Screen looks ahead, and its bounds of speed in deviations.
+#: Screen looks this number of median steps ahead; its speed bounds are this number of deviations from the median.
 _STEPS, _DEVIATIONS = 5, 3
-#: The limit on equations that likelihood solves at once, for missing points with at most one value between them.
+#: Likelihood solves one system of equations for each stretch of missing values; this limits the stretch's length.
 _EQUATIONS_MAX = 500
-#: Limit on the numbers that Screen computes in all.
+#: The limit on the number of bounds that Screen computes.
 _NUMBERS_MAX = 1 << 26
 
 
@@ -107,7 +107,7 @@ def _screened(since: Float64Array, values: Float64Array, there: BoolArray) -> Fl
     back = since[missing, None] - since[near]
     asked = np.sort(np.concatenate([seen + low * back, seen + high * back], axis=1), axis=1)  # NaN sorts last
     counts = (~np.isnan(seen)).sum(axis=1)
-    # Without any values the median is NaN.
+    # If there are no values, the median is NaN.
     middles = np.take_along_axis(asked, np.minimum(counts, 2 * ahead - 1)[:, None], axis=1)[:, 0]
     found = values.copy()
     for row, asked_for in zip(missing.tolist(), middles.tolist(), strict=True):
@@ -124,7 +124,8 @@ def _screened(since: Float64Array, values: Float64Array, there: BoolArray) -> Fl
 def _likeliest(since: Float64Array, values: Float64Array, there: BoolArray) -> Float64Array:
     """Fill each stretch of missing values between two values, using two points at either side.
 
-    The changes of speed are linear in the values, so the minimum of the sum of their squares is a system of equations.
+    The changes of speed are linear in the values, so a system of linear equations determines the values for which the
+    sum of the squares of these changes is smallest.
     """
     known = np.flatnonzero(there)
     missing = np.flatnonzero(~there[: known[-1]])

@@ -1,6 +1,7 @@
-"""Intervals in which a series is zero (or false), or not zero, throughout: their durations or numbers of points.
+"""Durations, or numbers of points, of the intervals in which a series is always zero (or false), or never zero.
 
-The result of an interval has the time of its first point; the duration is from its first to its last point.
+The result for an interval has the time of the interval's first point; the duration is the time from its first to its
+last point.
 """
 
 from __future__ import annotations

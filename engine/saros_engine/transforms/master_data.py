@@ -1,8 +1,8 @@
-"""MASTER_REPAIR: replaces rows by rows of master data, so that rows close in time stay close in value.
+"""MASTER_REPAIR: replaces each row of the data by a row of master data, so that rows close in time are close in value.
 
-The first half of the arguments is the data, the second half the master data. Rows of either are used if at least one of
-their values is not null. A missing value of the data takes the previous value; rows of the master data must be
-complete. Distances are Euclidean, with each column divided by its standard deviation in the data.
+The first half of the arguments is the data, the second half the master data. Rows of the data are used if at least one
+value is not null, and a missing value is replaced by the previous value. Rows of the master data are used if no value
+is null. Distances are Euclidean, with each column divided by its standard deviation in the data.
 
     candidates of a row     the k nearest master rows of it, and of the repaired rows up to `omega` before it
     its repair              the nearest candidate that is within `eta` of each of those repaired rows
@@ -30,10 +30,10 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMERIC_TYPES, DataType, Float64Array, Int64Array, TimeUnit
 
 _NAME = "master_repair"
-#: Limit on pairs of rows that are compared, which are held in memory.
+#: The limit on the number of pairs of rows whose distances are kept in memory.
 _PAIRS_MAX = 1 << 24
-#: Estimates: `omega` in median steps; the share of distances between rows close in time that are within `eta`; and the
-#: share of neighbours.
+#: For estimates: `omega` in median steps; the share of the distances between rows close in time that `eta` bounds; and
+#: the quantile of the distances to neighbours that must exceed `eta`.
 _STEPS, _NEAR_SHARE, _NEIGHBOUR_SHARE = 10, 0.9973, 0.9
 _K_LEAST, _K_MOST = 2, 5
 
@@ -94,14 +94,14 @@ def _refusal(what: str) -> UserMistake:
 
 
 def _rows(times: Int64Array, columns: Sequence[Column]) -> tuple[Int64Array, Float64Array]:
-    """Return the rows that have at least one value, and their times; missing values are NaN."""
+    """Return the times of the rows that have at least one value, and these rows; missing values are NaN."""
     rows = np.stack([np.where(c.present, c.numbers.astype(np.float64), np.nan) for c in columns], axis=1)
     some = np.flatnonzero(~np.isnan(rows).all(axis=1))
     return times[some], rows[some]
 
 
 def _continued(rows: Float64Array) -> Float64Array:
-    """Return the rows with missing values replaced by the previous value, or by the first value at the beginning."""
+    """Return the rows with each missing value replaced by the column's previous value, or else by its first value."""
     known = ~np.isnan(rows)
     if not known.any(axis=0).all():
         return rows[:0]  # a column without any value
@@ -110,7 +110,7 @@ def _continued(rows: Float64Array) -> Float64Array:
 
 
 def _repaired(times: Int64Array, data: Float64Array, master: Float64Array, wanted: _Wanted) -> Int64Array:
-    """Return the number of the master row for each row."""
+    """Return, for each row of the data, the number of the master row that replaces it."""
     steps = np.sort(np.diff(times))
     omega = wanted.omega
     if omega is None:
@@ -131,7 +131,7 @@ def _repaired(times: Int64Array, data: Float64Array, master: Float64Array, wante
 
 
 def _distances(rows: Float64Array, others: Float64Array) -> Float64Array:
-    """Return the distances of each row to each other row."""
+    """Return the distances of each row of `rows` to each row of `others`."""
     found = np.zeros((len(rows), len(others)))
     for column in range(rows.shape[1]):
         require_wanted()
@@ -140,12 +140,12 @@ def _distances(rows: Float64Array, others: Float64Array) -> Float64Array:
 
 
 def _nearest(distances: Float64Array, k: int) -> Int64Array:
-    """Return, for each row, the numbers of its k nearest other rows, nearest first."""
+    """Return, for each row of a matrix of distances, the numbers of the k nearest other rows, nearest first."""
     return np.argsort(distances, axis=1, kind="stable")[:, :k]
 
 
 def _estimated_eta(data: Float64Array, firsts: Int64Array) -> float:
-    """Return a bound on nearly all distances between rows close in time; infinity if there are no such rows."""
+    """Return a bound on nearly all distances between two rows close in time; infinity if there are no such pairs."""
     if int((np.arange(len(data)) - firsts).sum()) > _PAIRS_MAX:
         raise _refusal(f"{len(data):,} rows within 'omega' of each other")
     pairs = [_distances(data[row : row + 1], data[first:row])[0] for row, first in enumerate(firsts.tolist())]
@@ -153,7 +153,7 @@ def _estimated_eta(data: Float64Array, firsts: Int64Array) -> float:
 
 
 def _estimated_k(distances: Float64Array, eta: float) -> int:
-    """Return the smallest number of neighbours such that some of them are usually further away than `eta`."""
+    """Return the smallest k, up to `_K_MOST`, for which over a tenth of the k nearest neighbours are beyond `eta`."""
     ordered = np.sort(distances, axis=1)
     for k in range(_K_LEAST, _K_MOST + 1):
         if _at_share(ordered[:, :k].ravel(), _NEIGHBOUR_SHARE) > eta:

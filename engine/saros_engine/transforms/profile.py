@@ -1,4 +1,4 @@
-"""Profiling of a series, and simple outliers: the functions of IoTDB's library for data profiling.
+"""The functions of IoTDB's library for data profiling, and the functions that find outliers by simple bounds.
 
     one point at time 0     SPREAD INTEGRAL INTEGRALAVG SKEW MEDIAN MAD COV PEARSON;  PERCENTILE (at its value's time)
     points of their own     DISTINCT HISTOGRAM
@@ -54,7 +54,7 @@ def point_function(
     allowed: frozenset[DataType] = NUMERIC_TYPES,
     apart: bool = False,
 ) -> SeriesTransform:
-    """Return a function over `series` arguments, perhaps `apart`; `result` None: the type of the first argument."""
+    """Return a function of `series` arguments; if `result` is None, its type is that of the first argument."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, *[allowed] * series)
@@ -68,7 +68,7 @@ def point_function(
 
 
 def without_nan(points: Points) -> Points:
-    """Return the points without those that have a NaN value."""
+    """Return the points in which no argument is NaN."""
     known = np.ones(len(points.times), np.bool_)
     for column in points.columns:
         if column.numbers.dtype.kind == "f":
@@ -77,18 +77,18 @@ def without_nan(points: Points) -> Points:
 
 
 def finite_points(points: Points) -> Points:
-    """Return the points without those that have a non-finite value."""
+    """Return the points in which all arguments are finite."""
     known = np.logical_and.reduce([np.isfinite(doubles(points, number)) for number in range(len(points.columns))])
     return points.take(np.flatnonzero(known))
 
 
 def doubles(points: Points, number: int = 0) -> Float64Array:
-    """Return the values of an argument as float64."""
+    """Return the values of argument `number` as float64."""
     return points.columns[number].numbers.astype(np.float64, copy=False)
 
 
 def made_points(times: Int64Array, type_: DataType, values: NumericArray) -> Points:
-    """Return points of one column, cast to its type."""
+    """Return points with one column, whose values are cast to `type_`."""
     return Points(times, (Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False)),))
 
 
@@ -98,7 +98,7 @@ def made_points(times: Int64Array, type_: DataType, values: NumericArray) -> Poi
 def _number(
     name: str, compute: Callable[[Points], float], *, series: int = 1, if_empty: float | None = None
 ) -> SeriesTransform:
-    """Return a function with one DOUBLE at time 0; without points, `if_empty` or no point."""
+    """Return a function with one DOUBLE at time 0. Without points, its result is `if_empty`, or no point for None."""
 
     def make(_: Attributes, __: TimeUnit) -> Generator:
         def run(points: Points) -> Points:
@@ -165,7 +165,7 @@ def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
         known = without_nan(points)
         values = known.columns[0].numbers
         place = min(int(rank * len(values)), len(values) - 1)
-        # The time of the first one among equal values.
+        # Among equal values, the first one gives the time.
         first = np.flatnonzero(values == np.sort(values)[place])[:1] if len(values) else np.empty(0, np.int64)
         found = known.take(first)
         return found if exact else Points(np.zeros(len(first), np.int64), found.columns)
@@ -186,7 +186,7 @@ def _seconds(attributes: Attributes) -> float:
 
 
 def _area(points: Points, ticks: float) -> float:
-    """Return the area below the line through the points, where `ticks` is the unit of length."""
+    """Return the area below the line through the points, with `ticks` as the unit of time."""
     values = doubles(points)
     return float((np.diff(points.times) / ticks * (values[1:] + values[:-1]) / 2).sum())
 
@@ -232,7 +232,7 @@ def _make_histogram(attributes: Attributes, _: TimeUnit) -> Generator:
 
     def run(points: Points) -> Points:
         values = np.clip(doubles(without_nan(points)), low, high)
-        # Halved, so that the widest range does not overflow.
+        # Halve the numbers before subtracting them, so that the widest range does not overflow.
         width = high / 2 - low / 2
         places = np.zeros(len(values)) if not width else (values / 2 - low / 2) / width * count
         counts = np.bincount(np.minimum(places.astype(np.int64), count - 1), minlength=count)
@@ -256,7 +256,7 @@ def _check_standard(name: str, keys: tuple[str, str]) -> _Check:
 def _standardised(
     keys: tuple[str, str], of: Callable[[Float64Array], tuple[float, float]]
 ) -> Callable[[Attributes, TimeUnit], Generator]:
-    """Return (value - shift) / scale; shift and scale are computed from the whole series, or given for a stream."""
+    """Return a function of (value - shift) / scale, where attributes or `of` give the shift and the scale."""
 
     def make(attributes: Attributes, _: TimeUnit) -> Generator:
         given = attributes.get("compute", "batch").lower() == "stream"

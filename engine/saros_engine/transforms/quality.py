@@ -1,4 +1,4 @@
-"""The quality of a series, window by window: the data quality functions of IoTDB's library, as ratios from 0 to 1.
+"""The data quality functions of IoTDB's library, which rate each window of a series from 0 to 1.
 
     COMPLETENESS    1 - (missing + not finite) / (points + missing)
     CONSISTENCY     1 - redundant / points
@@ -6,12 +6,12 @@
     VALIDITY        1 - outliers / (4 * points): among the values, their steps, their speeds, the steps of these
 
 The pace of a window is the median of its steps in time; `saros_storage.kernels.time_gaps` defines missing, redundant
-and late points with respect to it. An outlier is further from the median than 3 * 1.4826 times the median absolute
-deviation; non-finite values are interpolated first.
+and late points with respect to the pace. An outlier is further from the median than 3 * 1.4826 times the median
+absolute deviation; non-finite values are interpolated first.
 
 A window is `window` points, or a duration, counted from the first point of the series. Windows of at most ten points
-have no result, nor has VALIDITY if fewer than two values are finite. The result has the time of the window's first
-point.
+have no result; VALIDITY also has none for a window with fewer than two finite values. The result has the time of the
+window's first point.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from saros_scheduler import require_wanted
 from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUnit
 from saros_storage.kernels.time_gaps import pace_faults
 
-#: A window needs more points than this: the number of points that the detection of faults looks at.
+#: The number of points at which the detection of faults looks together; a window needs more points than this.
 _VIEW = 10
-#: A longer step is downtime, not a gap (`downtime`).
+#: A step of more paces than this is downtime, not a gap, unless the attribute `downtime` is false.
 _GAP_PACES_MAX = 9.0
 _OUTLIER_DEVIATIONS, _DEVIATION = 3, 1.4826
 _POINTS_MAX = (1 << 31) - 1
 
-#: Computes the ratio of a window from its times and values; None: no result.
+#: Computes the result of a window from its times and values; None if the window has no result.
 _Share = Callable[[Int64Array, Float64Array], float | None]
 
 
@@ -131,7 +131,7 @@ def deviation(values: Float64Array) -> float:
 
 
 def bridged(times: Int64Array, values: Float64Array) -> Float64Array | None:
-    """Interpolate non-finite values between the finite ones around, or extrapolate from the two nearest at an end.
+    """Replace non-finite values by interpolation between finite values, or by extrapolation at the ends.
 
     Returns None if fewer than two values are finite.
     """

@@ -1,4 +1,4 @@
-"""Repair of series: evenly spaced timestamps, values without jumps.
+"""Repair of series: functions that make timestamps evenly spaced, or remove jumps from values.
 
     TIMESTAMPREPAIR     the points moved to evenly spaced times, at the least total cost
     VALUEREPAIR         values that change too fast (Screen), or whose speed does (LsGreedy), corrected
@@ -36,7 +36,7 @@ _NANOSECOND = TimeUnit.NANOSECOND
 
 
 def _as_type(times: Int64Array, type_: DataType, values: Float64Array) -> Points:
-    """Return points of the type; integers are rounded half up. Raises UserMistake 750."""
+    """Return points of `type_`; for integer types, values are rounded half up. Raises UserMistake 750."""
     if type_ in (DataType.INT32, DataType.INT64):
         values = checked_integers(np.floor(values + 0.5), type_, times)
     return made_points(times, type_, values)
@@ -45,9 +45,9 @@ def _as_type(times: Int64Array, type_: DataType, values: Float64Array) -> Points
 # ---------------------------------------------------------------------------------------------- times
 
 _METHODS = ("median", "mode", "cluster")
-#: The cost of adding a time or leaving out a point; moving a point costs its distance in ticks.
+#: The cost of adding a time or leaving out a point; the cost of moving a point is the distance in ticks.
 _ADD_COST = 100_000
-#: Limits on times, and on pairs of a time and a point, which are all compared.
+#: The limits on the number of times (or of points), and on the number of pairs of a time and a point to compare.
 _TIMES_MAX, _PAIRS_MAX = 20_000, 1 << 25
 _CLUSTERS = 3
 _CLUSTERING_ROUNDS_MAX = 100
@@ -55,7 +55,7 @@ _MOVED, _ADDED, _LEFT_OUT = range(3)
 
 
 def _interval(attributes: Attributes, unit: TimeUnit) -> int | None:
-    """Return the interval in ticks, given as ticks or as a duration; None if it is estimated."""
+    """Return the attribute `interval` (a number of ticks, or a duration) in ticks; None if it must be estimated."""
     name = "timestamprepair"
     choice_attribute(name, attributes, "method", _METHODS)
     if "interval" not in attributes:
@@ -73,7 +73,7 @@ def _make_timestamprepair(attributes: Attributes, unit: TimeUnit) -> Generator:
         times, column = points.times, points.columns[0]
         if len(times) > 2:
             pace = given or _estimated_interval(np.diff(times), method)
-            # The offset at which the most points are already in place.
+            # Choose the offset for which the most points need not be moved.
             offset = _most_frequent(times % pace)
             start = int(times[0]) - (int(times[0]) - offset) % pace
             count = -(-(int(times[-1]) - start) // pace) + 1
@@ -86,7 +86,7 @@ def _make_timestamprepair(attributes: Attributes, unit: TimeUnit) -> Generator:
 
 
 def _at_places(even: Int64Array, places: Int64Array, rows: Int64Array, column: Column) -> Points:
-    """Return the moved points; a time between them without one is NaN, or left out if the type has no NaN."""
+    """Return the moved points; at times between them without a point, the value is NaN if the type has NaN."""
     moved = Points(even[places], (column.take(rows),))
     if column.type not in FLOATING_TYPES or not len(places):
         return moved
@@ -115,7 +115,7 @@ def _estimated_interval(steps: Int64Array, method: str) -> int:
 
 
 def _most_frequent(values: Int64Array) -> int:
-    """Return the most frequent value; the first one among equally frequent ones."""
+    """Return the most frequent value; among equally frequent values, the one that occurs first."""
     found, firsts, counts = np.unique(values, return_index=True, return_counts=True)
     return int(found[np.lexsort((firsts, -counts))[0]])
 
@@ -136,9 +136,11 @@ def _of_clusters(steps: Int64Array) -> int:
 
 
 def _moves(even: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the moves of points (rows) to times (places) with the least total cost; others are left out or stay empty.
+    """Return (places, rows): which of the `even` times each point is moved to, such that the total cost is least.
 
-    cost[i, j] of the first i times and j points, by diagonals i + j; `steps` records the cheapest step of each cell.
+    Points without a place are left out, and places without a point stay empty. Dynamic programming over cost[i, j], the
+    cost of the first i times and the first j points, proceeds by diagonals i + j; `steps` has the cheapest step of each
+    cell.
     """
     places, rows = len(even), len(times)
     steps = np.zeros((places + 1, rows + 1), np.uint8)
@@ -160,7 +162,7 @@ def _moves(even: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]
 
 
 def _traced(steps: NumericArray) -> tuple[Int64Array, Int64Array]:
-    """Trace the moves back from the end to the beginning; return them in order."""
+    """Trace the moves back from the end to the beginning; return them in the order of time."""
     found = []
     i, j = steps.shape[0] - 1, steps.shape[1] - 1
     while i and j:
@@ -175,11 +177,11 @@ def _traced(steps: NumericArray) -> tuple[Int64Array, Int64Array]:
 # ---------------------------------------------------------------------------------------------- values
 
 _REPAIRS = ("screen", "lsgreedy")
-#: The window of Screen, in median steps; the bounds of Screen and LsGreedy, in deviations.
+#: The window of Screen in median steps, and the bounds of Screen and LsGreedy in deviations.
 _WINDOW, _DEVIATIONS = 5, 3
-#: Limit on the numbers in all windows.
+#: The limit on the number of bounds in all windows of Screen.
 _WINDOWS_MAX = 1 << 28
-#: Lower limit of the bound on changes of speed.
+#: The bound on changes of speed is at least this.
 _LEAST = 1e-12
 _REPAIRS_MAX = 500_000
 
@@ -227,7 +229,7 @@ def _screened(times: Float64Array, values: Float64Array, attributes: Attributes)
 def _constrained_medians(
     times: Float64Array, values: Float64Array, window: float, low: float, high: float
 ) -> Float64Array:
-    """Return the median of each value and the bounds implied by later values within a window."""
+    """Return, for each value, the median of the value and of the bounds on it that later values in its window imply."""
     counts = np.searchsorted(times, times + window, "right") - 1 - np.arange(len(times))
     if int(2 * counts.sum()) > _WINDOWS_MAX:
         raise UserMistake(
@@ -247,9 +249,10 @@ def _constrained_medians(
 
 
 def _within(asked: Float64Array, least: Float64Array, most: Float64Array) -> Float64Array:
-    """Return the wanted values, limited to steps of `least` to `most` from the previous value.
+    """Return the values of `asked`, changed where the step from the previous value is not between `least` and `most`.
 
-    Values are computed one by one only from a step that is too wide until the wanted value is in reach again.
+    For speed, values are computed one by one only from the start of a change until a value of `asked` is in reach
+    again.
     """
     found = asked.copy()
     steps = np.diff(asked)

@@ -1,4 +1,4 @@
-"""Sampling: a few points of each bucket of equally many points, or of each window.
+"""Sampling: a few points of each window, or of each bucket (all buckets have the same number of points).
 
     EQUAL_SIZE_BUCKET_RANDOM_SAMPLE    one random point of a bucket of int(1 / proportion) points
     EQUAL_SIZE_BUCKET_AGG_SAMPLE       an aggregate of the bucket, at its first time
@@ -6,7 +6,7 @@
     EQUAL_SIZE_BUCKET_OUTLIER_SAMPLE   the `number` greatest outliers of number * int(1 / proportion) points
     M4                                 first, least, largest, last of windows by points or by time
 
-The last bucket may have fewer points. Random points use a fixed seed, so the same points give the same sample.
+Only the last bucket may have fewer points. Random choices use a fixed seed, so the same series gives the same sample.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _bucket_function(
     make: Callable[[int, Attributes], Generator],
     check_more: Callable[[Attributes, DataType], DataType] = lambda _, type_: type_,
 ) -> SeriesTransform:
-    """Return a function over buckets; `make` gets their size."""
+    """Return a function that samples buckets; `make` gets the size of the buckets."""
 
     def check(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, NUMERIC_TYPES)
@@ -166,7 +166,7 @@ def _check_m4(types: Sequence[DataType], attributes: Attributes) -> DataType:
 
 
 def _m4_windows(attributes: Attributes) -> Callable[[Int64Array], tuple[Int64Array, Int64Array]]:
-    """Return a function that maps times to the first rows of the windows, and to the rows after their last rows."""
+    """Return a function that maps times to the windows' first rows, and to the rows after the windows' last rows."""
     if "timeInterval" not in attributes:
         size = integer_attribute(_M4, attributes, "windowSize", low=1)
         step = integer_attribute(_M4, attributes, "slidingStep", size, low=1)
@@ -186,7 +186,7 @@ def _m4_windows(attributes: Attributes) -> Callable[[Int64Array], tuple[Int64Arr
         times = times[: int(np.searchsorted(times, end))]
         if not len(times):
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        # Only windows that may have points are used, which begin at or before a point and end after it.
+        # Use only windows that can contain a point, that is, begin at or before the point and end after it.
         last = (times - begin) // step
         depth = -(-interval // step)
         numbers = np.unique(np.concatenate([last - back for back in range(depth)]))
@@ -242,7 +242,7 @@ def _outliers(size: int, attributes: Attributes) -> Generator:
             stop = min(start + number * size, len(times))
             rows = np.arange(start, stop)
             if kind != "avg" and len(rows) == number + 1:
-                rows = rows[:-1]  # fewer than `number` rows have two neighbours
+                rows = rows[:-1]  # fewer than `number` rows have two neighbours, so take the first rows
             elif len(rows) > number:
                 with np.errstate(all="ignore"):
                     scores = _scores(kind, times[start:stop], values[start:stop])
@@ -255,7 +255,7 @@ def _outliers(size: int, attributes: Attributes) -> Generator:
 
 
 def _scores(kind: str, times: Int64Array, values: Float64Array) -> Float64Array:
-    """Return the outlier score of each point (for kinds other than avg, without the first and the last)."""
+    """Return the outlier score of each point; for kinds other than avg, the first and the last point have no score."""
     if kind == "avg":
         return np.asarray(np.abs(values - values.mean()))
     moments = (times - times[0]).astype(np.float64)

@@ -1,4 +1,4 @@
-"""TOP_K and BOTTOM_K: the k points with the largest or smallest values, in time order; the earliest of equal values."""
+"""TOP_K and BOTTOM_K: the k points with the largest or smallest values, in time order; earlier points win ties."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _selector(name: str, *, largest: bool) -> SeriesTransform:
 
 
 def _descending(keys: NumericArray) -> NumericArray:
-    """Return keys that sort in the opposite order of these; NaN still sorts last."""
+    """Return keys that sort in the opposite order, except that NaN still sorts last."""
     return -keys if keys.dtype.kind == "f" else ~keys
 
 

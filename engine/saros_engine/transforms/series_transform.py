@@ -1,9 +1,9 @@
-"""The contract of `POINT_FUNCTIONS`: functions whose points are not at the times of their arguments.
+"""The contract of `POINT_FUNCTIONS`: functions whose points need not be at the times of their arguments.
 
-Such a function gets its arguments as a whole, in ascending time: the rows in which no argument is null, or all rows if
-it takes its arguments `apart`. It returns points at times of its own, which also ascend and have no nulls. It is
-checked once, by analysis, and made once per operator. A call is one step of its driver, so a loop that may take long
-checks for cancellation (`require_wanted`).
+Such a function gets all rows of its arguments at once, in ascending order of time, without the rows in which an
+argument is null (unless it takes its arguments `apart`). It returns points at any times, also in ascending order and
+without nulls. The planner checks each call once, and each operator makes one function. A call of the function is one
+step of the operator's driver, so loops that may take long must check for cancellation (`require_wanted`).
 
 Pure: any thread.
 """
@@ -21,7 +21,7 @@ from saros_storage.base.types import DataType, Int64Array, TimeUnit
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Ascending times, and columns of the same length; only arguments taken apart may contain nulls."""
+    """Ascending times, and columns of the same length. Only arguments that a function takes `apart` contain nulls."""
 
     times: Int64Array
     columns: tuple[Column, ...]
@@ -40,15 +40,15 @@ class SeriesTransform:
     """One entry of `POINT_FUNCTIONS`."""
 
     name: str
-    #: (argument types, attributes) -> result type; raises UserMistake.
+    #: Returns the type of the result from the types of the arguments and the attributes; raises UserMistake.
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
-    #: The function with a call's attributes, in a time unit.
+    #: Returns the function with a call's attributes, for times in the given unit.
     make: Callable[[FunctionCall, TimeUnit], Generator]
     #: True if arguments are independent, so that rows with a null argument are kept.
     apart: bool = False
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
-        """Return the result type for arguments of `types`. Raises UserMistake 701, which names the accepted types."""
+        """Return the type of the result. Raises UserMistake 701, whose message names the accepted types."""
         return self.result_type(types, dict(attributes))
 
 

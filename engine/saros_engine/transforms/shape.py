@@ -1,4 +1,4 @@
-"""The shape of a series: correlation with itself or another one; period, symmetry, line segments; a smooth curve.
+"""The shape of a series: correlation with itself or another series, period, symmetry, straight parts, a smooth curve.
 
     XCORR               two series, one shifted by -(n - 1) to n - 1 points, at times 1, 2, ...
     PACF QLB            a series and itself, shifted: partial correlation at its points' times; p values at the lags
@@ -33,11 +33,11 @@ from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUni
 _DOUBLE = DataType.DOUBLE
 #: The time of PACF, AR and QLB is quadratic in their lags.
 _LAG_MAX = 10_000
-#: The time of PTNSYM is the points times the square of its window.
+#: The time of PTNSYM is proportional to the number of points times the square of the window.
 _SYMMETRY_MAX = 1 << 29
-#: The limit on numbers in windows that are computed together.
+#: The limit on the total number of values in windows that are computed together.
 _TOGETHER = 1 << 18
-#: The limit for SEGMENT, which searches all its parts each time it joins two.
+#: The limit on the points of SEGMENT, which searches all parts each time it joins two of them.
 _SEGMENT_ROWS_MAX = 20_000
 
 
@@ -112,7 +112,7 @@ def _make_ar(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _regularized(times: Int64Array, values: Float64Array) -> Float64Array:
-    """Return the values with missing points interpolated, at the most frequent step."""
+    """Return the values at the most frequent step, with missing points interpolated."""
     if len(times) < 2:
         return values
     steps = np.diff(times)
@@ -147,10 +147,10 @@ def _make_qlb(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _beyond(statistics: Float64Array) -> Float64Array:
-    """Return the probability of a greater chi-squared value, for 1, 2, ... degrees of freedom and their statistics.
+    """Return the probabilities that chi-squared variables with 1, 2, ... degrees of freedom exceed the statistics.
 
-    With x half of the statistic: for 2 n degrees the sum of exp(-x) x^k / gamma(k + 1) over k = 0 ... n - 1; for
-    2 n + 1 degrees over k = 1/2 ... n - 1/2, plus erfc(sqrt x).
+    With x half of the statistic, the probability for 2 n degrees is the sum of exp(-x) x^k / gamma(k + 1) over k = 0
+    ... n - 1. For 2 n + 1 degrees it is erfc(sqrt x) plus the same sum over k = 1/2 ... n - 1/2.
     """
     whole = np.arange(len(statistics) // 2 + 1)
     gammas = (
@@ -170,9 +170,9 @@ def _beyond(statistics: Float64Array) -> Float64Array:
 
 # ---------------------------------------------------------------------------------------------- periodic
 
-#: Minimum autocorrelation at a multiple of the period.
+#: The autocorrelation at a multiple of the period must be at least this.
 _ALIKE = 0.5
-#: The range of shifts searched for the shortest period; if none is found, the minimum width of peaks.
+#: The largest shift at which the shortest period is sought; if none is found, the minimum width of peaks.
 _PERIOD_VIEW = 100
 #: Correlations are rounded to this many decimals, the error of sums of products.
 _DIGITS = 12
@@ -182,7 +182,7 @@ def _make_period(_: Attributes, __: TimeUnit) -> Generator:
     def run(points: Points) -> Points:
         values = doubles(points)
         known = np.isfinite(values)
-        # A non-finite value is replaced by the previous one; leading ones are dropped.
+        # A non-finite value is replaced by the previous finite value; leading non-finite values are dropped.
         last = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
         values = values[last[last >= 0]]
         if not len(values):
@@ -195,7 +195,7 @@ def _make_period(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def _autocorrelation(values: Float64Array) -> Float64Array:
-    """Return the correlation of the series with itself, shifted by 0, 1, ... points; undefined ones are -inf."""
+    """Return the correlations of the series with itself, shifted by 0, 1, ... points, or -inf where undefined."""
     values = values - values.mean()
     count = len(values)
     sums, squares = (np.concatenate([[0.0], np.cumsum(v)]) for v in (values, values * values))
@@ -209,7 +209,7 @@ def _autocorrelation(values: Float64Array) -> Float64Array:
 
 
 def _peaks(likenesses: Float64Array) -> Int64Array:
-    """Return the shifts with an autocorrelation peak, each the maximum within half of the shortest such shift."""
+    """Return the shifts at which the autocorrelation peaks: it is greatest up to half of the shortest period away."""
     near = likenesses[: min(len(likenesses), _PERIOD_VIEW + 1)]
     rising = (near[1:-1] > near[:-2]) & (near[1:-1] > near[2:]) & (near[1:-1] > _ALIKE)
     width = int(np.argmax(rising)) + 1 if rising.any() else _PERIOD_VIEW
@@ -254,10 +254,10 @@ def _make_ptnsym(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _asymmetry(views: Float64Array) -> Float64Array:
-    """Return the distance of each window from its mirror image by dynamic time warping; non-finite values propagate.
+    """Return the dynamic time warping distance of each window from its mirror image; non-finite values propagate.
 
-    It is computed from the middle outwards: the squared distance of the ends, plus the least cost of the inner part
-    without one or both ends.
+    The distance is computed from the middle outwards: the cost of a part is the squared difference of its ends, plus
+    the least of the costs of the part without its first, its last, or both points.
     """
     columns = np.ascontiguousarray(views.T)
     inner = np.zeros(columns.shape)
@@ -300,9 +300,9 @@ def _make_segment(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _edges(values: Float64Array, error_max: float) -> list[int]:
-    """Return the starts of the parts, and the end.
+    """Return the starts of the parts that SEGMENT finds, and the end.
 
-    Starts with pairs of points, and joins the best-fitting neighbours.
+    It begins with pairs of points, and repeatedly joins the two neighbouring parts that fit one line best.
     """
     count = len(values)
     if count <= 3:
@@ -321,7 +321,7 @@ def _edges(values: Float64Array, error_max: float) -> list[int]:
 
 
 def _line(values: Float64Array) -> Float64Array:
-    """Return the best-fitting straight line (least squares) for evenly spaced values."""
+    """Return the points of the straight line that fits evenly spaced values best (least squares)."""
     if len(values) <= 2:
         return values
     places = np.arange(len(values)) - (len(values) - 1) / 2
@@ -332,7 +332,7 @@ def _error(values: Float64Array) -> float:
     return float(np.abs(values - _line(values)).mean())
 
 
-#: Points that a curve needs.
+#: A curve needs at least this number of points.
 _CURVE_POINTS_MIN = 5
 
 

@@ -1,4 +1,4 @@
-"""More of IoTDB's library: resampling, filters, comparison of shapes, runs without a gap.
+"""Further functions of IoTDB's library: resampling, filters, comparison of shapes, runs without a gap.
 
     of the whole series     QUANTILE DTW                       at time 0
     of all shifts           ACF                                at times 1, 2, ...
@@ -38,7 +38,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import NUMERIC_TYPES, BoolArray, DataType, Float64Array, Int64Array, TimeUnit
 
 _ANY = frozenset(DataType)
-#: The time of DTW is quadratic in the rows.
+#: The time of DTW is quadratic in the number of rows.
 _DTW_ROWS_MAX = 20_000
 _NANOSECOND = TimeUnit.NANOSECOND
 
@@ -79,7 +79,7 @@ def _make_dtw(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def _warped(x: Float64Array, y: Float64Array) -> float:
-    """Return the cost of the cheapest path through |x[i] - y[j]|, computed by diagonals."""
+    """Return the cost of the cheapest path through the matrix |x[i] - y[j]|, which is traversed by diagonals."""
     count = len(x)
     before = last = np.full(count, np.inf)  # indexed by i, for the diagonals i + j = d - 2 and d - 1
     for d in range(2 * count - 1):
@@ -133,7 +133,7 @@ def _resample(name: str) -> SeriesTransform:
     return point_function(name, DataType.DOUBLE, make, check)
 
 
-#: Computes one value per bin from values and the starts and ends of bins; the median needs sorted values.
+#: Computes one value per bin from the values and from the starts and ends of the bins.
 _REDUCED: dict[str, Callable[[Float64Array, Int64Array, Int64Array], Float64Array]] = {
     "mean": lambda values, firsts, ends: np.asarray(np.add.reduceat(values, firsts) / (ends - firsts)),
     "max": lambda values, firsts, _: np.maximum.reduceat(values, firsts),
@@ -176,7 +176,7 @@ def _bridged(values: Float64Array, interpolation: str) -> Float64Array:
 
 
 def forward_filled(values: Float64Array, there: BoolArray) -> Float64Array:
-    """Replace missing values by the previous value; leading ones become NaN."""
+    """Replace each missing value by the previous value, or by NaN if there is no previous value."""
     last = np.maximum.accumulate(np.where(there, np.arange(len(values)), -1))
     return np.where(last >= 0, values[last], np.nan)
 
@@ -205,17 +205,17 @@ def _make_sample(call: FunctionCall, _: TimeUnit) -> Generator:
             return points.take(_corners(points, chosen))
         if method != "reservoir":
             return points.take(np.arange(chosen) * count // max(chosen, 1))
-        # Choose random points, with a fixed seed.
+        # Choose points randomly, with a fixed seed.
         return points.take(np.sort(np.random.default_rng(0).choice(count, chosen, replace=False)))
 
     return run
 
 
 def _corners(points: Points, wanted: int) -> Int64Array:
-    """Return the first point, the last, and one of each of the equal parts between them.
+    """Return the first point, the last point, and one point from each of the equal parts between them.
 
-    From each part, the point is chosen that forms the largest triangle with the previously chosen point and the mean of
-    the next part. Non-finite values form no triangle.
+    Each part contributes the point that forms the largest triangle with the previously chosen point and the mean of the
+    next part. Non-finite values form no triangle.
     """
     count = len(points.times)
     if wanted < 3:
@@ -223,7 +223,7 @@ def _corners(points: Points, wanted: int) -> Int64Array:
     since, values = (points.times - points.times[0]).astype(np.float64), doubles(points)
     size, more = divmod(count - 2, wanted - 2)
     parts = np.arange(wanted - 1)
-    # The first parts have one more point than the others; the last start is the last point.
+    # The first `more` parts have one more point than the other parts; the last entry of `starts` is the last point.
     starts = 1 + parts * size + np.minimum(parts, more)
     lengths = np.append(np.diff(starts), 1)
     times, heights = (np.add.reduceat(v, starts) / lengths for v in (since, values))
@@ -253,7 +253,8 @@ def _make_ksigma(attributes: Attributes, _: TimeUnit) -> Generator:
             return found.take(np.empty(0, np.int64))
         values = values - values.mean()  # keeps sums of squares small
         sums, squares = (np.concatenate([[0.0], np.cumsum(v)]) for v in (values, values * values))
-        # All points of the first window use that window; each later point uses the window that ends with it.
+        # The points of the first window are compared with that window, each later point with the window that ends with
+        # it.
         behind = np.maximum(np.arange(len(values)) + 1, min(size, len(values)))
         first = np.maximum(behind - size, 0)
         mean = (sums[behind] - sums[first]) / (behind - first)
@@ -296,7 +297,7 @@ def _pass_filter(name: str, *, high: bool) -> SeriesTransform:
 def _runs(
     name: str, check: Callable[[Attributes], object], least: Callable[[Attributes, TimeUnit], int]
 ) -> SeriesTransform:
-    """Return a function for the runs of rows without a gap that last at least `least`, and their numbers of rows."""
+    """Return a function that counts the rows of each run without a gap, for the runs that last at least `least`."""
 
     def result_type(types: object, attributes: Attributes) -> DataType:
         if not types:
@@ -326,7 +327,7 @@ def _runs(
 
 
 def mode(steps: Int64Array) -> int:
-    """Return the most frequent value, the smallest of equally frequent ones; 1 for no values."""
+    """Return the most frequent step; the smallest of equally frequent steps; 1 if there are no steps."""
     values, counts = np.unique(steps, return_counts=True)
     return int(values[np.argmax(counts)]) if len(values) else 1
 
@@ -338,7 +339,7 @@ _PRODUCTS_MAX = 2_048
 
 
 def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
-    """Return the mean products of the series with itself, shifted by -(n - 1) to n - 1 points."""
+    """Return the mean products of the values with those of the series shifted by -(n - 1) to n - 1 points."""
 
     def run(points: Points) -> Points:
         values = np.nan_to_num(doubles(points), nan=0.0, posinf=np.inf, neginf=-np.inf)
@@ -351,7 +352,7 @@ def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def shifted_products(values: Float64Array) -> Float64Array:
-    """Return the sums of products of the values with themselves, shifted by 0, 1, ... points."""
+    """Return the sums of the products of the values with the same values shifted by 0, 1, ... points."""
     count = len(values)
     if count <= _PRODUCTS_MAX:
         return np.correlate(values, values, "full")[count - 1 :] if count else values

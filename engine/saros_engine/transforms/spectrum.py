@@ -31,11 +31,11 @@ from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUni
 
 _DOUBLE = DataType.DOUBLE
 _MAX = (1 << 63) - 1
-#: The last time, not the number of points, sets the length of a spectrum: 128 MiB of complex numbers.
+#: The limit on the length of IFFT's spectrum, which the last time determines: 128 MiB of complex numbers.
 _SPECTRUM_MAX = 1 << 23
-#: Up to this number, products are summed directly, which is exact for integers; above it, the spectrum is used.
+#: Up to this number of products, they are summed directly, which is exact for integers; above it, by the spectrum.
 _PRODUCTS_MAX = 1 << 24
-#: Limits of DECONV on the length of the first series, and on the product of the lengths.
+#: The limits of DECONV on the length of the first series, and on the product of the lengths of both series.
 _DIVIDEND_MAX, _DIVISION_MAX = 500_000, 1 << 28
 _NANOSECOND = TimeUnit.NANOSECOND
 
@@ -47,7 +47,7 @@ def _finite_values(points: Points, number: int = 0) -> Float64Array:
 
 
 def _counted(values: Float64Array) -> Points:
-    """Return points with these values at times 0, 1, ..."""
+    """Return points with the values at times 0, 1, ..."""
     return made_points(np.arange(len(values), dtype=np.int64), _DOUBLE, values)
 
 
@@ -62,7 +62,7 @@ _PARTS: dict[str, Callable[[np.ndarray], Float64Array]] = {
 
 
 def _compression(attributes: Attributes) -> float | None:
-    """Return the fraction of the energy to keep; None: the whole spectrum."""
+    """Return the fraction of the energy to keep; None to keep the whole spectrum."""
     choice_attribute("fft", attributes, "method", ("uniform",))
     choice_attribute("fft", attributes, "result", tuple(_PARTS))
     if "compress" not in attributes:
@@ -89,7 +89,7 @@ def _make_fft(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _strongest(spectrum: np.ndarray, share: float) -> Int64Array:
-    """Return the lowest frequencies with more than this share of the energy, and the last one, which sets the size."""
+    """Return the lowest frequencies with more than `share` of the energy, and the last one, for the spectrum's size."""
     energy = np.abs(spectrum) ** 2
     half = len(spectrum) // 2
     reached = np.flatnonzero(energy[0] + 2 * np.cumsum(energy[1 : half + 1]) > share * energy.sum())
@@ -121,7 +121,8 @@ def _make_ifft(attributes: Attributes, unit: TimeUnit) -> Generator:
             raise UserMistake("ifft: the times go beyond INT64: take a shorter 'interval'", code=2007)
         spectrum = np.zeros(count, np.complex128)
         numbers = doubles(points)[known] + 1j * doubles(points, 1)[known]
-        # A real signal's upper half mirrors the lower one; if both are given, the upper half takes precedence.
+        # The upper half of a real signal's spectrum mirrors the lower half; if both are given, the upper half takes
+        # precedence.
         for half in (places <= count // 2, places > count // 2):
             spectrum[places[half]] = numbers[half]
             mirrored = half & (places > 0)
@@ -152,7 +153,7 @@ def _make_envelope(attributes: Attributes, unit: TimeUnit) -> Generator:
         spectrum = np.fft.fft(np.abs(_analytic(values)))[: count // 2]
         pace = unit.value / mode(np.diff(times)) if given is None else given
         frequencies = np.arange(count // 2) * (pace * amplification / count)
-        # Times are rounded to integers; of points with equal times, the first is kept.
+        # Frequencies are rounded down to integers to be times; of several points with the same time, the first is kept.
         whole, firsts = np.unique(frequencies[frequencies < _MAX].astype(np.int64), return_index=True)
         return made_points(whole, _DOUBLE, np.abs(spectrum[firsts]) / count)
 
@@ -174,7 +175,7 @@ def _analytic(values: Float64Array) -> np.ndarray:
 
 
 def convolved(x: Float64Array, y: Float64Array) -> Float64Array:
-    """Return the products x[i] * y[j] summed by i + j; neither x nor y may be empty."""
+    """Return the sums of the products x[i] * y[j] for each i + j; neither x nor y may be empty."""
     if len(x) * len(y) <= _PRODUCTS_MAX:
         return np.convolve(x, y)
     count = len(x) + len(y) - 1
@@ -190,7 +191,7 @@ def _make_conv(_: Attributes, __: TimeUnit) -> Generator:
     return run
 
 
-#: Both the spelling of the manual and the older one of IoTDB's code are accepted.
+#: `quotient` is the spelling of IoTDB's manual, `quotinent` an older one of its code; both are accepted.
 _RESULTS = ("quotient", "quotinent", "remainder")
 
 
@@ -231,7 +232,7 @@ def _divided(dividend: Float64Array, divisor: Float64Array) -> tuple[Float64Arra
 
 # ---------------------------------------------------------------------------------------------- wavelets
 
-#: Haar and Daubechies wavelets; the number in a name is the number of coefficients.
+#: The low-pass filters of Haar and Daubechies wavelets; the number in a name is the number of coefficients.
 _WAVELETS: dict[str, tuple[float, ...]] = {
     "haar": (0.7071067811865476, 0.7071067811865476),
     "db2": (0.7071067811865476, 0.7071067811865476),
@@ -255,7 +256,7 @@ _WAVELETS: dict[str, tuple[float, ...]] = {
         -0.0105974017850690,
     ),
 }
-#: The running time is proportional to coefficients times points.
+#: The running time is proportional to the number of coefficients times the number of points.
 _COEFFICIENTS_MAX = 1_000
 
 
@@ -311,7 +312,7 @@ def _halved(size: int, least: int) -> Iterator[int]:
 
 
 def _filters(low: Sequence[float], size: int) -> Iterator[tuple[float, float, Int64Array]]:
-    """Yield each coefficient of the low and the high pass, and the positions that it weighs; positions wrap around."""
+    """Yield the coefficients of the low and the high pass with the positions that they weigh; positions wrap around."""
     evens = np.arange(0, size, 2)
     for number, coefficient in enumerate(low):
         high = low[len(low) - 1 - number] * (1 if number % 2 == 0 else -1)
@@ -319,7 +320,7 @@ def _filters(low: Sequence[float], size: int) -> Iterator[tuple[float, float, In
 
 
 def _parted(values: Float64Array, low: Sequence[float]) -> Float64Array:
-    """Split values into the low half, followed by the high one."""
+    """Return the low-pass half of the values, followed by the high-pass half."""
     found = np.zeros((2, len(values) // 2))
     for coefficient, high, places in _filters(low, len(values)):
         found[0] += coefficient * values[places]
@@ -328,7 +329,7 @@ def _parted(values: Float64Array, low: Sequence[float]) -> Float64Array:
 
 
 def _joined(values: Float64Array, low: Sequence[float]) -> Float64Array:
-    """Return the values that were split; the inverse of `_parted`."""
+    """Return the values from their low-pass and high-pass halves; the inverse of `_parted`."""
     lower, upper = values.reshape(2, -1)
     found = np.zeros(len(values))
     for coefficient, high, places in _filters(low, len(values)):

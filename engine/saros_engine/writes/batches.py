@@ -22,9 +22,9 @@ from saros_storage.base.tablet import first_rows
 from saros_storage.base.types import Int64Array
 from saros_wire.client_values import TooManyBytes, UnreadableValues
 
-#: Batches with more rows are not joined: their columns would be copied, and the cost of a batch matters less.
+#: Batches with more rows are not joined: joining copies their columns, and saves a smaller part of their cost.
 _JOINED_ROWS_MAX = 64
-#: This number of batches is not worth joining.
+#: It is not worth while to join this number of batches, or fewer.
 _FEW = 3
 
 _Item = TypeVar("_Item")
@@ -40,9 +40,9 @@ class ColumnBatch:
     columns: Mapping[str, Column]
     #: The alignment of the device, if it is new and has no template; None: not aligned. Existing devices keep theirs.
     aligned: bool | None
-    #: True if columns that do not fit their series are left out and the others written.
+    #: True if columns that do not fit their series are left out and the other columns are written.
     partial: bool = False
-    #: Tags of the series that the batch creates.
+    #: The tags of the series that the batch creates.
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -61,7 +61,7 @@ class MultiBatch:
     #: See `ColumnBatch`.
     aligned: bool | None
     partial: bool = False
-    #: Tags of the series that each device's batch creates; empty: none of the batches has tags.
+    #: For each device, the tags of the series that its batch creates; empty if no batch has tags.
     tags: Sequence[Mapping[str, str]] = ()
 
     @property
@@ -70,7 +70,7 @@ class MultiBatch:
         return first_rows(self.counts)
 
     def batches(self, numbers: Sequence[int]) -> list[ColumnBatch]:
-        """Return the batches of the devices with these numbers; their arrays are views."""
+        """Return the batches of the devices with these numbers; the arrays of the batches are views of the columns."""
         starts = self.starts.tolist()
         return [self._batch(n, starts[n], starts[n] + self.counts[n]) for n in numbers]
 
@@ -80,7 +80,7 @@ class MultiBatch:
         return ColumnBatch(device, self.times[start:stop], columns, self.aligned, self.partial, tags)
 
     def chosen(self, numbers: Sequence[int]) -> MultiBatch:
-        """Return the rows of the devices with these numbers, which ascend."""
+        """Return the rows of the devices with these numbers. The numbers must be in ascending order."""
         if len(numbers) == len(self.devices):
             return self
         is_chosen = np.zeros(len(self.devices), np.bool_)
@@ -102,9 +102,9 @@ class MultiBatch:
 
 
 def joined(batches: Sequence[ColumnBatch | Exception]) -> list[tuple[list[int], MultiBatch]]:
-    """Return the small batches that have the same columns, joined, with their numbers.
+    """Join small batches that have the same columns; return, for each join, the numbers of its batches and the result.
 
-    Batches of many rows, with columns of unequal lengths, or with columns that few others have are left out.
+    A batch is left out if it has many rows or columns of unequal lengths, or if few other batches have its columns.
     """
     alike: dict[object, dict[int, ColumnBatch]] = {}
     for number, batch in enumerate(batches):
@@ -130,10 +130,10 @@ def _joined(parts: Sequence[ColumnBatch]) -> MultiBatch:
 
 
 def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Result]) -> list[_Result | Exception]:
-    """Return the result of a step for each item, or its error; an item that is already an error is returned as it is.
+    """Return the result or the error of `step` for each item; an item that is already an error is returned unchanged.
 
-    After an error that is not a refusal, such as a group without a leader, the step is not tried for the other items,
-    because each would wait as long; they get the same error.
+    After an error that is not a refusal, such as a group without a leader, the step is not tried for the remaining
+    items, because each of them would wait as long as the failed one. They get the same error.
     """
     outcomes: list[_Result | Exception] = []
     failure: Exception | None = None
@@ -152,5 +152,5 @@ def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Res
 
 
 def failure_of_others(error: Exception) -> Exception | None:
-    """Return the error for the parts of a request that are not tried after `error`; None if they should be tried."""
+    """Return the error for the remaining parts of a request, which are not tried after `error`; None to try them."""
     return None if not isinstance(error, StorageError) or is_refusal(error) else cause_of(error)

@@ -1,12 +1,11 @@
-"""Kinds of devices: columns fit all devices of a kind in the same way, so only one of them is resolved.
+"""Kinds of devices: the columns of a batch fit all devices of a kind in the same way, so one device of it is resolved.
 
     existing device, all columns exist    kind: the series of the columns, and its alignment
     existing device, columns are missing  kind: its set of series, which devices created alike share, and its alignment
     new device                            kind: its device template
 
-Devices whose batches differ from the others are of no kind: those without a value in some column, with expired rows, or
-with a path that is illegal; and those with tags for missing columns of an existing device or of a template. Pure: any
-thread.
+A device has no kind, and its batch is written by itself, if a column has no values, if rows are expired, if the path is
+illegal, or if the batch has tags for series that an existing device lacks or that a template defines. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from saros_storage.base.paths import join_nodes, plain_nodes, split_path
 from saros_storage.base.types import DataType
 from saros_storage.schema import DeviceSchema, Expiry, SchemaTree
 
-#: Measurement, type and decimals of the series of each column.
+#: The measurement, type and decimals of each column's series.
 _Fit = tuple[tuple[str, DataType, int | None], ...]
 
 
@@ -38,10 +37,10 @@ class DeviceKind:
 
 
 def independent_paths(devices: Sequence[str], columns: Set[str]) -> list[str | None] | None:
-    """Return the canonical path of each device, None for an illegal one; or None if the order of the devices matters.
+    """Return the canonical path of each device (None if illegal), or None if the order of the devices matters.
 
-    It matters if a device is named twice, or is at or below the path of a column of another, where only the first of
-    the two can be created.
+    The order matters if a device occurs twice, or if its path is at or below that of another device's column, because
+    then only the first of the two can be created.
     """
     found = plain_nodes(devices)
     if found is not None and columns.isdisjoint(found):
@@ -97,15 +96,15 @@ def kinds_of(
 
 
 class _Fits:
-    """The fit of the same columns to existing devices; computed once for each set of series."""
+    """Determines how columns fit existing devices, once for each set of series."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         self._columns = tuple(columns)
-        #: By id of a set of series: the set, which keeps the id valid, and the result.
+        #: For each id of a set of series: the set, so that the id stays valid, and the result.
         self._found: dict[int, tuple[object, _Fit | None]] = {}
 
     def of(self, known: DeviceSchema) -> _Fit | None:
-        """Return measurement, type and decimals of each column's series; None if a series does not exist."""
+        """Return the measurement, type and decimals of each column's series; None if a series does not exist."""
         found = self._found.get(id(known.series))
         if found is None:
             series = [one for name in self._columns if (one := known.find(name)) is not None]

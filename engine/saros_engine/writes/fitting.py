@@ -1,8 +1,8 @@
-"""Columns of a batch as their series take them: converted where no value can be lost, or refused.
+"""Conversion of the columns of a batch to the types of their series, or refusal if a value would be lost.
 
-Columns are widened to the series' type. Floats are accepted by series of integers if all of them are integral, because
-data frames store integers with gaps as floats. Values of series with a number of decimals are rounded here, so that
-log, memory and files agree.
+Columns are widened to the series' type. Series of integers accept a column of floats if all its values are integral,
+because data frames store integers with gaps as floats. If a series has a declared number of decimals, its values are
+rounded here, so that the log, memory and files have the same values.
 
 Pure: any thread.
 """
@@ -31,18 +31,18 @@ _ACCEPTED: dict[DataType, frozenset[DataType]] = {
     DataType.STRING: frozenset({DataType.TEXT}),
     DataType.TIMESTAMP: frozenset({DataType.INT64}),
 }
-#: The number of cached sets of series that devices are created with.
+#: The number of cached sets of series for new devices.
 _SERIES_SETS_MAX = 4_096
 
 
 def new_series(measurement: str, type_: DataType, tags: Mapping[str, str] = MappingProxyType({})) -> SeriesSchema:
-    """Return a series with the type's defaults."""
+    """Return a new series with the default encoding of its type and the default compressor."""
     return SeriesSchema(measurement, type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, tags=tags)
 
 
 @lru_cache(_SERIES_SETS_MAX)
 def new_series_of_all(measurements: tuple[str, ...], types: tuple[DataType, ...]) -> tuple[SeriesSchema, ...]:
-    """Return series with their types' defaults; devices created with the same series share them."""
+    """Return new series with default encodings and compressor; devices with the same series share the result."""
     return tuple(map(new_series, measurements, types))
 
 
@@ -71,7 +71,7 @@ def check_duplicates(own: Sequence[str], names: Sequence[str]) -> None:
 def fit_all(
     device: str, wanted: Sequence[SeriesSchema | None], columns: Sequence[Column], *, partial: bool
 ) -> tuple[Sequence[Column | None], Sequence[str]]:
-    """Convert columns to their series' types; if `partial`, return None for those that do not fit, and the reasons.
+    """Convert columns to their series' types; if `partial`, columns that do not fit become None, with a reason each.
 
     Raises UserMistake 507, or 2008 with a value that would be lost.
     """
@@ -109,5 +109,5 @@ def _fit(device: str, series: SeriesSchema, column: Column) -> Column:
 
 
 def as_declared(series: SeriesSchema, column: Column) -> Column:
-    """Round a column to the series' decimals, if it has any. The result is a new column, so no shape is cached."""
+    """Round a column to the series' decimals, if declared. The result is then a new column, so no shape is cached."""
     return column if series.decimals is None else rounded(column, series.decimals)

@@ -20,7 +20,7 @@ from saros_storage.base.clock import Clock
 from saros_storage.base.tablet import Tablet
 from saros_storage.base.write_request import WriteRequest
 
-#: The longest time that other writes wait for a group.
+#: The longest time that writes outside of a group wait for the group to end.
 HOLD_SECONDS = 0.05
 #: A write without an outcome after this time is retried by itself, which determines its outcome.
 PENDING_SECONDS = 2.0
@@ -41,8 +41,8 @@ class _Member:
         self.is_written: bool | None = None
         #: True after its group has ended.
         self.is_over = False
-        #: The member that this one wakes when the group has ended. Threads woken all at once would contend for the
-        #: interpreter's lock.
+        #: The member whose thread this member's thread wakes when the group has ended. If all threads were woken at
+        #: once, they would contend for the interpreter's lock.
         self.after: _Member | None = None
         #: The thread sleeps by acquiring this lock; releasing it wakes the thread.
         self.wake = threading.Lock()
@@ -59,8 +59,8 @@ class GroupedWrites:
         #: Guards the next three fields.
         self._lock = threading.Lock()
         self._waiting: list[_Member] = []
-        #: The write whose thread leads a group or was woken to lead one, and the time at which that began; None without
-        #: a group.
+        #: The write whose thread leads a group, or was woken to lead the next group; None if there is neither.
+        #: `_led_since_ns` is the time at which this thread became the leader.
         self._leader: _Member | None = None
         self._led_since_ns = 0
 
@@ -98,7 +98,7 @@ class GroupedWrites:
         return group
 
     def _sleep(self, own: _Member) -> Sequence[_Member]:
-        """Sleep until the write's group has ended; return the group that the write must lead, if it must."""
+        """Sleep until the write's group has ended, or return the group that the write must lead."""
         while not own.is_over:
             own.wake.acquire(timeout=HOLD_SECONDS)
             with self._lock:
@@ -107,7 +107,7 @@ class GroupedWrites:
         return ()
 
     def _lead(self, own: _Member, group: Sequence[_Member]) -> None:
-        """Write a group, wake its first member and the next leader; each member wakes the following one."""
+        """Write a group, and wake its first member and the next leader; each member wakes the member after it."""
         try:
             self._write(group)
         finally:

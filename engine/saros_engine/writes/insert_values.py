@@ -1,7 +1,7 @@
 """The values of an INSERT statement, as columns for its device.
 
-The type of a series that does not exist is that of its first value: BOOLEAN for true and false, DOUBLE for numbers,
-TEXT for quoted text. Values that do not fit their series are left out and named.
+The first value for a series that does not exist determines its type: BOOLEAN for true and false, DOUBLE for numbers,
+TEXT for quoted text. Values that do not fit their series are left out, and the error names them.
 
 Pure: any thread.
 """
@@ -21,7 +21,7 @@ from saros_storage.schema import DeviceSchema, SeriesSchema
 
 @dataclass(slots=True)
 class InsertValues:
-    """The values of an INSERT as columns to write, the series to create, and the values that do not fit."""
+    """The values of an INSERT as columns to write, the series to create, and texts about values that do not fit."""
 
     names: list[str] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)

@@ -19,7 +19,8 @@ from saros_storage.base.types import DataType, Int64Array
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import CreateDatabase, SchemaChange
 
-#: The shape of a batch: its device as written by the caller, measurements, types, and requested alignment.
+#: The shape of a batch: its device as the caller spelled it, its measurements, their types, and the requested
+#: alignment.
 BatchKey = tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None]
 
 
@@ -30,12 +31,12 @@ class CheckedBatch:
     key: BatchKey
     times: Int64Array
     columns: Mapping[str, Column]
-    #: If some rows were expired, the number of points including theirs, and a text that describes them.
+    #: If some rows were expired, the number of points including those of expired rows, and a text about these rows.
     given: int = 0
     expired: str = ""
     #: True if columns that do not fit their series are left out.
     partial: bool = False
-    #: Tags of the series that the batch creates.
+    #: The tags of the series that the batch creates.
     tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -51,11 +52,11 @@ class CheckedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A batch as a tablet that fits the current schema."""
+    """The tablet of a batch, fitted to the current schema."""
 
     tablet: Tablet
     creates: Sequence[SchemaChange] = ()
-    #: For the columns of a partial batch that are not in the tablet: the number of their points, and the reasons.
+    #: For columns of a partial batch that are left out of the tablet: the number of their points, and the reasons.
     lost: int = 0
     misfits: Sequence[str] = ()
 
@@ -69,11 +70,11 @@ class Group:
     rows: MultiBatch
     tablet: MultiTablet
     creates: Sequence[SchemaChange]
-    #: The devices' own batches, once the write of the tablet has failed; otherwise empty.
+    #: After a failed write of the tablet, the batch of each device; otherwise empty.
     batches: list[CheckedBatch] = field(default_factory=list)
 
     def outcomes(self, failed: Mapping[CheckedBatch, int | Exception]) -> list[int | Exception]:
-        """Return the outcome of each device; `failed` has those of batches that the tablet did not write."""
+        """Return the outcome of each device; `failed` has the outcomes of the batches that the tablet did not write."""
         points = self.rows.points()
         return [failed.get(b, n) for b, n in zip(self.batches, points, strict=True)] if self.batches else [*points]
 
@@ -82,7 +83,7 @@ class Group:
 class JointWrite:
     """Batches of different devices that are written together, and the schema changes that they need."""
 
-    #: The version of the schema to which the batches were fitted, read before that.
+    #: The version of the schema, which was read before the batches were fitted to it.
     version: int
     tablets: dict[CheckedBatch, Tablet] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
@@ -118,7 +119,7 @@ class JointWrite:
 class JointWrites:
     """The joint writes of a request.
 
-    Batches that create series are kept apart, so that a refused schema change does not affect the others.
+    Batches that create series are written separately, so that a refused schema change does not affect other batches.
     """
 
     plain: JointWrite
@@ -126,7 +127,7 @@ class JointWrites:
 
     @staticmethod
     def of(request: WriteRequest, version: int) -> JointWrites:
-        """Return empty joint writes for a version of the schema: a single one if the request is numbered."""
+        """Return empty joint writes for a version of the schema; if the request is numbered, both are the same one."""
         plain = JointWrite(version)
         return JointWrites(plain, plain if request.is_numbered else JointWrite(version))
 

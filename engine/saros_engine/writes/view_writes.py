@@ -22,7 +22,7 @@ _Part = TypeVar("_Part")
 
 
 def parts_of_insert(statement: Insert, sources: Mapping[str, str]) -> list[Insert]:
-    """Return an INSERT for each device written; `sources` maps the measurements of views to series."""
+    """Return an INSERT for each device; `sources` maps the measurements of views to the paths of their series."""
     own = str(statement.device)
     parts = []
     for device, columns in _by_device(own, statement.measurements, sources).items():
@@ -34,7 +34,7 @@ def parts_of_insert(statement: Insert, sources: Mapping[str, str]) -> list[Inser
 
 
 def parts_of_batch(batch: ColumnBatch, sources: Mapping[str, str]) -> list[ColumnBatch]:
-    """Return a batch for each device written; `sources` maps the measurements of views to series."""
+    """Return a batch for each device; `sources` maps the measurements of views to the paths of their series."""
     columns = list(batch.columns.values())
     parts = []
     for device, chosen in _by_device(batch.device, batch.columns, sources).items():
@@ -45,7 +45,7 @@ def parts_of_batch(batch: ColumnBatch, sources: Mapping[str, str]) -> list[Colum
 
 
 def _by_device(device: str, names: Iterable[str], sources: Mapping[str, str]) -> dict[str, list[tuple[int, str]]]:
-    """Return the index and the measurement of each column, by the device to which it is written."""
+    """Return, for each device to which columns are written, the index and the measurement of each of these columns."""
     found: dict[str, list[tuple[int, str]]] = {}
     for place, name in enumerate(names):
         source = sources.get(name)
@@ -60,7 +60,7 @@ def _by_device(device: str, names: Iterable[str], sources: Mapping[str, str]) ->
 
 
 def write_each(parts: Iterable[_Part], write: Callable[[_Part], int]) -> int:
-    """Write all parts; return the number of points. Raises the first part's UserMistake after the last part."""
+    """Write all parts; return the number of points. The first UserMistake is raised after all parts have been tried."""
     points = 0
     mistake: UserMistake | None = None
     for part in parts:

@@ -3,15 +3,15 @@
     INSERT rows -- per measurement: type, values --> columns --> Tablet --> Store.write(tablets, creates)
     batch of columns -----------------------------------------^
 
-A missing series is created. Its type is that of its array in a batch, and that of its first value in an INSERT. A
-missing database is created at a configured level below root. A null is an absent point; NaN is a value. Columns that
-contain only nulls are dropped first: their types mean nothing.
+A missing series is created; a batch gives its type by the array, an INSERT by the first value. A missing database is
+created at a configured level below root. A null is an absent point; NaN is a value. Columns that contain only nulls are
+removed first, because their types mean nothing.
 
 INSERT can be partial, as in IoTDB: values that do not fit are left out, the other values are written, and the error
-(507) names those that were left out. A batch is written completely or not at all, unless it is partial: then columns
-that do not fit are left out. Both INSERT and batches leave out rows that are expired when they arrive, and report them
-by an error (607). Both errors are `PartlyWritten`, which gives the number of points written and lists what was left
-out.
+(507) names those that were left out. A batch is written completely or not at all; but if it is `partial`, columns that
+do not fit are left out. Rows that are expired when they arrive are left out of INSERTs and batches, and reported by an
+error (607). Both errors are `PartlyWritten`, which gives the number of points written and lists the parts that were
+left out.
 
 Thread-safe.
 """
@@ -57,10 +57,10 @@ from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import CreateDatabase, CreateSeries, DeviceSchema, Expiry, SchemaChange, SeriesSchema
 
 _OUT_OF_TTL = 607
-#: The maximum number of measurements that a message names.
+#: The maximum number of measurements that an error message lists.
 _NAMED_MAX = 5
-#: Codes of errors that a concurrent schema change can cause: a database, series or path exists already, or the database
-#: does not exist any more; a series' type, a series or a device's alignment is not as expected.
+#: The codes of errors that a concurrent schema change can cause: a database, series or path already exists, a database
+#: no longer exists, or the type of a series, a series or the alignment of a device is not as expected.
 _OVERTAKEN = (501, 503, 504, 506, 507, 508, 511)
 #: The number of cached shapes of batches, of some 600 bytes each.
 _SHAPES_MAX = 50_000
@@ -70,7 +70,7 @@ class PartlyWritten(UserMistake):
     """A write that left out rows or values; `points` is the number of points written."""
 
     def __init__(self, device: str, points: int, given: int, left_out: Sequence[str], *, code: int) -> None:
-        """`given` is the number of points of the request; `left_out` lists the points not written, with the reasons."""
+        """`given` is the number of points in the request; `left_out` has texts about the omitted points."""
         message = f"{points} of {given} points of {device} were written; left out: {'; '.join(left_out)}"
         super().__init__(message, code=code)
         self.points = points
@@ -78,7 +78,7 @@ class PartlyWritten(UserMistake):
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The tablet's device and alignment for batches of one shape, at one version of the schema."""
+    """The canonical device and the alignment for tablets of batches of one shape, at one version of the schema."""
 
     version: int
     device: str
@@ -86,7 +86,7 @@ class _Shape:
 
 
 class Writer:
-    """Writes INSERT statements and batches to a store. `level`: the level below root of databases that it creates."""
+    """Writes INSERT statements and batches to a store. Missing databases are created `level` levels below root."""
 
     def __init__(self, store: Database, level: int, clock: Clock, triggers: Triggers) -> None:
         self._store = store
@@ -116,8 +116,8 @@ class Writer:
     def _insert(self, batch: CheckedBatch, request: WriteRequest, joint: JointWrites | None = None) -> int:
         """Write a batch; return the number of points. Raises UserMistake.
 
-        If `joint` is given, a batch that fires no trigger is added to it instead of being written, unless the batch has
-        columns of views.
+        If `joint` is given, a batch that fires no trigger and has no columns of views is added to `joint` instead of
+        being written.
         """
         parts = self._parts_through_views(batch)
         if parts:
@@ -157,10 +157,10 @@ class Writer:
     ) -> list[int | Exception]:
         """Write batches of different devices; return the number of points or the error of each.
 
-        An error among `batches` is returned as it is. Batches that fire no trigger are joined into at most two writes:
-        first those that create series, then the others; into one write if the request is numbered. Small batches of
-        devices of one kind are one tablet. If a batch is refused, all batches of its write are written one by one. Any
-        other failure is the outcome of all batches that were not written before it.
+        Errors among `batches` are returned unchanged. Batches that fire no trigger are joined into at most two writes:
+        first the batches that create series, then the other batches; if the request is numbered, there is only one
+        write. Small batches of devices of one kind form one tablet. If a batch is refused, all batches of its write are
+        written one by one. Any other failure is the outcome of all batches that were not written before the failure.
         """
         joint = JointWrites.of(request, self._store.schema.version)
         groups: list[Group] = []
@@ -180,7 +180,7 @@ class Writer:
     ) -> list[int | Exception]:
         """Write rows of many devices as `insert_batches` does; return the outcome of each device.
 
-        `refused`: the errors of devices that are not to be written, by number.
+        `refused` has the errors of the devices that must not be written, by the devices' numbers.
         """
         joint = JointWrites.of(request, self._store.schema.version)
         numbers = range(len(rows.devices))
@@ -198,7 +198,7 @@ class Writer:
         joint: JointWrites,
         request: WriteRequest,
     ) -> list[int | Exception]:
-        """Write groups, and the batches that are not in a group, in this order; return all outcomes, by number."""
+        """Write groups, then the batches that belong to no group; return the outcomes in the order of their numbers."""
         for group in groups:
             joint.add_group(group)
         checked = outcomes_of([*alone.values()], self._checked)
@@ -211,7 +211,7 @@ class Writer:
     def _groups(
         self, rows: MultiBatch, paths: Sequence[str | None], refused: Collection[int], numbers: Sequence[int]
     ) -> list[Group]:
-        """Return the devices that can be written in groups; `numbers`: the devices' numbers in the request."""
+        """Return groups of devices that can be written together; `numbers` are the devices' numbers in the request."""
         schema = self._store.schema
         expiry = Expiry(schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
         kinds = [kind for kind in kinds_of(rows, paths, refused, schema, expiry) if len(kind.numbers) > 1]
@@ -247,10 +247,10 @@ class Writer:
     def _creates_like(
         self, fitted: Fitted, kind: DeviceKind, tags: Sequence[Mapping[str, str]]
     ) -> tuple[Collection[SchemaChange], dict[str, CreateSeries]]:
-        """Return the databases that the devices of a kind need, and the creation of each device's series by path.
+        """Return the databases that the devices of a kind need, and for each device's path the creation of its series.
 
-        Devices that must be checked individually are left out. `tags`: of the series of each device, by number; empty:
-        none has tags.
+        Devices that must be checked individually are left out. `tags` has the tags for each device's series, by the
+        device's number; it is empty if there are none.
         """
         like = fitted.creates[-1]
         assert isinstance(like, CreateSeries)
@@ -277,9 +277,9 @@ class Writer:
     def _insert_jointly(
         self, batches: Sequence[CheckedBatch | Exception], joint: JointWrites, request: WriteRequest
     ) -> tuple[list[int | Exception], dict[CheckedBatch, int | Exception]]:
-        """Add batches to joint writes, and execute these.
+        """Add batches to joint writes, and execute the joint writes.
 
-        Returns the outcomes of these batches, and of all batches that the joint writes did not write.
+        Returns the outcomes of `batches`, and the outcomes of all batches that the joint writes did not write.
         """
         alone = request.unnumbered
         outcomes = outcomes_of(batches, lambda batch: self._insert(batch, alone, joint))
@@ -296,7 +296,7 @@ class Writer:
         ], failed
 
     def _write_together(self, joint: JointWrite, request: WriteRequest) -> dict[CheckedBatch, int | Exception]:
-        """Write batches together; return the outcomes of those that this write did not write."""
+        """Write batches together; return the outcomes of the batches that this write did not write."""
         content = joint.content
         if not content:
             return {}
@@ -322,13 +322,14 @@ class Writer:
     ) -> dict[CheckedBatch, int | Exception]:
         """Fit batches to the schema again, since it has changed, and write them together; return all outcomes.
 
-        Nothing has been written yet, so the request keeps its number; if it is a repetition, it must have no effect.
+        Nothing has been written yet, so the request keeps its number: if the client repeated it, it must have no
+        effect.
         """
         joint = JointWrites.of(request, self._store.schema.version)
         return dict(zip(batches, self._insert_jointly(batches, joint, request)[0], strict=True))
 
     def _members(self, joint: JointWrite) -> list[tuple[CheckedBatch, str]]:
-        """Return the batches of a failed joint write, including those of groups, with their devices."""
+        """Return the batches of a failed joint write, including the batches of its groups, with their devices."""
         members = [(batch, tablet.device) for batch, tablet in joint.tablets.items()]
         for group in joint.groups:
             group.batches[:] = map(self._checked, group.rows.batches(range(len(group.rows.devices))))
@@ -495,7 +496,7 @@ class Writer:
     # ------------------------------------------------------------------ schema
 
     def _aligned_as(self, known: DeviceSchema | None, path: str, *, asked: bool | None) -> bool:
-        """Return whether a device is or will be aligned; a new device follows its template, or `asked` without one."""
+        """Return whether a device is or will be aligned; a new device without a template is aligned if `asked`."""
         if known is None:
             template = template_for(self._store.schema, path)
             return bool(asked) if template is None else template.aligned
@@ -512,7 +513,7 @@ class Writer:
         return changes
 
     def _database_below(self, device: str, known: dict[str, Sequence[SchemaChange]]) -> Sequence[SchemaChange]:
-        """Return `database_for` of a device; `known` collects what the devices below one node have in common."""
+        """Return `database_for` of a device; `known` caches results that all devices below one node share."""
         above = parent_of(device)
         found = known.get(above)
         if found is None or (found and self._store.schema.is_database(device)):
@@ -555,7 +556,7 @@ def _is_same(fitted: Sequence[Column], given: Collection[Column]) -> bool:
 
 
 def _failure_of_others(outcome: int | Exception) -> Exception | None:
-    """Return the error for the batches that are not tried after this outcome; None if they should be tried."""
+    """Return the error for the remaining batches, which are not tried after `outcome`; None to try them."""
     return failure_of_others(outcome) if isinstance(outcome, Exception) else None
 
 
@@ -571,7 +572,7 @@ def _expired(times: Int64Array, living: BoolArray) -> str:
 
 
 def _listed(misfits: Sequence[str]) -> list[str]:
-    """Return texts about values that do not fit (shortened) and the next step; an empty list if all fit."""
+    """Return texts about some of the values that do not fit, and about the next step; an empty list if all fit."""
     if not misfits:
         return []
     more = len(misfits) - _NAMED_MAX
