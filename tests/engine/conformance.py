@@ -1,4 +1,5 @@
-"""Reads the conformance cases and compares answers the way their README says. Used by `test_conformance`."""
+"""Reads the conformance cases, and compares answers by the rules in their README. Used by
+`test_conformance`."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ SAMPLE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "sampl
 
 @dataclass
 class Setup:
-    """Statements that create a database, and the cases that query it."""
+    """Statements that create a database, and the cases that query this database."""
 
     statements: list[str] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
 
 
 def load_cases() -> dict[str, Setup]:
-    """By setup id, in the file's order; a case's id is its setup and its number in the file."""
+    """Return the setups by id, in the file's order. A case's id is its setup's id with its number in the file."""
     setups: dict[str, Setup] = {}
     for number, line in enumerate(SAMPLE.read_text().splitlines()):
         words = json.loads(line)

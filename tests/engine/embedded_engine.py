@@ -39,12 +39,12 @@ class Engine:
         self.session = SessionContext()
 
     def set_options(self, options: EngineOptions) -> None:
-        """Replace the engine by one with these options over the same store."""
+        """Replace the engine by a new one with these options, over the same store."""
         self.options = options
         self.engine = QueryEngine(self.store, self.scheduler, self._clock, options)
 
     def ask(self, text: str) -> tuple[list[str], list[list[object]]]:
-        """Return header and rows of a statement."""
+        """Return the header and the rows of a statement's result."""
         result = self.engine.execute(text, self.session)
         header = (["Time"] if result.timed else []) + [field.name for field in result.fields]
         rows: list[list[object]] = []
@@ -76,7 +76,7 @@ def engine_with_long_columns(folder: Path, rows: int, options: EngineOptions | N
 
 
 def _shown(value: object, type_: DataType) -> object:
-    """Format dates and times as the cases do."""
+    """Format dates and times as the conformance cases do."""
     if isinstance(value, float) and type_ is DataType.FLOAT:
         return str(np.float32(value))
     if value is None or not isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Packages that are installed for a test: a module, and the entry points that an installer would have written."""
+"""Packages that are installed for a test: a module, and the entry points that an installer would write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def install(
 ) -> None:
     """Install a module. `points`: for each group, the names of entry points and their objects in the module.
 
-    Entry points once found stay known to the process, so a name must not be used twice.
+    The process caches entry points that it has found, so a name must not be used twice.
     """
     information = folder / f"{module}-1.0.dist-info"
     information.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A separate process for test_many_series.py, which creates a store of many series, or queries it and prints the cost.
+"""A program that test_many_series.py runs to create a store of many series, or to query it and print the cost.
 
 python many_series.py make FOLDER DEVICES WRITTEN ROWS
 python many_series.py ask FOLDER STATEMENT          -> a line of JSON
@@ -26,7 +26,7 @@ _DEVICES_AT_ONCE = 1_000
 
 
 def make(folder: str, devices: int, written: int, rows: int) -> None:
-    """Create devices of ten DOUBLE series each; the first of them have points, in files."""
+    """Create devices of ten DOUBLE series each; the first `written` devices have points, which are in files."""
     engine = Engine(Path(folder))
     names = tuple(f"s{n}" for n in range(SENSORS))
     series = tuple(new_series(name, DataType.DOUBLE) for name in names)
@@ -41,7 +41,7 @@ def make(folder: str, devices: int, written: int, rows: int) -> None:
 
 
 def ask(folder: str, statement: str) -> None:
-    """Run a statement in a fresh process, and print its figures."""
+    """Run a statement in this fresh process, and print its memory, times and results."""
     engine = Engine(Path(folder))
     engine.ask("select count(s0) from root.m.d0")
     idle = _resident_bytes("VmRSS")
@@ -65,7 +65,7 @@ def ask(folder: str, statement: str) -> None:
 
 
 def _drained(result: Result) -> tuple[int, float]:
-    """Return the number of rows and the sum of all values of a result; each block is dropped once it is read."""
+    """Return the number of rows and the sum of all values of a result, without keeping the blocks."""
     rows, total = 0, 0.0
     while (block := result.next_block()) is not None:
         rows += block.rows
@@ -75,7 +75,7 @@ def _drained(result: Result) -> tuple[int, float]:
 
 
 def _resident_bytes(kind: str) -> int:
-    """Return the current (VmRSS) or peak (VmHWM) memory; rusage would also count the parent before the exec."""
+    """Return the current (VmRSS) or peak (VmHWM) memory; the peak in rusage would include the parent before exec."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(lines[kind].split()[0]) * 1024
 

@@ -1,4 +1,4 @@
-"""Scripted readers and operators, and the plain-Python side of comparisons."""
+"""Scripted readers and operators, and helpers that compute expected results in plain Python."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DOUBLE, INT, LONG, TEXT, BOOL, STAMP = (
 )
 CONTEXT = OperatorContext()
 Piece = Block | Summary | Summaries
-#: A row: its time (or None) and its values.
+#: A row: its time (if the rows are timed), followed by its values.
 Row = tuple[Scalar, ...]
 
 
 def memory_of(bytes_max: int) -> QueryMemory:
-    """The account of a query that runs alone on its node."""
+    """Return the memory account of a query that runs alone on its node."""
     return QueryMemory(bytes_max, MemoryPool(1 << 40, SystemClock()))
 
 
@@ -109,7 +109,7 @@ class Source:
 
 
 class FakeReader:
-    """A series reader with scripted pieces."""
+    """A series reader that returns scripted pieces."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = list(pieces)
@@ -125,7 +125,7 @@ class FakeReader:
 
 
 class FakeReaders:
-    """A reader factory that returns the same pieces for every request, in the order that the request asks for."""
+    """A reader factory whose readers return the same pieces for every request, ascending or descending as requested."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = list(pieces)
@@ -174,7 +174,7 @@ def backwards(piece: Piece) -> Piece:
 
 
 class Account:
-    """A memory account with a limit that records reservations."""
+    """A memory account that has a limit and records reservations."""
 
     def __init__(self, limit: int = 2**60) -> None:
         self.limit = limit
@@ -197,7 +197,7 @@ class Account:
 
 
 def summary_of(one: Block) -> Summary:
-    """Exact statistics of a block of number columns."""
+    """Return the exact statistics of a block whose columns are numeric."""
     columns: list[Statistics | None] = []
     for column in one.columns:
         points = [(t, v) for t, v in zip(one.times.tolist(), column.to_list(), strict=True) if v is not None]
@@ -214,7 +214,7 @@ def summary_of(one: Block) -> Summary:
 
 @contextmanager
 def unwanted() -> Iterator[None]:
-    """The thread of a query that has already ended."""
+    """Run the context's code as if it were on a thread of a query that has already ended."""
     task = idle_task()
     task.to_aborted()
     with RunningTask(task):

@@ -1,4 +1,4 @@
-"""Plans as text, over a small schema, for `test_planner` and `test_optimizer` to compare with their fixture files."""
+"""Plans over a small schema as texts, which `test_planner` and `test_optimizer` compare with their fixture files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def series(name: str, type_: DataType, alias: str | None = None) -> SeriesSchema
 
 
 def plant() -> SchemaTree:
-    """d1, d2 not aligned, d3 aligned; d2 lacks s2 and has s3; text everywhere; a database with awkward names."""
+    """Return a schema: unaligned d1 and d2 (s3 instead of s2), aligned d3, texts, and a database of awkward names."""
     tree = SchemaTree()
     double, int64, text = DataType.DOUBLE, DataType.INT64, DataType.TEXT
     for change in (
@@ -66,7 +66,7 @@ def plan(text: str, moment: TimeContext = MOMENT) -> LogicalPlan:
 
 
 def shown_plan(text: str) -> str:
-    """Return the header and the tree, or the error."""
+    """Return the header and the tree of a statement's plan, or the error."""
     try:
         found = plan(text)
     except (EngineError, UserMistake) as error:
@@ -83,7 +83,7 @@ def tree(root: Node) -> list[str]:
 
 
 def _details(node: Node) -> Iterator[str]:
-    """Yield the text to append to each node's line, in the order of the lines."""
+    """Yield the texts to append to the lines of the nodes, in the order of the lines."""
     if isinstance(node, Filter):
         yield f"  {written(node.predicate)}"
     elif isinstance(node, Project):
@@ -133,7 +133,7 @@ def written(bound: Bound) -> str:
 
 
 def cases(name: str) -> list[tuple[str, str]]:
-    """(statement, output) of each case: statement, a line `----`, output, an empty line; `#` begins a comment."""
+    """Return (statement, output) of each case; in the file, a line `----` is between them, an empty line after them."""
     found = []
     for block in (TESTDATA / name).read_text(encoding="utf-8").split("\n\n"):
         lines = [line for line in block.strip("\n").splitlines() if not line.startswith("#")]

@@ -33,7 +33,7 @@ class Record:
 
 
 def parse(content: str) -> list[Record]:
-    """Return the records of a file's content; comments are records of their own."""
+    """Return the records of a file's content; a comment is a record, too."""
     records = []
     for block in content.split("\n\n"):
         lines = block.strip("\n").split("\n")

@@ -63,7 +63,7 @@ class ListTrail:
 
 
 class Secured(Engine):
-    """An engine with users root (administrator) and ann, and a session for each."""
+    """An engine with the users root (an administrator) and ann, and a session for each of them."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -130,7 +130,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Secured]
 
 # ---------------------------------------------------------------------------------------------- every statement
 
-#: One statement of each class, and the privilege that ann lacks for it; None: she needs nothing.
+#: One statement of each class, with the privilege and path that ann lacks for it; None if she needs no privilege.
 STATEMENTS: dict[str, tuple[Privilege, str] | None] = {
     "select s from root.a.shut": (Privilege.READ_DATA, "root.a.shut.s"),
     "select last s from root.a.shut": (Privilege.READ_DATA, "root.a.shut.s"),
@@ -641,7 +641,7 @@ def test_the_trail_is_told_of_changes_and_denials_without_passwords(engine: Secu
 
 
 def test_a_user_with_few_rights_gets_a_part_of_what_the_administrator_gets(engine: Secured) -> None:
-    """1. random grants; 2. each query as both users; 3. ann gets root's columns that a simple matcher allows."""
+    """A user with random grants gets those columns of root's results that a simple matcher of the grants allows."""
     chance = random.Random(7)
     paths = ["root.a.open.s", "root.a.open.t", "root.a.open.named", "root.a.shut.s", "root.a.shut.t", "root.b.shut.s"]
     areas = [*paths, "root.a.**", "root.a.open.**", "root.a.shut.**", "root.b.**"]
@@ -671,7 +671,7 @@ def test_select_into_reads_and_writes_as_its_user(engine: Secured) -> None:
     engine.allow(Privilege.WRITE_DATA, "root.a.copy.**")
     assert "WRITE_SCHEMA" in engine.denied("select s into root.a.copy(s) from root.a.open")
     engine.allow(Privilege.WRITE_SCHEMA, "root.a.copy.**")
-    # Only those series of the wildcard that the user may read are copied.
+    # Of the series that match the wildcard, only those that the user may read are copied.
     assert [["root.a.open.s", "root.a.copy.s", 2]] == engine.ask_as("ann", "select s into root.a.copy(s) from root.a.*")
 
 

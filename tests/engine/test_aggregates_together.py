@@ -1,4 +1,4 @@
-"""Aggregates of many devices: computed together, they equal those of each single device, bit by bit.
+"""Aggregates of many devices, computed together, equal the aggregates of each single device, bit by bit.
 
 d0, d1, d2      all series in step, in files of several pages, a file over them, and a MemTable
 d3              one series has other times inside pages of the same spans
@@ -76,7 +76,7 @@ def bits(rows: list[list[object]]) -> list[list[object]]:
 
 
 def alone(engine: Engine, what: str, group: str = "") -> list[list[object]]:
-    """Return the aggregates device by device and series by series, with one scan for each statement."""
+    """Return the aggregates, computed by a separate statement with a single scan for each series."""
     found: list[list[object]] = []
     for device in DEVICES:
         parts = [bits(engine.ask(f"select {what.format(name)} from {device} {group}")[1]) for name in SERIES]
@@ -94,7 +94,7 @@ CALLS = ["avg({0})", "count({0}), sum({0})", "max_value({0}), min_time({0})", "l
 @pytest.mark.parametrize("group", ["", WINDOWS, "group by ((0, 2900], 350ms)", "group by ([0, 2600), 9ms, 50ms)"])
 def test_together_they_say_what_each_says(engine: Engine, what: str, group: str, parallelism: int) -> None:
     engine.set_options(EngineOptions(parallelism=parallelism))
-    # d6 has a column of another type, and is queried separately.
+    # d6 must be queried separately, because it has a column of another type.
     expected = alone(engine, what, group)
     names = ", ".join(what.format(name) for name in SERIES)
     same = ", ".join(device for device in DEVICES if device != DEVICES[6])

@@ -30,7 +30,7 @@ DEVICES = ["root.a.d1", "root.a.d2", "root.a.d3"]
 
 
 class FailingStore:
-    """A store whose next writes fail: before they do anything, or after those of some devices."""
+    """Makes the next writes of an engine's store fail, before they write anything or after they wrote some devices."""
 
     def __init__(self, engine: Engine, patch: pytest.MonkeyPatch) -> None:
         self._write = engine.store.write
@@ -77,7 +77,7 @@ def write(engine: Engine, batches: Sequence[ColumnBatch | Exception]) -> list[in
 
 
 def write_rows(engine: Engine, batches: Sequence[ColumnBatch]) -> list[int | Exception]:
-    """Write batches with the same columns as rows of many devices."""
+    """Write batches that have the same columns, by a single call of `insert_rows`."""
     times = np.concatenate([one.times for one in batches])
     columns = {name: Column.concat([one.columns[name] for one in batches]) for name in batches[0].columns}
     devices, counts = [one.device for one in batches], [len(one.times) for one in batches]
@@ -85,7 +85,7 @@ def write_rows(engine: Engine, batches: Sequence[ColumnBatch]) -> list[int | Exc
     return engine.engine.insert_rows(rows, session=engine.session, request=UNNUMBERED)
 
 
-#: Runs a test with batches, and with rows of many devices.
+#: Runs a test twice: with batches, and with rows of many devices.
 both_ways = pytest.mark.parametrize("write", [write, write_rows])
 Write = Callable[[Engine, Sequence[ColumnBatch]], list[int | Exception]]
 

@@ -54,7 +54,7 @@ def world(tmp_path: Path):
 
 def test_a_query_runs_at_each_boundary_for_the_range_before_it(world: World) -> None:
     world.engine.ask("create cq c begin select count(x) into root.a.n(c) from root.a.d group by(10s) end")
-    world.at(100 * SECOND)  # the moment of its creation is a boundary
+    world.at(100 * SECOND)  # the query was created exactly at a boundary
     assert [[90 * SECOND, 10]] == world.rows("select c from root.a.n")
     world.at(109_999)
     assert [[90 * SECOND, 10]] == world.rows("select c from root.a.n")

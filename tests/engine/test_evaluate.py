@@ -118,7 +118,7 @@ EXACT = {
 }
 WIDTHS = {INT: 31, LONG: 63, DataType.TIMESTAMP: 63}
 LARGE = [sign * 2**power for power in (24, 31, 53, 63) for sign in (1, -1)]
-#: Values where doubles are sparse, at the limits of types, and between integers.
+#: Values in ranges where doubles are sparse, values at the limits of types, and values between integers.
 CONSTANTS = [math.nan, math.inf, -math.inf, -0.0, 0.5, -0.5, 5e-324, 1e300, *map(float, LARGE)]
 CONSTANTS += [math.nextafter(n, way) for n in LARGE for way in (math.inf, -math.inf)]
 
@@ -160,7 +160,7 @@ def test_floating_numbers_take_a_whole_constant_as_a_double(type_: DataType) -> 
     assert [True, False, None] == run(whole, column(type_, 2.0**53, 2.0**54, None))
 
 
-#: FLOATs, and doubles that equal them or are near them.
+#: FLOATs, and below, doubles that equal these FLOATs or are near them.
 FLOATS = [0.0, 1.0, 2.0**24, 3.4028234663852886e38, 1.401298464324817e-45, math.inf]
 FLOATS = [sign * n for n in FLOATS for sign in (1, -1)]
 BESIDE_FLOATS = [math.nan, 0.1, 1e40, -1e40, 1e-60, -1e-60, 2**24 + 1, 2**63 - 1, *FLOATS]
@@ -204,7 +204,7 @@ def test_a_whole_zero_is_greater_than_a_negative_zero_that_was_computed(zero: fl
     assert [False, True, True, None] == run(compared(Op.GREATER_EQUAL, *sides), values)
 
 
-#: The zeros, and values that must stay unchanged.
+#: Both zeros, and values that comparisons with signed zeros must not affect.
 NUMBERS = (-1.0, -0.0, 0.0, 1.0, math.nan, None)
 ORDERED = {
     Op.EQUAL: [False, False, True, False, False, None],

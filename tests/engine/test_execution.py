@@ -1,4 +1,4 @@
-"""The execution of queries: fragments, time-outs, back-pressure, and no leftovers of ended queries."""
+"""The execution of queries: fragments, time-outs, back-pressure, and the release of all resources at the end."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_memory_is_bounded_per_query(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_very_many_series_side_by_side_are_read_in_small_parts(tmp_path: Path) -> None:
-    """Together the series are several times as large as the memory of the query."""
+    """The series together are several times as large as the query's memory."""
     series, rows = 300, 20_000
     small = Engine(tmp_path, EngineOptions(query_memory_bytes_max=64 << 20))
     times = np.arange(rows) * 1_000
@@ -183,7 +183,7 @@ def test_short_queries_stay_quick_beside_a_heavy_one(engine: Engine) -> None:
     heavy.join()
     assert loaded < 5 * max(idle, 0.001)
     quanta = [after - earlier for after, earlier in zip(engine.scheduler.metrics().quanta, before.quanta, strict=True)]
-    assert quanta[0] >= 600  # the short queries, all on the highest level
+    assert quanta[0] >= 600  # the short queries ran only on the highest level
     assert sum(quanta[1:]) > 0  # the heavy query sank to a lower level
 
 
@@ -269,7 +269,7 @@ def dealt(devices: int, buffers: list[ExchangeBuffer]) -> DeviceExchangeOperator
 
 
 def received(exchange: DeviceExchangeOperator) -> list[tuple[str, int]]:
-    """Return the rows that the exchange gives until it has to wait."""
+    """Return the rows that the exchange returns before it has to wait."""
     rows: list[tuple[str, int]] = []
     while not exchange.finished and exchange.blocked() is None:
         block = exchange.next()
@@ -311,7 +311,7 @@ def test_a_device_is_over_when_a_later_one_shows_or_its_buffer_ends() -> None:
 
 
 def test_instances_of_an_export_wait_for_no_more_than_a_device_of_the_other() -> None:
-    """Each instance has a buffer for two rows and continues when it can; neither waits for the other's end."""
+    """Each instance has a buffer for two rows and continues when there is room; neither waits until the other ends."""
     buffers = [ExchangeBuffer(bytes_max=2 * of_device("d0", 0).nbytes) for _ in range(2)]
     exchange = dealt(40, buffers)
     put, rows = [0, 0], 0
@@ -433,7 +433,7 @@ def test_a_small_limit_reads_a_page_of_each_series_by_one_driver(tmp_path: Path,
 
 
 def _outcome(engine: Engine, text: str) -> object:
-    """Return the rows of a statement, or the type and message of its error."""
+    """Return the rows of a statement, or the type and the message of its error."""
     try:
         return engine.ask(text)
     except Exception as error:  # noqa: BLE001 - any error is compared
@@ -441,7 +441,7 @@ def _outcome(engine: Engine, text: str) -> object:
 
 
 def _on_a_thread(call: Callable[[], object]) -> object:
-    """Return the result of a call on a worker thread, which may run small queries itself; the main thread may not."""
+    """Return the result of a call on a worker thread, which may run small queries itself, unlike the main thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call).result()
 

@@ -1,4 +1,4 @@
-"""Writes of several threads: a single one starts at once, later ones form a group, and none delays the others."""
+"""Writes of several threads: a single write starts at once, later writes form a group, and no write delays another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Calls = list[list[int]]
 
 
 class Written:
-    """A write whose outcome is known after `ready`."""
+    """A write whose outcome is known once the event `ready` is set."""
 
     def __init__(self, outcome: bool | None, ready: threading.Event | None = None) -> None:
         self.outcome = outcome
@@ -37,7 +37,7 @@ class Written:
 
 
 class FakeDatabase:
-    """A target for writes of one row, which are identified by its time."""
+    """A target for writes of one row; the row's time identifies the write."""
 
     def __init__(self, answer: Callable[[int], PendingWrite | None]) -> None:
         self.calls: Calls = []

@@ -1,4 +1,4 @@
-"""information_schema: the rows of SHOW, from which SELECT chooses."""
+"""information_schema: SELECT over the rows of SHOW."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_table_is_what_its_show_shows(engine: Engine, table: str) -> None:
     assert [column_name(name) for name in shown_header] == header
     assert shown == rows
     assert rows or table in ("queries", "slow_queries")
-    for name in header:  # each may be written as it is
+    for name in header:  # no column name needs quotes
         column = [[row[header.index(name)]] for row in rows]
         assert column == engine.ask(f"select {name} from information_schema.{table}")[1]
 
@@ -203,7 +203,7 @@ def test_a_series_may_still_be_called_so(engine: Engine) -> None:
 
 @pytest.fixture
 def running(engine: Engine) -> Iterator[tuple[Result, Result]]:
-    """Two queries with more rows than their buffers hold; nothing was read of the second."""
+    """Start two queries with more rows than fit into their buffers; no rows of the second query are read."""
     engine.engine.insert_columns("root.g.big", np.arange(1_000_000), {"s": Column(DataType.DOUBLE, np.ones(1_000_000))})
     session = replace(engine.session, host="10.0.0.7")
     first = engine.engine.execute("select s, s + 1, s + 2, s + 3 from root.g.big", session)

@@ -1,4 +1,4 @@
-"""Functions of the library compared with their formulas in plain loops, on random points."""
+"""Functions of IoTDB's library, compared on random points with plain loops that follow their formulas."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def drawn(count: int) -> list[float]:
     return CHANCE.normal(3, 2, count).tolist()  # type: ignore[no-any-return]
 
 
-#: Functions that take seconds to minutes for the maximum number of points.
+#: Functions that take seconds, or even minutes, for the maximum number of points.
 LONG = [
     ("dtw", {}),
     ("cluster", {"l": "5", "k": "3"}),
@@ -74,7 +74,7 @@ def test_spectrum(count: int) -> None:
     assert np.allclose([s.real for s in sums], real)
     assert np.allclose([s.imag for s in sums], imaginary)
     assert np.allclose(values, values_of("ifft", real, imaginary))
-    # The lower half is enough, together with the last coefficient, whose index gives the length.
+    # The lower half of the spectrum and its last coefficient, whose index gives the length, are sufficient.
     kept = sorted({*range(count // 2 + 1), count - 1})
     half = run("ifft", kept, [real[k] for k in kept], [imaginary[k] for k in kept])
     assert np.allclose(values, [value for _, value in half])
@@ -101,7 +101,7 @@ def test_wavelets_lose_nothing(method: str, layer: str) -> None:
     waves = values_of("dwt", values, method=method, layer=layer)
     assert np.allclose(values, values_of("idwt", waves, method=method, layer=layer))
     assert math.isclose(math.hypot(*values), math.hypot(*waves), rel_tol=1e-9)
-    # A constant signal has no wavelet coefficients except the few sums of the last layer.
+    # For a constant signal, all wavelet coefficients are 0 except the few sums in the last layer.
     still = values_of("dwt", [1.0] * 16, method=method, layer=layer)
     assert np.allclose(0, still[8:])
 
@@ -121,18 +121,18 @@ def test_partial_correlation_solves_yule_walker() -> None:
         matrix = [[covariances[abs(i - j)] for j in range(order)] for i in range(order)]
         expected.append(np.linalg.solve(matrix, covariances[1 : order + 1])[-1])
     assert np.allclose(expected, values_of("pacf", values.tolist(), lag="8"))
-    assert len(values_of("pacf", values.tolist())) == 17  # 10 log10(40), and the lag of nothing
+    assert len(values_of("pacf", values.tolist())) == 17  # the lags 1 to 10 log10(40), and lag 0
 
 
 def test_ljung_box_is_the_tail_of_chi_squared() -> None:
-    """The density integrated by Simpson's rule."""
+    """The expected values are integrals of the chi-squared density by Simpson's rule."""
     values = np.array(drawn(30))
     less = values - values.mean()
     statistic = 0.0
     for lag, found in enumerate(values_of("qlb", values.tolist(), lag="12"), 1):
         statistic += (less[:-lag] @ less[lag:] / (less @ less)) ** 2 / (30 - lag) * 30 * 32
         if lag < 3:
-            continue  # whose density is steep at 0
+            continue  # because the density is steep at 0
         x = np.linspace(0, statistic, 20_001)
         density = x ** (lag / 2 - 1) * np.exp(-x / 2) / (2 ** (lag / 2) * math.gamma(lag / 2))
         weights = np.ones(20_001)
@@ -183,7 +183,7 @@ def test_parts_fit_their_lines() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_times_are_repaired_at_the_least_cost(seed: int) -> None:
-    """Yield all ways to match points and times in order, one to one."""
+    """The cost is compared with the least cost of all ways to match points and times in order, one to one."""
     chance = np.random.default_rng(seed)
     times = np.unique(np.arange(0, 70, 10) + chance.integers(-4, 5, 7) * chance.integers(0, 2, 7)) * 10_000
     times = np.delete(times, chance.integers(1, len(times) - 1)).tolist()
@@ -244,7 +244,7 @@ def test_speeds_are_brought_to_change_little(seed: int) -> None:
 
 
 def test_outliers_have_few_others_near() -> None:
-    values = np.round(np.array(drawn(60)), 1).tolist()  # many values are exactly `distance` apart
+    values = np.round(np.array(drawn(60)), 1).tolist()  # rounded, so that many values are exactly `r` apart
     alone = set()
     for start in range(0, 51, 7):
         part = values[start : start + 10]
@@ -268,7 +268,7 @@ def test_coefficients_solve_yule_walker() -> None:
 
 
 def test_envelope_finds_the_beat() -> None:
-    """(2 + cos(2 pi 3 t)) cos(2 pi 20 t), 100 points a second: 2 at 0 hertz, and half of 1 at 3."""
+    """The signal is (2 + cos(2 pi 3 t)) cos(2 pi 20 t); its envelope has 2 at 0 Hz, and half of 1 at 3 Hz."""
     seconds = np.arange(0, 1, 0.01)
     values = (2 + np.cos(2 * math.pi * 3 * seconds)) * np.cos(2 * math.pi * 20 * seconds)
     found = dict(run("envelope", (np.arange(100) * 10).tolist(), values.tolist()))
@@ -353,7 +353,7 @@ def test_likelihood_changes_speed_least() -> None:
     given = whole.copy()
     given[missing] = math.nan
     found = np.array([value for _, value in run("valuefill", times, given.tolist(), method="likelihood")])
-    assert np.isnan(found[[0, 39]]).all()  # no given value before the first, or after the last
+    assert np.isnan(found[[0, 39]]).all()  # there is no value before the first of these, or after the last
     inner = missing[1:-1]
     assert np.array_equal(np.delete(found, missing), np.delete(given, missing))
 
@@ -371,7 +371,7 @@ def test_screen_keeps_speeds_within_bounds() -> None:
     values = [float(t) for t in range(20)]
     given = [math.nan if t in (4, 5, 11) else v for t, v in enumerate(values)]
     assert values == values_of("valuefill", given, method="screen")
-    # No later value constrains the last one, so it moves only as far as the speed bounds require.
+    # No later value constrains the last value, so its speed is only limited by the bounds.
     assert values_of("valuefill", [*values, math.nan], method="screen")[-1] == 20.0
 
 

@@ -13,14 +13,14 @@ from engine import many_series
 
 pytestmark = pytest.mark.slow
 
-#: The memory that such a statement may take in addition to that of the idle process.
+#: The memory that a statement over very many series may take in addition to the memory of the idle process.
 BYTES_MAX = 400 << 20
 COUNT, ALIGN = "select count(*) from root.**", "select * from root.**"
 Figures = dict[str, float]
 
 
 def figures_of(folder: Path, statement: str) -> Figures:
-    """Return the figures of a statement run in a new process."""
+    """Run a statement in a new process, and return the figures that it prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, many_series.__file__, "ask", str(folder), statement]
     asked = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

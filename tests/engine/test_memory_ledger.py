@@ -1,4 +1,4 @@
-"""The rules for the memory that queries share: it is bounded, every wait ends, and the largest holder is ended."""
+"""The rules for the memory that queries share: it is bounded, every wait ends, and the largest holder must end."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_who_holds_most_ends_whoever_asked_first() -> None:
 
 
 def test_while_somebody_who_does_not_wait_may_give_back_a_wait_lasts_its_time() -> None:
-    """The largest holder is ended, not the small one that waits."""
+    """The largest holder is ended, not the small holder that waits."""
     ledger = ledger_of(a=690, b=5)
     assert OWED is ledger.ask(B, 10, 100)
     assert ledger.to_end(100 + WAIT_NS - 1) is None
@@ -121,7 +121,7 @@ def test_rows_on_their_way_are_owed_too_but_nobody_is_taken_to_wait_for_them() -
 
 
 class Crowd:
-    """Holders that take, return and end at random, with the expected state of the ledger."""
+    """Holders that take memory, return it and end at random, together with the expected state of the ledger."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
@@ -182,7 +182,7 @@ def test_whatever_happens_the_rules_hold_and_every_wait_ends(seed: int) -> None:
     for _ in range(200):
         crowd.step()
         crowd.validate()
-    while (again := crowd.ledger.next_check_ns()) is not None:  # only holders told to end give back
+    while (again := crowd.ledger.next_check_ns()) is not None:  # only holders that were told to end return memory
         before = len(crowd.waits), len(crowd.ended)
         crowd.now = max(crowd.now, again)
         crowd.end_one()

@@ -1,4 +1,4 @@
-"""Queries that keep much data spill to files, or fail with an error that says what to do; none crashes the process.
+"""Queries that keep much data spill to files, or fail with an error that names a remedy; none crashes the process.
 
 No query leaves anything, not even files.
 """
@@ -22,9 +22,9 @@ from saros_engine.memory.options import EngineOptions
 from saros_storage.base.block import Block
 
 ROWS = 400_000
-#: Enough for some blocks of rows, and far too little for one aggregation state per row.
+#: The memory of a query: enough for some blocks of rows, but far too little for one aggregation state per row.
 BYTES = 4_500_000
-#: A quarter of it is less than a column of the results.
+#: The memory of a query that spills: a quarter of this is less than one column of the results needs.
 SPILLING_BYTES = 12_000_000
 
 
@@ -122,7 +122,7 @@ def _rows_of(result: Result) -> Block:
 
 def test_nothing_is_left_of_a_query_that_is_killed_while_it_has_files(spilling: Engine, tmp_path: Path) -> None:
     result = spilling.engine.execute(LINEAR, spilling.session)
-    assert result.next_block() is not None  # the rest does not fit into the buffer before the client
+    assert result.next_block() is not None  # the remaining rows do not fit into the client's buffer
     assert len(open_files(tmp_path)) > 0
     spilling.ask(f"kill query '{result.query_id}'")
     with pytest.raises(QueryKilled):

@@ -1,4 +1,4 @@
-"""Accounts and their pool, with threads: no memory is lost, and no wait is endless."""
+"""Memory accounts of queries and their pool, also with threads: no memory is lost, and no wait is endless."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CountingPool(MemoryPool):
 
 
 def account(pool: MemoryPool, bytes_max: int = 1 << 40) -> tuple[QueryMemory, list[MemoryPoolExhausted]]:
-    """Return an account, and the list of errors that its query is ended with."""
+    """Return an account, and a list that gets the errors with which its query is ended."""
     made, told = QueryMemory(bytes_max, pool), list[MemoryPoolExhausted]()
     made.end_with(told.append)
     return made, told
@@ -68,7 +68,7 @@ def test_a_large_query_meets_it_once_for_a_mebibyte() -> None:
         made.reserve(4_096)
     assert 99 == pool.asked
     assert 99 * MIB == pool.used
-    for _ in range(1_000):  # back and forth at the border between two steps
+    for _ in range(1_000):  # crosses the border between two steps of the account in both directions
         made.reserve(8_192)
         made.release(8_192)
     assert 100 == pool.asked
@@ -99,7 +99,7 @@ def test_the_querys_own_limit_is_another_one() -> None:
     with pytest.raises(MemoryPoolExhausted, match="raise queries_memory_bytes") as common:
         other.reserve(66 * MIB)
     assert (709, 2033) == (own.value.code, common.value.code)
-    made.enqueue(11 * MIB)  # rows in transit belong to no operator
+    made.enqueue(11 * MIB)  # queued rows belong to no operator
     assert (0, 0) == (made.reserved, other.held)
     made.dequeue(11 * MIB)
     made.close()
@@ -123,14 +123,14 @@ def test_who_waits_goes_on_when_others_give_back() -> None:
 
 
 def test_two_that_hold_half_each_and_want_more_do_not_wait_for_each_other() -> None:
-    """No time has to pass: no other account could give memory back. The same holds for a second pair."""
+    """One of them is ended at once, since no other account could return memory. The same holds for a second pair."""
     pool = CountingPool(64 * MIB)
     for pair in (1, 2):
         (first, told_first), (second, told_second) = account(pool), account(pool)
         for made in (first, second):
             assert made.reserve(29 * MIB) is None
         waits = first.reserve(2 * MIB)
-        wait_until(lambda: pool._changed._waiters)  # type: ignore[attr-defined]  # the one that looks has seen that
+        wait_until(lambda: pool._changed._waiters)  # type: ignore[attr-defined]  # the waiting thread has been counted
         told = second.reserve(2 * MIB)
         wait_equal(1, lambda: len(told_second))  # noqa: B023 (it is called at once)
         assert "raise queries_memory_bytes" in told_second[0].message
@@ -196,7 +196,7 @@ def test_what_a_collected_account_held_comes_back() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_threads_that_take_wait_and_end_leave_nothing(seed: int) -> None:
-    """Eight queries at a time may each want half of the pool: those told to end do so, and the others succeed."""
+    """Each of eight concurrent queries may want half of the pool; those told to end do so, all others succeed."""
     pool = MemoryPool(32 * MIB, SystemClock(), wait_ns=20_000_000)
     outcomes: list[str] = []
 
@@ -226,7 +226,7 @@ def test_threads_that_take_wait_and_end_leave_nothing(seed: int) -> None:
             outcomes.append("ended")
         made.release(reserved)
         made.close()
-        if chance.random() < 0.5:  # otherwise no client fetches its rows
+        if chance.random() < 0.5:  # otherwise no client fetches the rows
             made.dequeue(queued)
 
     with ThreadPoolExecutor(8) as threads:

@@ -1,4 +1,4 @@
-"""MERGE in SQL: its effect on files, and how it ends before completion."""
+"""MERGE in SQL: its effect on files, and the ways in which it can end before completion."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_databases_that_are_named_or_all(engine: Engine, tmp_path: Path) -> 
 
 
 class StandingStill:
-    """Replaces `Store.merge`: runs until it is told to stop."""
+    """Replaces `Store.merge` by a merge that runs until it is told to stop."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()

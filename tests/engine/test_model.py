@@ -1,6 +1,6 @@
 """The engine compared with a model of the dialect's core in plain Python: see `model/checking.py`.
 
-Seeds that once found a mistake come first; `make campaign-sql` runs new ones.
+The seeds that once found a mistake are run first; `make campaign-sql` runs new ones.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from engine.model.checking import Wrong, check, running
 from saros_engine.operators import sort
 from saros_engine.operators.limit import LimitOperator
 
-#: Their findings: `__endTime` alone for a device without the series, or for no series at all; a variance that left out
-#: NaN; a line between two devices' points of one time.
+#: Seeds that found mistakes: `__endTime` alone for a device without the series, or without any series; a variance that
+#: left out NaN; interpolation between two devices' points of the same time.
 FOUND = (0, 30, 39, 44)
 SEEDS = range(100, 116)
 

@@ -1,4 +1,4 @@
-"""Rows of many devices in one call have the same outcome as separate writes."""
+"""Rows of many devices that are written in one call have the same outcomes as separate writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from saros_storage.base.tablet import MultiTablet
 from saros_storage.base.types import DataType
 from saros_storage.base.write_request import UNNUMBERED, WriteRequest
 
-#: Paths below the database; each database has a statement that prepares some of them.
+#: The paths of devices, relative to the database; the statements below prepare some of these devices.
 DEVICES = [
     *("`d1`", "d1", "d2", "d3", "wide", "aligned", "texts", "rounded", "renamed", "n1", "n2", "n3", "`4`", "n1.a"),
     *("t.e1", "t.e2", "t.used", "v.d1", "v.d2", "old.d1", "old.d2", "old.d3", "_saros.d", "x y", ""),
@@ -103,7 +103,7 @@ def together(engine: Engine, rows: MultiBatch, request: WriteRequest = UNNUMBERE
 
 
 def shown(outcomes: Sequence[object], database: str) -> list[object]:
-    """The outcomes, with texts in place of errors, and without the name of the database."""
+    """Return the outcomes, with errors as texts, and with the database's name replaced."""
     return [
         (getattr(one, "code", None), str(one).replace(database, "root.db")) if isinstance(one, Exception) else one
         for one in outcomes
@@ -111,7 +111,7 @@ def shown(outcomes: Sequence[object], database: str) -> list[object]:
 
 
 def content(engine: Engine, database: str) -> list[object]:
-    """Return the series and points of a database, without its name."""
+    """Return the series and points of a database, with the database's name replaced."""
     found: list[object] = []
     for statement in (f"show devices {database}.**", f"show timeseries {database}.**", f"select ** from {database}"):
         header, rows = engine.ask(statement)
@@ -145,7 +145,7 @@ def numbers(devices: list[str], **columns: Column) -> MultiBatch:
 
 @pytest.fixture
 def written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
-    """Return the writes that reach the store; a tablet of many devices appears as the list of devices."""
+    """Return a list that gets the writes that reach the store; a tablet of many devices is recorded as their list."""
     writes: list[list[object]] = []
     write = engine.store.write
 
@@ -202,7 +202,7 @@ def test_small_batches_of_one_shape_are_one_tablet_and_keep_their_tags(
 
 @pytest.mark.parametrize("first", [0, 1, 2])
 def test_new_devices_beside_a_database_fare_as_each_does_alone(engine: Engine, first: int) -> None:
-    """The device n2 of each call is a database itself, so the database above it, which the others need, cannot be."""
+    """The path of device n2 is a database, so the database above, which the other devices need, cannot be created."""
     found = []
     for write in (one_by_one, together):
         above = next(DATABASES)[0]

@@ -79,7 +79,7 @@ def calls(type_: DataType = DOUBLE) -> tuple[AggregateCall, ...]:
 
 
 def model(points: list[tuple[int, float]]) -> Row:
-    """Return the results of NAMES for points in time order."""
+    """Return the results of the aggregates in NAMES for points in time order."""
     if not points:
         return (0, *[None] * 11)
     times, values = [t for t, _ in points], [v for _, v in points]
@@ -125,7 +125,7 @@ TIMED = st.dictionaries(st.integers(0, 120), VALUES, max_size=60).map(lambda row
 
 
 def time_windows(rows: list[Row], windows: TimeWindows) -> list[Row]:
-    """The model: one row per window."""
+    """Return the expected rows, one per window."""
     expected: list[Row] = []
     for low in range(windows.start, windows.end, windows.step_ticks):
         high = min(low + windows.interval_ticks, windows.end)
@@ -272,7 +272,7 @@ def test_partial_states_merge_to_the_whole(
 
 
 def _no_node() -> AggregateScan:
-    """A child for nodes whose operators get their children by hand."""
+    """Return a placeholder child for nodes whose operators are given their children directly."""
     return AggregateScan(ScanRequest("root.d", (), (), aligned=False), (), None, Stage.SINGLE, ())
 
 
@@ -346,7 +346,7 @@ def test_variation_without_delta_breaks_at_every_change(size: int, type_: DataTy
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_condition_windows_are_runs_of_truth(size: int) -> None:
-    # The charging car in IoTDB's manual: status by time, null if it sent none.
+    # The example of a charging car in IoTDB's manual: the status at each time, null where the car sent no status.
     status = [1, 1, 0, 0, 1, 1, 1, None, 1, 1]
     rows: list[Row] = [(t + 1, value) for t, value in enumerate(status)]
     charging = Operation(BinaryOperator.EQUAL, InputColumn(0, INT), Constant(1, INT), BOOL)

@@ -1,4 +1,4 @@
-"""The operators that pass rows on: scan, joins, filter, project, fill, sort, limit, device merge, last."""
+"""The operators without aggregation: scan, joins, filter, project, fill, sort, limit, device merge, last."""
 
 from __future__ import annotations
 
@@ -351,7 +351,7 @@ def test_sort_is_stable_in_every_direction(
     for index, item in ((2, keys[1]), (1, keys[0])):
         there = [row for row in expected if row[index] is not None]
         gone = [row for row in expected if row[index] is None]
-        # Python keeps equals in order when reversed.
+        # A reversed sort in Python keeps the order of equal rows.
         there.sort(key=lambda row, i=index: row[i], reverse=item.descending)  # type: ignore[misc]
         expected = gone + there if item.nulls_first else there + gone
     node = Sort(NODE, keys, (), limit)
@@ -422,7 +422,7 @@ def test_devices_come_one_after_the_other_or_by_time() -> None:
 
 @pytest.mark.parametrize("block_rows", [1, 2, 3])
 def test_rows_of_one_time_stay_with_their_device(block_rows: int) -> None:
-    """Windows that end with the range have the same time, and may be in different blocks."""
+    """All windows that end at the end of the range have the same time, and their rows may be in different blocks."""
     first: list[Row] = [(9, 1), (9, 2), (9, 3), (7, 4)]
     second: list[Row] = [(9, 5), (9, 6), (8, 7), (7, 8), (7, 9)]
     node = DeviceMerge((), ("root.a", "root.b"), (), by_time=True, descending=True)

@@ -66,7 +66,7 @@ TYPES = [DataType.INT32, DataType.INT64, DataType.FLOAT, DataType.DOUBLE]
 
 @st.composite
 def comparisons(draw: st.DrawFn) -> tuple[DataType, list[int | float], Operation]:
-    """Draw a column's type and values, and its comparison with a constant on either side."""
+    """Draw a column's type and values, and a comparison of the column with a constant on either side."""
     type_ = draw(st.sampled_from(TYPES))
     number = st.sampled_from(BORDERS) | st.integers(-10, 10)
     if type_ in RANGES:
@@ -128,7 +128,7 @@ QUERIES = {
 def test_answers_do_not_depend_on_what_scans_may_skip(tmp_path: Path) -> None:
     engine = Engine(tmp_path)
     steps = np.full(ROWS, 1)
-    steps[:5], steps[-5:], steps[-3:] = 9, 8, 9  # rises twice; in the middle whole pages are below 5
+    steps[:5], steps[-5:], steps[-3:] = 9, 8, 9  # all pages in the middle are below 5
     columns = {
         "s": Column(DataType.INT64, steps),
         "big": Column(DataType.INT64, np.full(ROWS, 2**53 + 1)),

@@ -1,4 +1,4 @@
-"""PATTERN_MATCH and DTW_MATCH: the matches that IoTDB's library finds, in one part or many, and limits."""
+"""PATTERN_MATCH and DTW_MATCH find the matches that IoTDB's library finds, for one part or many parts of a series."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def answer(
     values: Sequence[float | None],
     cuts: tuple[int, ...] = (),
 ) -> object:
-    """Return the answer for a series that is cut into parts, whose states are merged."""
+    """Return the result for a series that is cut into parts, after merging the states of the parts."""
     call = AggregateCall(name, (), DataType.TEXT, tuple(attributes.items()))
     AGGREGATES[name].check([DataType.DOUBLE], call.attributes)
     aggregate = AGGREGATES[name].of(call)

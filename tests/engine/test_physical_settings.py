@@ -28,7 +28,8 @@ from saros_storage.scan.reading import TimeRange
 SEED, QUERIES, WRITES, END = 5, 30, 40, 600
 TYPES = {"i": DataType.INT64, "x": DataType.DOUBLE, "f": DataType.FLOAT, "t": DataType.TEXT, "b": DataType.BOOLEAN}
 DEVICES = {"root.g.d0": False, "root.g.d1": False, "root.g.d2": True, "root.h.d3": False, "root.h.d4": True}
-#: Layouts of a store: the number of writes between flushes (0: never), a merge at the end, tombstones everywhere.
+#: Layouts of a store: (number of writes between flushes, or 0; whether it merges at the end; whether it has
+#: tombstones).
 LAYOUTS = {
     "memory": (0, False, False),
     "flushed at the end": (WRITES, False, False),
@@ -52,7 +53,7 @@ def value(type_: DataType, chance: Random) -> Scalar:
 
 
 def fill(engine: Engine, chance: Random, flush_each: int, merge: bool, touched: bool) -> None:
-    """Write the history; the calls of `chance` do not depend on the layout."""
+    """Write the random history, which is the same for all layouts: each draws the same numbers from `chance`."""
     for number in range(1, WRITES + 1):
         device = chance.choice(list(DEVICES))
         start = chance.randrange(END)
@@ -127,7 +128,7 @@ def answer(engine: Engine, text: str, parallelism: int) -> tuple[list[str], list
 
 
 def same(a: object, b: object) -> bool:
-    """The last digits of sums of floats depend on the order."""
+    """Return whether two values are equal, except for the last digits of floats, which depend on order in sums."""
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
     return a == b
@@ -159,5 +160,5 @@ def test_the_layouts_are_read_in_different_ways(engines: dict[str, Engine]) -> N
     assert used["memory"] == 0
     assert used["merged"] > 0
     assert used["flushed at the end"] > 0
-    # With few points in a page, a tombstone may miss the page.
+    # If a page has few points, there may be no tombstone between them.
     assert used["without statistics"] < used["flushed often"] / 2

@@ -1,4 +1,4 @@
-"""Reused plans: each must equal a freshly made plan, and none may outlive anything that it depends on."""
+"""Each reused plan must equal a freshly made plan, and no plan may outlive an object on which it depends."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def plan(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: Plan
 
 
 def met(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: PlanRequest | None = None) -> None:
-    """Plan once, so that the next plan is cached."""
+    """Plan a statement once, so that its next plan is cached."""
     plan(cache, parsed, given, asked or asking())
 
 
 def outcome(parsed: Parsed, given: Sequence[Literal], cache: PlanCache | None, moment: TimeContext) -> str:
-    """Return the whole plan, or the error. Without a cache, the plan is freshly made."""
+    """Return the text of a statement's plan, or of the error. If `cache` is None, the plan is freshly made."""
     try:
         if cache is not None:
             planned = plan(cache, parsed, given, asking(moment))
@@ -105,7 +105,7 @@ def test_a_plan_that_is_used_again_is_the_one_that_would_be_made(seed: int) -> N
 
 
 def _with_other_literals(text: str, parsed: Parsed, chance: random.Random) -> str:
-    """Return the statement with some of its numbers and texts changed."""
+    """Return the statement with changes to some of its numbers and texts."""
     parts, at = [], 0
     for literal in parsed.literals:
         where = text.index(literal.text.lstrip("+-"), at)
@@ -146,7 +146,7 @@ def test_values_elsewhere_belong_to_the_plan() -> None:
     for values in ([1, 2, 3], [4, 2, 3], [1.0, 2, 3], [1, 5, 3], [1, 2, 9], [True, 2, 3]):
         given = binder.literals(parsed.statement, values)
         assert outcome(parsed, given, None, MOMENT) == outcome(parsed, given, cache, MOMENT), values
-    assert 2 == cache.counts()[1]  # [1, 5, 3] and [1, 2, 9], which differ in WHERE and LIMIT alone
+    assert 2 == cache.counts()[1]  # [1, 5, 3] and [1, 2, 9], which differ only in WHERE and LIMIT
 
 
 def test_pages_share_a_plan() -> None:
@@ -263,7 +263,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def ask(engine: Engine, text: str, *values: object) -> list[list[object]]:
-    """Run a statement twice, so that the plan is cached."""
+    """Run a statement twice, so that its plan is cached, and return its rows."""
     first, second = asked_once(engine, text, *values), asked_once(engine, text, *values)
     assert first == second
     return first

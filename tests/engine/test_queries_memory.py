@@ -1,4 +1,4 @@
-"""Queries that together have too little memory: they spill, wait, or are ended by rule, and leave nothing."""
+"""Queries that share too little memory spill, wait, or are ended by the rules, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from saros_storage.base.clock import SystemClock
 
 MIB = 1 << 20
 ROWS = 400_000
-#: A query that keeps some 30 MiB: a state per value. It cannot go into files.
+#: A query that keeps some 30 MiB, because it has a state for each value. It cannot go into files.
 HEAVY = "select mode(n) from root.a.d"
 #: Keep 6 MiB, or files.
 SORT = "select n from root.a.d order by n desc"
 LINEAR = "select n, edges from root.a.d fill(linear)"
-#: A query with some 13 MiB of rows, of which a buffer takes 8.
+#: A query with some 13 MiB of rows, of which 8 MiB fit into a buffer.
 LARGE = "select n, n + 1, n + 2, n + 3 from root.a.d"
 POOL_BYTES = 64 * MIB
 
@@ -57,14 +57,14 @@ def used(engine: Engine) -> int:
 
 
 def taken(engine: Engine, count: int) -> QueryMemory:
-    """Take memory like other queries, and return it at the end."""
+    """Take memory of the pool, as other queries would, and return their account."""
     others = QueryMemory(1 << 40, engine.engine._queries.memory)
     others.enqueue(count)
     return others
 
 
 def patience(engine: Engine, wait_ns: int) -> None:
-    """Set the duration of later waits."""
+    """Limit all later waits for memory to `wait_ns`."""
     engine.engine._queries.memory = MemoryPool(POOL_BYTES, SystemClock(), wait_ns)
 
 
@@ -150,7 +150,7 @@ def test_a_query_alone_that_needs_more_than_all_may_have_is_told_so(engine: Engi
 
 @pytest.mark.slow
 def test_heavy_queries_at_once_end_with_their_rows_or_by_the_rule(engine: Engine) -> None:
-    """Eight queries want 30 MiB each of the 64 that they share; the machine decides how many run at a time."""
+    """Eight queries want 30 MiB each of the 64 MiB that they share; it is up to the machine how many run at a time."""
     expected = read(execution_of(engine, HEAVY)).columns[0].to_list()
     most, over = [0], threading.Event()
 
@@ -177,7 +177,7 @@ def test_heavy_queries_at_once_end_with_their_rows_or_by_the_rule(engine: Engine
 
 
 def test_rows_that_wait_for_slow_clients_are_counted_and_given_up_for_others(engine: Engine) -> None:
-    """The largest holder gives up its rows, whether its query still runs or has ended."""
+    """The largest holder loses its rows, whether its query is still running or has ended."""
     patience(engine, 50_000_000)
     ended = execution_of(engine, "select n from root.a.d")
     wait_equal(0, lambda: engine.engine.open_queries)
@@ -214,7 +214,7 @@ def test_a_writer_puts_one_block_at_a_time_while_memory_is_short(engine: Engine)
 
 @pytest.mark.slow
 def test_rows_that_nobody_will_read_are_gone_with_their_result(engine: Engine) -> None:
-    """No thread that ran the query keeps its rows alive."""
+    """No thread that ran the query keeps a reference to its rows."""
     execution = execution_of(engine, "select n from root.a.d")
     wait_equal(0, lambda: engine.engine.open_queries)
     assert used(engine) > 4 * MIB
@@ -254,5 +254,5 @@ def test_random_queries_kills_and_failures_leave_nothing(engine: Engine, seed: i
         for done in [clients.submit(client, number) for number in range(6)]:
             done.result(PATIENCE_S)
     wait_equal(0, lambda: engine.engine.open_queries)
-    wait_until(lambda: gc.collect() >= 0 and used(engine) == 0)  # rows that no client reads are freed with the object
+    wait_until(lambda: gc.collect() >= 0 and used(engine) == 0)  # unread rows are freed with their result
     assert_nothing_is_left(engine)

@@ -1,4 +1,4 @@
-"""Ids of queries: the start time in seconds, a number, and the node."""
+"""The ids of queries consist of the start time in seconds, a number, and the node."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def cuts_of_the_first(request: ScanRequest) -> list[int]:
 
 
 def turns(bodies: Sequence[Node], instances: int = 2) -> list[list[tuple[str, Node]]]:
-    """Devices and bodies of each instance."""
+    """Return the devices and bodies of each instance."""
     parts = in_slices(distribute(merge(bodies), instances), cuts_of_the_first)[1:]
     roots = [part.fragment.root for part in parts]
     assert all(isinstance(root, DeviceMerge) for root in roots)
@@ -122,9 +122,9 @@ def test_only_what_is_made_of_each_row_by_itself_is_cut(body: Node, cut: bool) -
 
 
 def test_slices_of_a_device_are_told_by_their_times() -> None:
-    """1. The first slice has no rows, so the second buffer's is returned first.
+    """1. The first slice has no rows, so the slice in the second buffer is returned first.
 
-    2. The third comes from the first buffer, after the second slice has ended.
+    2. The third slice is read from the first buffer, after the second slice has ended.
     """
 
     def rows(device: str, *times: int) -> Block:
@@ -153,7 +153,7 @@ def test_slices_of_a_device_are_told_by_their_times() -> None:
 
 
 def view(*sizes: int) -> LocalReadView:
-    """Return a view of partitions of ten ticks, each with a file of this size, half for each device; 0: no file."""
+    """Return a view of partitions of ten ticks, each with a file of the given size (0: no file) for two devices."""
     held = {"root.g.d": DeviceSpan(0, 0), "root.g.e": DeviceSpan(0, 0)}
     parts = []
     for number, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""Several series of a device, read by one reader where they keep step: SQL answers with the rows written.
+"""Queries of several series of a device, which one reader reads where their times agree, return the rows written.
 
 files       a and b in step   |   then b lacks rows   |   late rows over them   |   in step again   |   MemTable
 """
@@ -27,7 +27,7 @@ Points = dict[int, tuple[int | None, float | None]]
 
 
 def write(engine: Engine, points: Points, a: Sequence[int], b: Sequence[int], add: int = 0) -> None:
-    """Write a at some times and b at others; rows with both are in one batch."""
+    """Write series a at the times `a` and series b at the times `b`; rows with both are in one batch."""
     both = sorted(set(a) & set(b))
     for times, columns in (
         (both, ("a", "b")),
@@ -55,7 +55,7 @@ def engine(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 @pytest.fixture
 def points(engine: Engine) -> Points:
-    """Write the history drawn in the module, and return its points."""
+    """Write the history that the module's docstring shows, and return its points."""
     found: Points = {}
     write(engine, found, range(300), range(300))
     write(engine, found, range(300, 500), range(300, 500, 3))
@@ -107,7 +107,7 @@ def test_deleted_points_do_not_come_back(engine: Engine, points: Points) -> None
 
 
 def test_explain_analyze_shows_one_scan_of_series_that_keep_step(engine: Engine, points: Points) -> None:
-    """Of 300 rows in pages of seven, 43 pages of each series are read, and no row twice."""
+    """The 300 rows are in 43 pages of seven rows for each series; no row is read twice."""
     (_, lines) = engine.ask("explain analyze select a, b from root.g.d where time < 280")
     text = "\n".join(str(line[-1]) for line in lines)
     assert "Scan [root.g.d.(a, b)]  rows 280" in text
@@ -134,7 +134,7 @@ class Together:
 
 
 class Readers(FakeReaders):
-    """Source of a scripted reader of several series; readers of single ones have a row at the start of the range."""
+    """Returns a scripted reader for several series, and for single series readers with one row at the range's start."""
 
     def __init__(self, together: Together | None) -> None:
         super().__init__([])

@@ -1,4 +1,4 @@
-"""SHOW CLUSTER and SHOW REGIONS: in a database without a cluster, and with rows as a cluster returns them."""
+"""SHOW CLUSTER and SHOW REGIONS, in a database without a cluster, and with the rows that a cluster would return."""
 
 from __future__ import annotations
 

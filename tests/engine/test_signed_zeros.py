@@ -1,4 +1,4 @@
-"""A computed -0.0 is less than 0.0, wherever the comparison is, and however the data is stored and the query is run.
+"""A computed -0.0 is less than 0.0 in every clause, however the data is stored and the query is run.
 
 The series has all kinds of values that are rounded to a zero; the expected zeros were found by hand.
 """
@@ -14,9 +14,9 @@ from engine.embedded_engine import Engine
 from saros_engine.memory.options import EngineOptions
 from saros_storage.folder.store_options import StoreOptions
 
-#: (when it is flushed, whether tombstones forbid statistics)
+#: For each layout: (when the store is flushed, whether tombstones forbid the use of statistics).
 LAYOUTS = {"memory": ("", False), "flushed": ("end", False), "in pieces": ("each", False), "tombstones": ("end", True)}
-#: x by time, a DOUBLE below root.z, a FLOAT below root.y.
+#: The values of x by time; x is a DOUBLE below root.z, and a FLOAT below root.y.
 POINTS = {1: -0.4, 2: 0.4, 3: -0.0, 4: 0.0, 5: 1.0, 6: -1.0}
 BELOW, AT, ABOVE = [1, 3, 6], [2, 4], [5]
 #: Enough for a second driver.
@@ -80,7 +80,7 @@ WHERE = {
 def test_where_beside_the_expression_in_select_and_in_case(asked: Engine, path: str, condition: str) -> None:
     expected = WHERE[condition]
     for shown in ("x", "round(x), -x", f"x, {condition}"):
-        for _ in range(3):  # the third time with the plan of the second
+        for _ in range(3):  # the third execution uses the plan of the second
             assert expected == times(asked, f"select {shown} from {path} where {condition}")
     _, rows = asked.ask(f"select {condition}, case when {condition} then 1 else 0 end, round(x) from {path}")
     assert expected == [row[0] for row in rows if row[1]] == [row[0] for row in rows if row[2]]
@@ -103,7 +103,7 @@ def test_many_series(asked: Engine, condition: str) -> None:
         ("round(last_value(x)) = 0", AT),
         ("round(last_value(x)) in (0)", AT),
         ("case round(last_value(x)) when 0 then true else false end", AT),
-        # The minimum and maximum of zeros are 0.0, with statistics or without.
+        # The minimum and the maximum of zeros are 0.0, whether statistics are used or not.
         ("max_value(x) = 0", [3, 4]),
         ("-max_value(x) = -0.0", [3, 4]),
         ("-min_value(x) >= 0", [1, 6]),

@@ -1,4 +1,4 @@
-"""Slow queries: the recorded statements, their times and texts, and the users that see them."""
+"""Slow queries: which statements are recorded, with which times and texts, and which users see them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def test_statements_without_rows_and_those_that_fail_are_recorded(tmp_path: Path
         with pytest.raises(UserMistake):
             engine.ask("flush root.nowhere")
         with pytest.raises(ParseError):
-            engine.ask("insert into root.b.d(time, s) values (1, 'secret")  # nothing says where the literal ends
+            engine.ask(
+                "insert into root.b.d(time, s) values (1, 'secret"
+            )  # without its end, the literal cannot be redacted
         expected = ["flush root.nowhere", "insert into root.b.d(time, s) values (?, ?)"]
         assert expected == statements(engine)
     finally:

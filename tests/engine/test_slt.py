@@ -1,4 +1,4 @@
-"""The statements of the dialect, feature by feature: files in the form that `slt.py` describes.
+"""The statements of the SQL dialect, feature by feature, in files whose format `slt.py` describes.
 
 `testdata/slt/*.slt` are written by hand. `corpus/` generates the others, with answers computed by plain Python.
 """
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "testdata" / "slt"
 
 
 def check(name: str, content: str, folder: Path) -> None:
-    """Fail if a record of the file gets a different answer."""
+    """Fail if the engine's answer to a record differs from the file."""
     engine = Engine(folder)
     try:
         wrong = []

@@ -1,4 +1,4 @@
-"""Rows that do not fit into memory: a file returns the rows put into it, and an external sort equals one in memory."""
+"""Spilled rows: a file returns the rows that were written, and an external sort returns the same as one in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = 4_000
 
 
 def drawn(chance: Random) -> list[Row]:
-    """A few different keys, so that most rows have equal ones and differ only in time."""
+    """Return random rows with few different keys, so that most rows differ only in time."""
 
     def row(time: int) -> Row:
         number = chance.choice((None, float("nan"), 0.0, -1.5, 2.0, 3.25))
@@ -33,7 +33,7 @@ def drawn(chance: Random) -> list[Row]:
 def sorted_rows(
     rows: list[Row], keys: tuple[SortItem, ...], context: OperatorContext, limit: int | None = None
 ) -> list[str]:
-    """As texts, since NaN equals nothing."""
+    """Return the sorted rows as texts, because NaN does not equal itself."""
     operator = SortOperator(Sort(None, keys, fields(*TYPES), limit), Source(blocks(TYPES, rows, 297)), context)  # type: ignore[arg-type]
     return list(map(repr, rows_of(pull(operator))))
 
@@ -68,7 +68,7 @@ def test_no_file_is_to_be_seen(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     rows = drawn(Random(1))
     parts = blocks(TYPES, rows, 500)
-    parts += [part.slice(17, 40) for part in parts]  # text of a slice does not begin at 0
+    parts += [part.slice(17, 40) for part in parts]  # the text of a slice begins at an offset
     parts += [block((TEXT, LONG), [("a", None), (None, 3)], timed=False)]
     file = QuerySpill(str(tmp_path), 1 << 30).open()
     places = [file.write(part) for part in parts]

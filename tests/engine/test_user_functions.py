@@ -256,7 +256,7 @@ def test_a_restart_keeps_functions_and_one_that_is_gone_says_so(
         engine.close()
     from saros_engine.extensions import installed
 
-    installed._installed.cache_clear()  # as another process would find it
+    installed._installed.cache_clear()  # another process would not have this cache
     engine = Engine(tmp_path / "data", EngineOptions())
     with pytest.raises(UserMistake, match="function f cannot be called on this node: no installed package has") as gone:
         engine.ask("select f(x) from root.a.d")

@@ -1,4 +1,4 @@
-"""Arithmetic with integer results against Python's, which has no limits."""
+"""Arithmetic with integer results, compared with Python's integers, which have no limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BITS = {DataType.INT32: 31, DataType.INT64: 63}
 
 @st.composite
 def columns(draw: st.DrawFn, *, count: int = 1) -> tuple[DataType, list[list[int]]]:
-    """Draw a type, and two columns of equal length, often with values close to its limits."""
+    """Draw a type, and columns of equal length whose values are often close to the type's limits."""
     type_ = draw(st.sampled_from(list(BITS)))
     limit = 1 << BITS[type_]
     values = st.one_of(
@@ -30,7 +30,7 @@ def columns(draw: st.DrawFn, *, count: int = 1) -> tuple[DataType, list[list[int
 
 
 def outcome(compute: Callable[[], Sequence[Scalar]]) -> list[Scalar] | int:
-    """Return the results, or the time that the error names."""
+    """Return the results of `compute`, or the time in its error."""
     try:
         return list(compute())
     except UserMistake as error:
@@ -38,7 +38,7 @@ def outcome(compute: Callable[[], Sequence[Scalar]]) -> list[Scalar] | int:
 
 
 def expected(type_: DataType, results: list[int]) -> list[int] | int:
-    """Return the results, or the time (10 ticks a row) of the first one that does not fit."""
+    """Return the results, or the time of the first result that does not fit (10 times its row number)."""
     limit = 1 << BITS[type_]
     return next((10 * row for row, value in enumerate(results) if not -limit <= value < limit), results)
 
@@ -50,7 +50,7 @@ def test_differences_are_exact_or_an_error(drawn: tuple[DataType, list[list[int]
     times = np.arange(len(left)) * 10
     exact = [x - y for x, y in zip(left, right, strict=True)]
     assert expected(type_, exact) == outcome(lambda: subtracted(a, b, times).tolist())
-    # The absolute difference fits if both the difference and its negation do; the errors are the same.
+    # The absolute difference fits if both the difference and its negation fit; then there is no error.
     both = [max(abs(x), -x) for x in exact]
     assert isinstance(expected(type_, both), int) == isinstance(outcome(lambda: distances(a, b, times).tolist()), int)
     if isinstance(expected(type_, both), list):

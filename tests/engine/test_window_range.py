@@ -1,4 +1,4 @@
-"""The grid of windows without a range: it has all windows that cover a time of the range, and no others."""
+"""Windows without a range: their grid has all windows that cover a time of the data, and no other windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _literal(value: int) -> Literal:
 
 
 def covered(interval: Duration, step: Duration, times: list[int], moment: TimeContext) -> tuple[int, int]:
-    """Return the range of windows over these times."""
+    """Return the range of the windows for data at these times."""
     group_by = with_range(Select((), (), group_by=GroupByTime(None, None, interval, step)), times, moment).group_by
     assert isinstance(group_by, GroupByTime)
     return constant_time(group_by.start, moment), constant_time(group_by.end, moment)
@@ -47,7 +47,7 @@ def test_windows_cover_all_points_and_depend_on_the_outer_ones_only(
     )
     assert first < behind
     assert last < end
-    assert start < covered(interval, step, [behind], moment)[0]  # so it is the first window with `first`
+    assert start < covered(interval, step, [behind], moment)[0]  # so no earlier window contains `first`
     assert (start, end) == (covered(interval, step, [first], moment)[0], covered(interval, step, [last], moment)[1])
 
 

@@ -1,4 +1,4 @@
-"""Writes that leave something out: the error says how many points were written, and these count as written."""
+"""If a write leaves points out, its error says how many points were written, and the counters include these."""
 
 from __future__ import annotations
 

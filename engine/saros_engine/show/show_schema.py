@@ -239,7 +239,7 @@ def _json(words: Mapping[str, str]) -> str | None:
 
 @lru_cache(1_000)
 def _java_hash(text: str) -> int:
-    """Return the hash that Java's hash tables use for a String: `hashCode` over UTF-16 units, with its halves XORed."""
+    """Return the hash that Java's hash tables use for a String: hashCode() over UTF-16 units, with its halves XORed."""
     units = text.encode("utf-16-be", "surrogatepass")
     found = 0
     for place in range(0, len(units), 2):

@@ -19,14 +19,14 @@ from engine.corpus.files import HASHES, hashes, texts
 
 _REPOSITORY = Path(__file__).parents[3]
 _GENERATOR = "tests/engine/corpus"
-#: Prints the name and the text of each file, all separated by NUL.
+#: A program that prints the name and the text of each file, all separated by NUL.
 _PRINT = (
     "from engine.corpus.files import FILES; print(*(p for n, m in FILES.items() for p in (n, m().text())), sep='\\0')"
 )
 
 
 def texts_of(commit: str) -> dict[str, str]:
-    """Return the files that the generator of a commit makes."""
+    """Return the files that a commit's version of the generator makes."""
     with tempfile.TemporaryDirectory() as folder:
         archive = ["git", "-C", str(_REPOSITORY), "archive", commit, _GENERATOR]
         packed = subprocess.run(archive, check=True, stdout=subprocess.PIPE).stdout

@@ -1,4 +1,4 @@
-"""The generated files, by name, and their hashes.
+"""The generated files, by their names, and the hashes of their content.
 
 Only `hashes.txt` is committed: an unintended change of the generator changes a hash.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.corpus import functions, grouping, life, tree, values
 from engine.corpus.records import Corpus
 
-#: A line per file: its SHA-256 and its name, as `sha256sum` writes them.
+#: There is one line for each file, with its SHA-256 and its name in the format of `sha256sum`.
 HASHES = Path(__file__).with_name("hashes.txt")
 
 FILES: dict[str, Callable[[], Corpus]] = {

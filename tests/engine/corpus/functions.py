@@ -1,4 +1,4 @@
-"""Functions of one row, nested functions, and functions that look at earlier rows."""
+"""Generates files about functions of one row, nested functions, and functions that look at earlier rows."""
 
 # ruff: noqa: PLW0108 (the parameters of a function name its series)
 
@@ -12,7 +12,7 @@ from typing import Any
 from engine.corpus.records import Corpus, World, prepared, selected, strict
 
 DEVICE = "root.f.d"
-#: x INT32, y INT64, z DOUBLE, s and k TEXT.
+#: The types of the series: x is INT32, y INT64, z DOUBLE, s and k are TEXT.
 WORLD: World = {
     "x": {10: 1, 20: 4, 30: 4, 50: -9, 60: 0, 80: 16},
     "y": {10: 3, 20: -3, 40: 0, 50: 100, 60: 3},
@@ -53,7 +53,7 @@ def _sign(value: float) -> float:
     return float((value > 0) - (value < 0))
 
 
-#: Functions whose results are exact, or compared to nine digits.
+#: Functions whose results are exact, or are compared only in their first nine digits.
 _EXACT: dict[str, Callable[[float], float]] = {
     "sqrt": _root,
     "ceil": lambda v: float(math.ceil(v)) or math.copysign(0.0, v),
@@ -85,7 +85,7 @@ def _places(value: float) -> float:
 
 
 def mathematics() -> Corpus:
-    """Each function of each numeric type, ROUND, nesting."""
+    """Record each function of each numeric type, ROUND, and nested functions."""
     corpus = _prepared(
         "Functions of one number. What a processor's sine gives in its last digit is left to it: six places are told."
     )
@@ -136,14 +136,14 @@ _NESTED: tuple[Expectation, ...] = (
 
 
 def _part(text: str, first: int, length: int | None = None) -> str:
-    """SUBSTRING: characters from the first-th on, 1 being the first."""
+    """Return SUBSTRING(text, first, length), whose positions begin at 1."""
     begin = max(first - 1, 0)
     end = len(text) if length is None else max(first - 1 + length, 0)
     return text[begin:end]
 
 
 def _compared(x: str, y: str) -> int:
-    """Return the difference of the first characters that differ, or of the lengths if none do."""
+    """Return the difference of the first two characters that differ, or of the lengths if no characters differ."""
     return next((ord(a) - ord(b) for a, b in zip(x, y, strict=False) if a != b), len(x) - len(y))
 
 
@@ -200,7 +200,7 @@ _TEXTS: tuple[Expectation, ...] = (
 
 
 def texts() -> Corpus:
-    """Text functions alone, nested, and as conditions."""
+    """Record text functions alone, nested, and as conditions."""
     corpus = _prepared(
         "Functions of text; lengths and places are those of characters. What is split loses empty parts at its end."
     )
@@ -253,7 +253,7 @@ _BEFORE: dict[str, Callable[[Points], list[list[Any]]]] = {
 
 
 def rows_before() -> Corpus:
-    """Each function over each series: with a time range, with a condition on another series, backwards."""
+    """Record each function over each series, also with a time range, a condition on another series, or backwards."""
     corpus = _prepared(
         "Functions that look at the row before, in the order of time: the first row has none.\n"
         "Differences keep the type, DIFF is DOUBLE."

@@ -1,4 +1,4 @@
-"""Aggregates over everything, over time windows (including calendar months), and over windows defined by rows."""
+"""Aggregates over all rows, over time windows (including calendar months), and over windows that rows define."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 from engine.corpus.records import Corpus, Row, Series, World, insert, joined, prepared
 
 DEVICE = "root.w.d"
-#: INT32 i, INT64 l, DOUBLE d, TEXT t, BOOLEAN b. Sums of all parts are exact in DOUBLE.
+#: The types of the series: i is INT32, l INT64, d DOUBLE, t TEXT, b BOOLEAN. Sums of any of the values are exact in
+#: DOUBLE.
 WORLD: World = {
     "i": {1: 4, 2: -2, 3: 4, 7: 9, 8: -9, 12: 0, 13: 5, 20: 1, 24: 6, 25: 6},
     "l": {1: 10, 3: 30, 4: 30, 7: -5, 11: 8, 13: 2, 21: 64, 24: 1},
@@ -58,7 +59,7 @@ _OF_NUMBERS: dict[str, Callable[[Points], Any]] = {
     "extreme": lambda p: max((v for _, v in p), key=lambda v: (abs(v), v)),
 }
 _ALL = {**_OF_ANY, **_OF_NUMBERS}
-#: Aggregates that are rounded, since their last digits depend on the order of sums.
+#: Aggregates whose results are rounded, because their last digits depend on the order of summation.
 _ROUNDED: dict[str, Callable[[Points], Any]] = {
     "var_pop": lambda p: _spread(p, 0),
     "var_samp": lambda p: _spread(p, 1),
@@ -74,7 +75,7 @@ def points_of(rows: Iterable[Row], name: str) -> Points:
 
 
 def aggregate(name: str, points: Points) -> Any:
-    """Return the aggregate of no points: 0 for a count, otherwise null."""
+    """Return the aggregate of points; without points, this is 0 for a count, otherwise null."""
     if not points:
         return 0 if name == "count" else None
     return _ALL[name](points)
@@ -89,7 +90,7 @@ _FILTERS: tuple[tuple[str, Callable[[Row], Any]], ...] = (
 
 
 def aggregates() -> Corpus:
-    """Each aggregate of each type, under each filter."""
+    """Record each aggregate of each type with each filter."""
     corpus = _prepared("Aggregates without windows: one row without a time; of nothing a count is 0, all else null.")
     for series in WORLD:
         names = _ALL if series in "ild" else _OF_ANY
@@ -125,7 +126,7 @@ def _pairs(corpus: Corpus) -> None:
 
 
 def _of_expressions(corpus: Corpus) -> None:
-    """Aggregates of expressions, expressions of aggregates."""
+    """Record aggregates of expressions, and expressions of aggregates."""
     both = [row for row in joined(WORLD, ["i", "l"]) if row["i"] is not None and row["l"] is not None]
     sums = [float(row["i"] + row["l"]) for row in both]
     ints = list(WORLD["i"].values())
@@ -167,7 +168,7 @@ _TIMED = (
 
 
 def _split(written: str, rows: Sequence[Row]) -> list[tuple[int, list[Row]]]:
-    """Return (label, rows) of the windows of a GROUP BY text; the last window ends with the range."""
+    """Return (label, rows) for each window of a GROUP BY text; the last window ends at the end of the range."""
     left_open = written.startswith("(")
     inside, _, lengths = written.partition("], " if left_open else "), ")
     start, end = (int(part) for part in inside[1:].split(","))
@@ -252,7 +253,7 @@ def _ticks(moment: datetime) -> int:
 
 
 def _later(start: datetime, months: int) -> datetime:
-    """Return the date some months later; in a month that is too short, its last day."""
+    """Return the date some months later, or the last day of that month if the month is too short."""
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     for day in range(start.day, 27, -1):
         try:
@@ -262,7 +263,7 @@ def _later(start: datetime, months: int) -> datetime:
     return start.replace(year=year, month=month + 1)
 
 
-#: Return the start of the k-th window of an interval.
+#: For each interval, a function from the start of the range and k to the start of the k-th window.
 _CALENDAR = {
     "1mo": _later,
     "3mo": lambda begin, k: _later(begin, 3 * k),
@@ -273,7 +274,7 @@ _CALENDAR = {
 
 
 def calendar() -> Corpus:
-    """Months, years, days and weeks from several starts in several zones."""
+    """Record windows of months, years, days and weeks from several starts in several zones."""
     corpus = Corpus(
         "Windows of the calendar (months, years, days, weeks) count from the start, in the session's zone; a month\n"
         "that is too short ends a window on its last day."
@@ -380,7 +381,7 @@ def _keeps(name: str, limit: float) -> Callable[[Row], Any]:
 
 
 def windows_of_rows() -> Corpus:
-    """SESSION, VARIATION, CONDITION and COUNT, each asked in the same four ways."""
+    """Record SESSION, VARIATION, CONDITION and COUNT, each in the same four queries."""
     corpus = _prepared(
         "Windows that rows make: a row for each, at its first row's time; __endTime is the time of its last row."
     )

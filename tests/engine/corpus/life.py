@@ -1,4 +1,4 @@
-"""Paged schema queries; deletions, time to live, and types of written values."""
+"""Generates files about paged schema queries, deletions, time to live, and types of written values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _WHERE: tuple[tuple[str, Callable[[str], bool]], ...] = (
 
 
 def schema() -> Corpus:
-    """SHOW and COUNT of everything, under patterns, conditions, pages."""
+    """Record SHOW and COUNT of all objects, with patterns, conditions and pages."""
     corpus = prepared(
         "Schema queries: SHOW and COUNT by pattern, by condition, page by page; in the order of paths.", tags=True
     )
@@ -81,7 +81,7 @@ def schema() -> Corpus:
 
 
 def _nodes(corpus: Corpus, paths: Sequence[str]) -> None:
-    """Databases, children, nodes and series by level."""
+    """Record queries about databases, child paths, nodes, and series by level."""
     settings = ["SchemaReplicationFactor", "DataReplicationFactor", "TimePartitionOrigin", "TimePartitionInterval"]
     week_ms = 7 * 24 * 3_600_000
     rows = [[database, 1, 1, 0, week_ms] for database in ("root.k", "root.m")]
@@ -112,7 +112,7 @@ def _nodes(corpus: Corpus, paths: Sequence[str]) -> None:
 
 
 def deletions() -> Corpus:
-    """Deletions in memory, in files and over both, then writes into the gaps; time to live, set and unset."""
+    """Record deletions in memory, in files and over both, writes into the gaps, and changes of the time to live."""
     corpus = Corpus("What is deleted is gone from rows, statistics, windows and LAST; what is written later is there.")
     points: dict[str, dict[int, Any]] = {
         "a": {t: t * 10 for t in range(1, 13)},
@@ -160,7 +160,7 @@ _FAR = 4_102_444_800_000  # 2100-01-01
 
 
 def _live(corpus: Corpus) -> None:
-    """Record a time to live of a thousand days: points of 1970 expire, those of 2100 do not; only one device has it."""
+    """Record that a time to live of 1,000 days on one device lets its points of 1970 expire, but not those of 2100."""
     corpus.ok(f"insert into root.z.d(time, a) values ({_FAR}, 1), ({_FAR + 1}, 2)")
     corpus.ok(insert("root.z.e", {"a": {1: 5.0}}))
     corpus.ok("set ttl to root.z.d 86400000000")
@@ -220,7 +220,7 @@ def _look(corpus: Corpus, points: dict[str, dict[int, Any]]) -> None:
 
 
 def writing() -> Corpus:
-    """Inference, promotion, values that do not fit, values as SQL writes them."""
+    """Record inference and promotion of types, values that do not fit, and values in all notations of SQL."""
     corpus = Corpus(
         "What is written: types by the first value, numbers into other numbers, times in all forms, the last write\n"
         "wins."
@@ -253,7 +253,7 @@ def writing() -> Corpus:
 
 
 def _promoted(corpus: Corpus) -> None:
-    """Values for declared types: each fits, or is refused by name, and the rest of the row is written."""
+    """Record values for declared types: each value fits, or an error names its series and only the rest is written."""
     values = {
         "7": 7,
         "-1": -1,
@@ -290,7 +290,7 @@ def _promoted(corpus: Corpus) -> None:
 
 
 def _times(corpus: Corpus) -> None:
-    """Texts of one moment in several zones, in writes and in queries."""
+    """Record writes and queries with several texts for the same moment in several zones."""
     corpus.ok("set time_zone = '+02:00'")
     texts = (
         "2024-03-01T12:00:00", "2024-03-01 12:00:00", "2024/03/01T12:00:00", "2024.03.01 12:00:00",

@@ -1,7 +1,7 @@
 """The records of a generated file of SQL and answers, and the notation of its values.
 
-A `Corpus` collects records in the form of `slt.py`. A world is a device's series, `{name: {time: value}}`; the
-functions below join, filter and select in plain Python, so that nothing here knows the engine.
+A `Corpus` collects records in the format of `slt.py`. A world has the points of a device's series, `{name: {time:
+value}}`. The functions below join, filter and select in plain Python, without using the engine.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Row = dict[str, Any]
 
 
 class Corpus:
-    """The records of one file; `story` is the head of the file: one or more lines."""
+    """The records of one file; `story`, one or more lines, is the comment at the head of the file."""
 
     def __init__(self, story: str) -> None:
         self._parts = ["\n".join("# " + line for line in story.strip().splitlines())]
 
     def note(self, text: str) -> None:
-        """A comment between records."""
+        """Add a comment between records."""
         self._parts.append("# " + text)
 
     def ok(self, text: str) -> None:
@@ -52,14 +52,14 @@ def literal(value: Any) -> str:
 
 
 def insert(device: str, world: World) -> str:
-    """Return the statement that writes a world."""
+    """Return the INSERT statement that writes a world's points."""
     times = sorted({time for series in world.values() for time in series})
     rows = (", ".join([str(t), *(literal(s.get(t)) for s in world.values())]) for t in times)
     return f"insert into {device}(time, {', '.join(world)}) values " + ", ".join(f"({row})" for row in rows)
 
 
 def prepared(story: str, device: str, types: Mapping[str, str], world: World) -> Corpus:
-    """Return a corpus that begins with an aligned device of these series and the points of a world."""
+    """Return a corpus that begins with the creation of an aligned device, and the points of a world."""
     corpus = Corpus(story)
     corpus.ok(f"create aligned timeseries {device}({', '.join(f'{name} {type_}' for name, type_ in types.items())})")
     corpus.ok(insert(device, world))
@@ -67,7 +67,7 @@ def prepared(story: str, device: str, types: Mapping[str, str], world: World) ->
 
 
 def names_of(function: Callable[..., Any]) -> list[str]:
-    """The series that a Python function takes: its parameters without a default."""
+    """Return the names of the series that a Python function takes: its parameters without a default."""
     return [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
 
 
@@ -79,7 +79,7 @@ def joined(world: World, names: Iterable[str]) -> list[Row]:
 
 
 def call(function: Callable[..., Any], row: Row) -> Any:
-    """Return the function's result for the values of a row."""
+    """Return the function's result when it is called with the values of a row."""
     return function(**{name: row[name] for name in names_of(function)})
 
 
@@ -96,7 +96,7 @@ def strict(function: Callable[..., Any]) -> Callable[..., Any]:
 def selected(
     world: World, items: Sequence[Callable[..., Any]], where: Callable[..., Any] | None = None
 ) -> list[list[Any]]:
-    """Return the result of SELECT items WHERE where: rows of all named series for which the condition is true."""
+    """Return the result of SELECT items WHERE where, over the rows of all series that the functions name."""
     named = [name for function in [*items, *([where] if where else [])] for name in names_of(function)]
     rows = [row for row in joined(world, named) if where is None or call(where, row) is True]
     return [[row["time"], *(call(item, row) for item in items)] for row in rows]

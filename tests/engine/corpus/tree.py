@@ -1,4 +1,4 @@
-"""Many devices: wildcards, order, limits, ALIGN BY DEVICE, GROUP BY LEVEL and TAGS, LAST, FILL."""
+"""Queries over many devices: wildcards, order, limits, ALIGN BY DEVICE, GROUP BY LEVEL and TAGS, LAST, FILL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from engine.corpus.grouping import aggregate, linear
 from engine.corpus.records import Corpus, World, insert
 
-#: Devices and their series; s DOUBLE, n INT64, t TEXT.
+#: Devices with the points of their series, where s is DOUBLE, n INT64, and t TEXT.
 DEVICES: dict[str, World] = {
     "root.m.h1.p1": {"s": {1: 1.5, 2: 2.5, 4: 4.0}, "n": {1: 10, 3: 30}, "t": {2: "on"}},
     "root.m.h1.p2": {"s": {2: -2.0, 3: 0.5}, "n": {3: 7, 5: 9}},
@@ -18,7 +18,7 @@ DEVICES: dict[str, World] = {
     "root.k.p1": {"s": {3: 3.0, 4: -1.0}, "n": {4: 40}},
 }
 TYPES = {"s": "DOUBLE", "n": "INT64", "t": "TEXT"}
-#: Tags of the devices h?.p?: hall and kind, if they have them.
+#: The tags of each device's series: some devices have a hall, and some of these a kind.
 TAGS = {
     "root.m.h1.p1": {"hall": "1", "kind": "old"},
     "root.m.h1.p2": {"hall": "1"},
@@ -48,12 +48,12 @@ def fits(pattern: str, path: str) -> bool:
 
 
 def found(item: str, sources: Sequence[str]) -> list[str]:
-    """Return the series that match an item: source by source, in the order of paths, without duplicates."""
+    """Return the series that match an item, without duplicates: source by source, and in path order for each source."""
     return list(dict.fromkeys(p for source in sources for p in sorted(SERIES) if fits(f"{source}.{item}", p)))
 
 
 def rows_of(paths: Iterable[str], keeps: Callable[[dict[str, Any]], Any] = lambda _: True) -> list[list[Any]]:
-    """Return rows aligned by time, without empty rows."""
+    """Return the rows of the series, aligned by time, without empty rows."""
     paths = list(paths)
     times = sorted({time for path in paths for time in SERIES[path]})
     rows = [{"time": time} | {path: SERIES[path].get(time) for path in paths} for time in times]
@@ -72,12 +72,12 @@ def _columns(items: str, sources: str) -> list[str]:
 
 
 def _by_time(paths: Sequence[str], rows: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
-    """A series that is selected twice is shown twice."""
+    """A series that is selected twice has two columns."""
     return ["Time", *paths], rows
 
 
 def wildcards() -> Corpus:
-    """Items by sources: which columns, in which order, which rows."""
+    """Record the columns, their order, and the rows of all items over all sources."""
     corpus = prepared(
         "A wildcard stands for all series that it fits, in the order of their paths; what fits nothing is no column."
     )
@@ -101,13 +101,13 @@ def _sorted(rows: list[list[Any]], column: int, *, descending: bool, nulls_first
     present = [row for row in rows if row[column] is not None]
     absent = [row for row in rows if row[column] is None]
     present.sort(key=lambda row: row[column], reverse=descending)
-    if descending:  # equal keys stay in the order of time
+    if descending:  # rows with equal keys keep the order of time
         present = [row for value in dict.fromkeys(r[column] for r in present) for row in rows if row[column] == value]
     return absent + present if nulls_first else present + absent
 
 
 def order_and_limits() -> Corpus:
-    """ORDER BY time and columns, nulls; LIMIT, OFFSET; SLIMIT, SOFFSET."""
+    """Record ORDER BY time and columns, the order of nulls, LIMIT, OFFSET, SLIMIT and SOFFSET."""
     corpus = prepared(
         "ORDER BY, LIMIT and OFFSET of rows, SLIMIT and SOFFSET of columns. Nulls come last unless it is said."
     )
@@ -153,7 +153,7 @@ def _device_rows(device: str, names: Sequence[str]) -> list[list[Any]]:
 
 
 def by_device() -> Corpus:
-    """ALIGN BY DEVICE: items by sources, orders, limits, filters, aggregates, windows."""
+    """Record ALIGN BY DEVICE with items over sources, orders, limits, filters, aggregates and windows."""
     corpus = prepared("ALIGN BY DEVICE: Time, Device, measurements; devices in the order of their paths.")
     for source in ("root.m.h1.p1", "root.m.h1.*", "root.m.**", "root.**", "root.*.p1"):
         devices = [d for d in sorted(DEVICES) if fits(source, d)]
@@ -171,7 +171,7 @@ def by_device() -> Corpus:
 
 
 def _measurements(items: str, devices: Sequence[str]) -> list[str]:
-    """Return the measurements of items; a wildcard matches those of any device, in the order of names."""
+    """Return the measurements of items; a wildcard matches the measurements of all devices, in the order of names."""
     known = sorted({name for d in devices for name in DEVICES[d]})
     return [name for item in items.split(", ") for name in (known if item == "*" else [item])]
 
@@ -219,7 +219,7 @@ def _aggregated_by_device(corpus: Corpus, name: str, source: str, devices: Seque
     corpus.query(f"{group} limit 2 offset 1 align by device", header, windows[1:3])
 
 
-#: Conditions: SQL, whether it names n, and the same as a function of (s, n, time).
+#: Conditions: the SQL, whether it refers to n, and the equivalent function of (s, n, time).
 _CONDITIONS: tuple[tuple[str, bool, Callable[[Any, Any, int], bool]], ...] = (
     ("s > 1", False, lambda s, _, __: s is not None and s > 1),
     ("n is not null", True, lambda _, n, __: n is not None),
@@ -231,7 +231,7 @@ _CONDITIONS: tuple[tuple[str, bool, Callable[[Any, Any, int], bool]], ...] = (
 
 
 def _kept(device: str, names: Sequence[str], keeps: Callable[[Any, Any, int], bool]) -> list[list[Any]]:
-    """Return the rows (time, device, s) of a device that has s."""
+    """Return the rows (time, device, s) of a device that has the series s."""
     if "s" not in DEVICES[device]:
         return []
     rows = _device_rows(device, names)
@@ -242,7 +242,7 @@ def _kept(device: str, names: Sequence[str], keeps: Callable[[Any, Any, int], bo
 
 
 def _merged(paths: Iterable[str]) -> list[tuple[int, Any]]:
-    """Return the points of several series as one sequence, by time."""
+    """Return the points of several series as one sequence, in the order of time."""
     return sorted((point for path in paths for point in SERIES[path].items()), key=lambda point: point[0])
 
 
@@ -253,7 +253,7 @@ def _levels(path: str, levels: Sequence[int]) -> str:
 
 
 def levels_and_tags() -> Corpus:
-    """Each aggregate over each choice of levels and of tags, with windows, too."""
+    """Record each aggregate over each choice of levels and of tags, with and without windows."""
     corpus = prepared("GROUP BY LEVEL and TAGS: the series of a group count as one.", tags=True)
     for name, series in (
         ("count", "*"),
@@ -315,7 +315,7 @@ def _ask_tags(corpus: Corpus, name: str, series: str, keys: Sequence[str]) -> No
 
 
 def last() -> Corpus:
-    """LAST by items, sources, times, orders, limits."""
+    """Record LAST with items, sources, conditions on time, orders and limits."""
     corpus = prepared("SELECT LAST: of each series its latest point, the value as text.")
     header = ["Time", "Timeseries", "Value", "DataType"]
     conditions: tuple[tuple[str, Callable[[int], bool]], ...] = (
@@ -354,7 +354,7 @@ def last() -> Corpus:
 
 
 def fill() -> Corpus:
-    """Return each way of filling raw rows of each source, with filters, orders and limits."""
+    """Record each way of filling raw rows of each source, with filters, orders and limits."""
     corpus = prepared("FILL of raw rows: previous (looking back so far), linear (between two points), a constant.")
     for source in ("root.m.h1.p1", "root.m.h1.*", "root.m.h2.*", "root.m.**", "root.*.p1", "root.k.p1"):
         for item in ("s", "n", "s, n"):

@@ -1,6 +1,6 @@
 """Expressions of one row: arithmetic, comparison, three-valued logic, membership, patterns, CASE, CAST, functions.
 
-Each is SQL paired with a Python function of the series that its parameters name.
+Each expression is a pair: its SQL, and a Python function whose parameters name the series.
 """
 
 # ruff: noqa: PLW0108 (the parameters of a function name its series)
@@ -17,7 +17,8 @@ from typing import Any
 
 from engine.corpus.records import Corpus, World, prepared, selected, strict
 
-#: INT32 a, INT64 b, FLOAT f, DOUBLE g, TEXT t and u, BOOLEAN p and q. The values of FLOAT here are exact.
+#: The series are a (INT32), b (INT64), f (FLOAT), g (DOUBLE), t and u (TEXT), p and q (BOOLEAN). The values of f are
+#: exact in FLOAT.
 DEVICE = "root.x.d"
 TYPES = {
     "a": "INT32",
@@ -86,7 +87,7 @@ _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _di
 
 
 def arithmetic() -> Corpus:
-    """All pairs of types under all operators; signs, order of operators."""
+    """Record all operators on all pairs of types, signs, and the precedence of operators."""
     corpus = _prepared(
         "Arithmetic is done in DOUBLE; null with anything is null; by zero there is an infinity or NaN, and % has the\n"
         "sign of the dividend. But / and % of whole numbers are whole, and by zero an error."
@@ -117,7 +118,7 @@ def _not_zero(name: str) -> Callable[..., Any]:
 
 
 def _pair(x: str, y: str, run: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Return `run` as a function of series x and y, which may be the same one; null if either is null."""
+    """Return `run` as a function of the series x and y, which may be the same; its result is null if either is null."""
 
     def function(**values: Any) -> Any:
         return run(values[x], values[y])
@@ -182,7 +183,7 @@ _COMPARED = {
 
 
 def comparison() -> Corpus:
-    """Pairs of types, constants on either side, text, truth values; BETWEEN and IN."""
+    """Record comparisons of pairs of types, with constants on either side, of text and truth values; BETWEEN, IN."""
     corpus = _prepared("Comparison: numbers by value across types, text by code point, false before true.")
     for sign, run in _COMPARED.items():
         for x, y in ("ab", "af", "ag", "bf", "bg", "fg", "tu", "pq"):
@@ -326,7 +327,7 @@ _LOGIC: tuple[Expectation, ...] = (
 
 
 def logic() -> Corpus:
-    """The expressions selected, and the same as a filter."""
+    """Record logical expressions, each as a selected column and as a filter."""
     corpus = _prepared(
         "Three-valued logic: unknown AND false is false, unknown OR true is true. A filter keeps what is true, and\n"
         "then shows the row though what is selected is null."
@@ -341,7 +342,7 @@ def logic() -> Corpus:
 
 
 def liked(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
-    """Return a predicate for LIKE: `%` matches any text, `_` one character; after the escape, either matches itself."""
+    """Return a predicate for LIKE: `%` matches any text, `_` one character; after `escape`, each matches itself."""
     parts, at = [], 0
     while at < len(pattern):
         if pattern[at] == escape:
@@ -358,7 +359,7 @@ _LIKES = (
     "pump", "p%", "%p", "%um%", "_ump", "____", "%", "", "_%", "%_", "P%", "%2", "v_l_e", "%l%e", "_clair", "é%",
     "%\\%%", "a\\_b%", "a_b%", "%\\_%", "1_", "__", "%v%", "p%p", "valve%", "%valve", "_a%_",
 )  # fmt: skip
-#: With `!` for the escape.
+#: Patterns in which `!` is the escape.
 _ESCAPED_LIKES = ("%!%%", "a!_b%", "%!_%", "!!%", "%!%", "10!%_")
 _REGEXPS = (
     "^pump$", "^p", "e$", "[0-9]", "^[a-z]+$", "^[A-Z]", "a.*e", "^$", "p|v", "(um|al)", "^.{4}$", "^.{5,6}$",
@@ -367,7 +368,7 @@ _REGEXPS = (
 
 
 def patterns() -> Corpus:
-    """LIKE and REGEXP with and without NOT, in WHERE and in SELECT."""
+    """Record LIKE and REGEXP with and without NOT, in WHERE and in SELECT."""
     corpus = _prepared("LIKE fits the whole text; REGEXP finds a place in it.")
     for pattern in _LIKES:
         fits = liked(pattern)
@@ -445,7 +446,7 @@ _CASES: tuple[Expectation, ...] = (
 
 
 def cases() -> Corpus:
-    """CASE, searched and simple: the first WHEN that is true counts, and unknown is not true."""
+    """Record searched and simple CASE: the first WHEN that is true counts, and unknown is not true."""
     corpus = _prepared(
         "CASE: the first WHEN that is true counts; without ELSE the rest is null. Integers stay integers."
     )
@@ -495,7 +496,7 @@ _CASTS: tuple[Expectation, ...] = (
 
 
 def casts() -> Corpus:
-    """All pairs of compatible types, and casts that fail."""
+    """Record casts between all pairs of compatible types, and casts that fail."""
     corpus = _prepared(
         "CAST: floats to integers are rounded half up, numbers to BOOLEAN are `is not 0`; null stays null."
     )

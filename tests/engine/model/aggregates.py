@@ -1,6 +1,6 @@
 """Aggregates in plain Python: `AGGREGATES[name](points)` takes points as (time, value) in the order of their times.
 
-The points of `max_by` and `min_by` are (time, value, wanted value).
+For `max_by` and `min_by`, points are (time, value to compare, value to return).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _finite(points: Points) -> bool:
 
 
 def _ordered(points: Points) -> list[Any]:
-    """Return the values without NaN, or all if there are only NaNs."""
+    """Return the values without NaN; if all are NaN, return all."""
     values = _values(points)
     return [value for value in values if value == value] or values
 
@@ -101,5 +101,5 @@ AGGREGATES: dict[str, Callable[[Points], Any]] = {
 
 
 def aggregate(name: str, points: Points) -> Any:
-    """Return the aggregate of points; of none, 0 for a count, otherwise null."""
+    """Return the aggregate of points; without points, this is 0 for a count, otherwise null."""
     return AGGREGATES[name](points) if points or name == "count" else None

@@ -1,4 +1,4 @@
-"""A query of the dialect's core as a value, and its text."""
+"""A query in the core of the SQL dialect, as dataclasses that can return its text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Item:
         return self.expression.text() + ("" if self.alias is None else f" as {self.alias}")
 
     def name(self, expression: Expression) -> str | None:
-        """The header of a column; None if it depends on the engine's formatting."""
+        """Return the header of a column; None if the header depends on how the engine formats the expression."""
         plain = isinstance(expression, Series) or (
             isinstance(expression, Aggregate) and all(isinstance(a, Series) for a in expression.arguments)
         )
@@ -26,7 +26,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Fill:
-    """`method` is previous, linear or value."""
+    """The clause FILL; `method` is previous, linear or value."""
 
     method: str
     value: Value = None
@@ -40,7 +40,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class Key:
-    """Of ORDER BY: `time`, `device`, or the text of one of the items."""
+    """A key of ORDER BY; `column` is `time`, `device`, or the text of one of the items."""
 
     column: str
     descending: bool
@@ -58,7 +58,7 @@ class Key:
 class Query:
     items: tuple[Item, ...]
     sources: tuple[str, ...]
-    #: Conditions of WHERE, all of which must hold; the first may concern only the time.
+    #: The conditions that WHERE joins by AND; the first one may be a condition on time alone.
     where: tuple[Expression, ...] = ()
     windows: Windows | None = None
     end_time: bool = False

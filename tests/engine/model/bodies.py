@@ -1,4 +1,4 @@
-"""One body of a query: the rows of its series that WHERE accepts, aggregated if the query is."""
+"""A query's body: the rows of its series that satisfy WHERE, which are aggregated if the query has aggregates."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Points(Protocol):
 
 @dataclass
 class Body:
-    """Rows over some series; a column whose expression is None is always null."""
+    """Computes the rows of columns over some series; a column whose expression is None is always null."""
 
     columns: Sequence[Expression | None]
     where: Expression | None
     windows: Windows | None
     having: Expression | None
     end_time: bool
-    #: GROUP BY LEVEL: the aggregates that are merged into one, by its text.
+    #: For GROUP BY LEVEL: the aggregates that are merged into one column, by the text of this column.
     merged: Mapping[str, Sequence[Aggregate]] | None = None
 
     def rows(self, points: Points, aggregated: bool) -> list[list[Value]]:

@@ -4,7 +4,7 @@
                 nothing and so forbid statistics
     run         how many drivers, how few series make a second one worth it, rows of a block, sorts in files, kept plans
 
-Which of them a round tries comes from its seed, as do the data and the queries.
+The seed determines the layouts and runs that a round tries, the data and the queries.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Wrong(AssertionError):
 
 @dataclass(frozen=True)
 class Layout:
-    """See the module; `flush_each` writes (0: never)."""
+    """A layout of the data; the store is flushed after each `flush_each` writes (0: never)."""
 
     flush_each: int
     merged: bool
@@ -84,7 +84,7 @@ class Run:
     parallelism: int
     children_min: int
     block_rows: int
-    #: Whether operators that can spill do so after every block, and sort in runs of few rows.
+    #: True if operators that can spill do so after every block, and sort in runs of few rows.
     in_files: bool
 
     @staticmethod
@@ -94,7 +94,8 @@ class Run:
 
 
 def check(seed: int, *, steps: int = 12, layouts: int = 2, queries: int = 10) -> int:
-    """Check some queries on one database under some layouts; return the number of compared answers. Raises Wrong."""
+    """Check some queries on one database under several layouts; return the number of compared answers. Raises
+    Wrong."""
     chance = Random(seed)
     history = draw_history(chance, steps)
     model = Database()
@@ -120,7 +121,7 @@ def check(seed: int, *, steps: int = 12, layouts: int = 2, queries: int = 10) ->
 
 
 def _answered(drawing: QueryDrawing, model: Database) -> tuple[Query, Answer]:
-    """Return a query and its answer; draw again if it divides integers by zero, which a LIMIT may hide."""
+    """Return a query and its answer, but no query that divides integers by zero, because LIMIT may hide the error."""
     while True:
         query = drawing.draw()
         with suppress(ZeroDivisionError):
@@ -155,8 +156,8 @@ def laid_out(folder: Path, history: list[Write | Delete], layout: Layout) -> Eng
 
 @contextmanager
 def running(run: Run) -> Iterator[None]:
-    """Set the engine's constants to the values of the run."""
-    # The module that detects explicit settings by comparing requests with the constant keeps the default.
+    """Set the engine's constants to the values of the run while the context lasts."""
+    # One module keeps the default, because it compares requests with the constant to detect explicit settings.
     spared = "saros_engine.analysis.sources"
     modules = [m for n, m in sys.modules.items() if n.startswith("saros_") and hasattr(m, "BLOCK_ROWS_MAX")]
     modules = [module for module in modules if module.__name__ != spared]
@@ -184,7 +185,7 @@ def _problem(engine: Engine, query: Query, wanted: Answer, run: Run) -> str | No
     if run.parallelism != engine.options.parallelism:
         engine.set_options(EngineOptions(parallelism=run.parallelism, spill_folder=tempfile.gettempdir()))
     with running(run):
-        for time in ("first", "second"):  # the second run uses the plan of the first
+        for time in ("first", "second"):  # the second execution uses the plan of the first
             try:
                 problem = differs(engine, query, wanted)
             except (UserMistake, EngineError) as error:
@@ -198,7 +199,7 @@ def _problem(engine: Engine, query: Query, wanted: Answer, run: Run) -> str | No
 
 
 def differs(engine: Engine, query: Query, wanted: Answer) -> str | None:
-    """Return the fault in an engine's answer, or None."""
+    """Return a description of the fault in an engine's answer, or None if the answer is right."""
     result = engine.engine.execute(query.text(), engine.session)
     rows: list[list[Value]] = []
     try:
@@ -225,7 +226,7 @@ def differs(engine: Engine, query: Query, wanted: Answer) -> str | None:
 
 
 def _same(found: Value, expected: Value, *, loose: bool) -> bool:
-    """`loose`: a FLOAT. Sums depend on their order in the last digits; LAST writes values as texts."""
+    """Return whether two values are equal except for rounding; sums round differently, and LAST returns texts."""
     if found is None or expected is None:
         return found is expected
     if isinstance(found, str) and not isinstance(expected, str):

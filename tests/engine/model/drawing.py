@@ -1,6 +1,6 @@
 """Random databases and queries, from one seed: `draw_history`, `QueryDrawing`.
 
-All queries must succeed: the types that an expression requires are given, whichever devices exist.
+All queries must succeed: expressions get operands of the types that they require, whichever devices exist.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TEXTS = ("", "a", "b", "ä", "B", "Zebra", "a longer text")
 #: Most times are below.
 END = 300
 _STRANGE = (float("nan"), float("inf"), float("-inf"), 1e100)
-#: The zeros, and values that are rounded to them.
+#: Both zeros, and values that are rounded to these zeros.
 _ABOUT_ZERO = (0.0, -0.0, 0.25, -0.25)
 
 
@@ -61,7 +61,7 @@ def draw_value(chance: Random, type_: str) -> Value:
 
 
 def draw_history(chance: Random, steps: int) -> list[Write | Delete]:
-    """Batches in and out of order, overwritten and deleted points."""
+    """Return writes in and out of order, some of which overwrite points, and deletions."""
     found: list[Write | Delete] = []
     devices = chance.sample(list(DEVICES), chance.randint(1, len(DEVICES)))
     spacing = chance.choice((1, 1, 5))
@@ -86,7 +86,7 @@ def draw_history(chance: Random, steps: int) -> list[Write | Delete]:
 
 
 def _defined(division: Binary) -> Expression:
-    """Divisors without integer zeros, by which division fails."""
+    """Return a division that never divides an integer by an integer zero, which would fail."""
     if division.operator not in ("/", "%") or kind_of(division) != "whole":
         return division
     if isinstance(division.right, Constant):
@@ -96,7 +96,7 @@ def _defined(division: Binary) -> Expression:
 
 #: Aggregates that divide.
 _ROUNDED = ("stddev_pop", "var_pop", "variance", "stddev_samp")
-#: Aggregates that return one of the values.
+#: Aggregates whose result is one of the values.
 _EXACT = ("min_value", "max_value", "extreme", "first_value", "last_value")
 
 
@@ -114,7 +114,7 @@ class QueryDrawing:
                 return query
 
     def _is_possible(self, query: Query) -> bool:
-        """Return whether the query can succeed.
+        """Return whether the query can succeed on the database.
 
         No expression may match too many series, and each series that controls windows must match exactly one. If rows
         are sorted by a column, some device must have all series of each item.

@@ -1,7 +1,7 @@
-"""Expressions of the dialect's core: their text, and their values in plain Python, one row at a time.
+"""Expressions in the core of the SQL dialect: their texts, and their values for one row, in plain Python.
 
-A row is a dictionary from series to values; a missing value is null. Numbers are Python's: an INT64 is an int, a FLOAT
-is the double that equals it. Nothing here uses the engine.
+A row is a dictionary from series to values; a missing value is null. Numbers are Python's: an INT64 is an int, and a
+FLOAT is the float of the same value. Nothing here uses the engine.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class Function(Expression):
 
 @dataclass(frozen=True)
 class Aggregate(Expression):
-    """After aggregation, its value is in the row under its text."""
+    """An aggregate; in the rows after aggregation, the key of its value is its text."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -258,7 +258,7 @@ def is_computed(expression: Expression) -> bool:
 
 
 def told_apart(one: Value, other: Value) -> tuple[Value, Value]:
-    """Return keys that order zeros by their signs, and two other values unchanged."""
+    """If both values are zeros, return keys that order them by their signs; otherwise return the values."""
     assert isinstance(one, (int, float))
     assert isinstance(other, (int, float))
     return (math.copysign(1, one), math.copysign(1, other)) if one == other == 0 else (one, other)
@@ -310,7 +310,7 @@ _COMPARED: dict[str, Callable[..., bool]] = {
 
 
 def _whole(function: Callable[[float], int]) -> Callable[..., Value]:
-    """Return `function` with the zeros of IEEE 754: a negative value that is rounded to zero gives -0.0."""
+    """Return `function` with signed zeros as in IEEE 754: a negative value that is rounded to zero gives -0.0."""
     return lambda value: math.copysign(function(value), value) if math.isfinite(value) else float(value)
 
 

@@ -1,4 +1,4 @@
-"""An engine given texts that are almost SQL (`grammar.hardly_sql`): each soon has a result or an error with a code."""
+"""An engine executes texts that are almost SQL (`grammar.hardly_sql`): each soon gives a result or an error code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from saros_engine.base.errors import EngineError
 from saros_grammar.syntax.errors import SqlError
 from saros_storage.base.errors import StorageError
 
-#: Limit of processor time in all threads: far more than any of the texts needs.
+#: The limit on the processor time of all threads for a text, which is far more than any text needs.
 _SECONDS_MAX = 10.0
-#: Codes that only mean a bug in Saros.
+#: The error codes that always mean a bug in Saros.
 _INTERNAL = (2000, 2001)
 
 
 def attack(seed: int, count: int) -> Counter[str]:
-    """Run `count` drawn texts on one database, and return the outcomes. Raises Wrong if one fails or is too slow."""
+    """Run random texts on one database, and count the outcomes. Raises Wrong if a text shows a bug or is too slow."""
     chance = Random(seed)
     history = draw_history(chance, 8)
     model = Database()

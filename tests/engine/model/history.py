@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.model.expressions import Series, Value
 
-#: The types of measurements, the same on all devices.
+#: The types of the measurements, which are the same on all devices.
 TYPES = {"i": "INT64", "n": "INT32", "x": "DOUBLE", "f": "FLOAT", "t": "TEXT", "b": "BOOLEAN"}
 NUMERIC = ("i", "n", "x", "f")
 
@@ -15,7 +15,7 @@ NUMERIC = ("i", "n", "x", "f")
 @dataclass
 class Device:
     aligned: bool
-    #: For each measurement, its values by time.
+    #: For each measurement, the values by their times.
     series: dict[str, dict[int, Value]] = field(default_factory=dict)
 
 
@@ -40,7 +40,7 @@ class Delete:
 
 @dataclass
 class Database:
-    """See the module; devices by path."""
+    """The content of a database; `devices` are by path."""
 
     devices: dict[str, Device] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ class Database:
                         del points[time]
 
     def points(self, path: str) -> dict[int, Value]:
-        """Return the points of a full path; none if there is no such series."""
+        """Return the points of the series with a full path; without such a series, an empty dictionary."""
         device, _, name = path.rpartition(".")
         known = self.devices.get(device)
         return {} if known is None else known.series.get(name, {})

@@ -1,8 +1,8 @@
-"""The answer to a query from dictionaries: `answer`.
+"""`answer` computes the answer to a query from dictionaries.
 
     devices or series -> rows by time -> WHERE -> windows, aggregates, HAVING -> SELECT -> FILL -> ORDER BY -> LIMIT
 
-It follows docs/sql/queries.md in the simplest way, and uses no code of the engine.
+The code follows docs/sql/queries.md in the simplest way, and uses no code of the engine.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from engine.model.history import series as series_of
 
 @dataclass
 class Answer:
-    """The answer to a query. `names[i]` is None if the header is unknown; a row begins with its time, if it has one."""
+    """The answer to a query. `names[i]` is None if the header is unknown; timed rows begin with their time."""
 
     timed: bool
     names: list[str | None]
     rows: list[list[Value]] = field(default_factory=list)
-    #: Of each column, for FILL.
+    #: The kind of each column's values, for FILL.
     kinds: list[str] = field(default_factory=list)
 
 
@@ -114,7 +114,7 @@ def _by_time(query: Query, database: Database) -> Answer:
 def _leveled(
     found: Sequence[Expression], levels: Sequence[int], merged: dict[str, list[Aggregate]], *, whole: bool
 ) -> list[tuple[str | None, Expression]]:
-    """Aggregates of one series each. Those with equal names become one column, whose members are put into `merged`.
+    """Return columns of aggregates: aggregates with equal names become one column, whose members are put into `merged`.
 
     With `whole` all measurements are called `*`.
     """
@@ -180,7 +180,7 @@ def _in_order(query: Query, blocks: list[list[tuple[str, list[Value]]]], *, time
 def _device_columns(
     query: Query, devices: Sequence[str], finder: Callable[[str], Callable[[str], list[Series]]]
 ) -> tuple[list[str], dict[tuple[str, str], Expression]]:
-    """Return the columns' names, with a leading `?` if unknown, and the expressions by device and name."""
+    """Return the columns' names, where an unknown name begins with `?`, and the expressions by device and name."""
     names: list[str] = []
     used: dict[tuple[str, str], Expression] = {}
     for number, item in enumerate(query.items):
@@ -197,7 +197,7 @@ def _device_columns(
 
 
 class _Measurements:
-    """A database as one device sees it: paths are measurements."""
+    """The points of one device of a database: paths consist of a measurement only."""
 
     def __init__(self, database: Database, device: str) -> None:
         self._database = database
@@ -208,7 +208,7 @@ class _Measurements:
 
 
 def expanded(expression: Expression, find: Callable[[str], list[Series]], *, keep: bool = False) -> list[Expression]:
-    """Return all combinations of series, the first path varying slowest; with `keep`, paths without series stay."""
+    """Return all combinations of series, the first path varying slowest; if `keep`, paths without series are kept."""
     paths = series_in(expression)
     found = [find(path.path) or ([path] if keep else []) for path in paths]
     return [with_series(expression, iter(choice)) for choice in itertools.product(*found)]
@@ -240,7 +240,7 @@ def _fill(found: Answer, fill: Fill) -> None:
 
 
 def _fitting(value: Value, kind: str) -> Value:
-    """Return a FILL value as the column's kind, or None if it does not fit."""
+    """Return a FILL value as a value of `kind`, or None if the value does not fit."""
     if kind == "text":
         return value if isinstance(value, str) else str(value).lower()
     if isinstance(value, (bool, str)) or kind == "truth":

@@ -1,4 +1,4 @@
-"""GROUP BY in plain Python: turns rows in time order into windows of (label, last time covered, rows)."""
+"""GROUP BY in plain Python: turns rows in time order into windows, which are (label, last time, rows)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _time(row: Row) -> int:
 
 @dataclass(frozen=True)
 class TimeWindows:
-    """[start, end), or (start, end] if `left_open`."""
+    """Windows in the range [start, end), or (start, end] if `left_open`."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class TimeWindows:
 
 @dataclass(frozen=True)
 class RowWindows:
-    """Windows defined by rows; a subclass decides where one begins."""
+    """Windows that rows define; a subclass decides where a window begins."""
 
     @property
     def controls(self) -> tuple[Expression, ...]:
@@ -122,7 +122,7 @@ class Variation(Controlled):
 
 @dataclass(frozen=True)
 class Condition(Controlled):
-    #: (sign, count); without a sign, a bare number.
+    #: (sign, count); without a sign, the clause is only a number.
     keep: tuple[str, int]
 
     def text(self) -> str:
