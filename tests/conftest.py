@@ -1,4 +1,4 @@
-"""Options of the tests, and the check that slow ones are marked."""
+"""Options of the tests, and the check that slow tests are marked `slow`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The duration of an example depends on the machine, not on the tested code. The suite always takes the same examples;
-# `make campaign-properties` searches with others.
+# Examples have no deadline, because their duration depends on the machine. The suite always uses the same examples;
+# `make campaign-properties` searches with new ones.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("suite", settings.get_profile("search"), derandomize=True)
 settings.load_profile("suite")
 
-# Servers that tests start have no HTTP service unless they ask for it: all would have the same port.
+# By default, servers that tests start have no HTTP service, because all of them would use the same port.
 os.environ.setdefault("SAROS_HTTP_PORT", "0")
 
-# Tests of kernels compare compiled code with its twin: the first call compiles.
+# Tests compare compiled kernels with their Python versions, so the first call of a kernel must compile it.
 os.environ.setdefault("SAROS_JIT", "eager")
 
-#: A test that takes longer on a quiet machine is marked `slow`; `make quick` leaves it out.
+#: Tests that take longer on an idle machine are marked `slow`, and `make quick` does not run them.
 SLOW_S = 1.0
 
 
@@ -31,13 +31,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
-    """Name bytes by their parameter: compressed bytes contain a time, but all workers must see the same names."""
+    """Name a parameter of bytes after its argument, since compressed bytes contain a time and differ between
+    workers."""
     return argname if isinstance(val, bytes) else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files with the most slow tests first, so that only short files are left for the end."""
+    """Run the files with the most slow tests first, so that only short files run at the end."""
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
 

@@ -4,13 +4,13 @@
     journal: moves of names that are not durable yet, in order        syncing a folder makes its moves durable
     file: seen, synced, dirty (offset, bytes) ...       writes that are not durable yet, in order
 
-After a power cut each file has its synced content and some of its unsynced writes: all, none, the first bytes
-(`Inode.torn`), zeros, or some blocks. Of the moves of names in the journal, some are durable (`DiskModel.durable`).
-Truncation is durable at once.
+After a power cut, each file has its synced content and a part of its unsynced writes: all, none, the first bytes
+(`Inode.torn`), zeros in their place, or some blocks. Some moves of names in the journal are durable
+(`DiskModel.durable`). Truncation is durable at once.
 
 `DiskModel` implements the read-only part of `saros_storage.io.disk.Disk`. Its subclasses decide when an operation
-fails, how long it takes, and which crashes are tried: `storage.crash_disk` enumerates them, `cluster.world_disk` draws
-one at random.
+fails, how long it takes, and which crashes are tried: `storage.crash_disk` enumerates the crashes, `cluster.world_disk`
+draws a crash at random.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Inode:
             self.write(len(self.seen), bytes(end - len(self.seen)))
 
     def sync(self, count: int | None = None) -> None:
-        """Make the first `count` writes durable; None: all."""
+        """Make the first `count` unsynced writes durable; None: all of them."""
         self.synced = _overlaid(self.synced, self.dirty[:count])
         self.dirty = () if count is None else self.dirty[count:]
 
@@ -56,7 +56,7 @@ class Inode:
     def torn(self, left: int, *, keeps_reserved: bool) -> bytes:
         """Return the content if the first `left` unsynced bytes reached the disk.
 
-        With `keeps_reserved`, reserved space and the file's size reached it in any case, and are not counted.
+        With `keeps_reserved`, reserved space and the file's size are durable in any case; reserved bytes do not count.
         """
         kept = []
         for offset, data in self.dirty:
@@ -68,18 +68,18 @@ class Inode:
         return _overlaid(self.synced, kept)
 
     def zeroed(self) -> bytes:
-        """Return the content if the file has its new size, with zeros where it grew."""
+        """Return the content if only the new size reached the disk: the part by which the file grew is zeros."""
         return self.synced + bytes(max(len(self.seen) - len(self.synced), 0))
 
     def dirty_blocks(self, size: int) -> list[tuple[int, bytes]]:
-        """Return (offset, bytes) of each block with unsynced writes, with its new content."""
+        """Return (offset, new content) of each block with unsynced writes."""
         numbers = {
             n for at, data in self.dirty if any(data) for n in range(at // size, (at + len(data) - 1) // size + 1)
         }
         return [(n * size, self.seen[n * size : (n + 1) * size]) for n in sorted(numbers)]
 
     def with_blocks(self, blocks: Sequence[tuple[int, bytes]]) -> bytes:
-        """Return the content if these blocks, and reserved space, reached the disk."""
+        """Return the content if only `blocks` and reserved space reached the disk."""
         reserved = [(offset, data) for offset, data in self.dirty if not any(data)]
         return _overlaid(_overlaid(self.synced, reserved), blocks)
 
@@ -108,7 +108,7 @@ Move = tuple[tuple[Folder, str, Node | None], ...]
 
 
 class _Copies:
-    """Copies folders and files, each only once."""
+    """Copies folders and files; an object that occurs several times is copied only once."""
 
     def __init__(self) -> None:
         self._known: dict[Node, Node] = {}
@@ -138,20 +138,20 @@ class DiskModel:
 
     def __init__(self) -> None:
         self._root = Folder()
-        #: Moves that are not durable, in order.
+        #: The moves that are not durable yet, in their order.
         self.journal: list[Move] = []
 
     # ------------------------------------------------------------------ other disks
 
     def become_copy(self, other: DiskModel) -> Self:
-        """Copy the state of another disk, which does not change."""
+        """Copy the state of another disk; the other disk does not change."""
         copies = _Copies()
         self._root = copies.folder(other._root)
         self.journal = [copies.move(move) for move in other.journal]
         return self
 
     def put(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> Self:
-        """Put durable files and folders where they belong, with the folders above them."""
+        """Create durable files and folders at their paths, and the folders above them."""
         made = {"": self._root}
         for path in folders:
             _made(made, path)
@@ -162,7 +162,7 @@ class DiskModel:
         return self
 
     def durable(self, moves: Iterable[Move] = ()) -> dict[str, Node]:
-        """Return files and folders by path, if only these moves of the journal became durable."""
+        """Return the files and folders by path, as if only these moves of the journal had become durable."""
         tables: dict[Folder, dict[str, Node]] = {}
 
         def table(folder: Folder) -> dict[str, Node]:
@@ -183,7 +183,7 @@ class DiskModel:
 
     @property
     def fingerprint(self) -> object:
-        """Return a value that is equal for equal disks."""
+        """Return a value that is equal for disks in the same state."""
         durable = self.durable()
         seen = [
             (path, (node.seen, node.synced, node.dirty) if isinstance(node, Inode) else None, durable.get(path) is node)
@@ -219,7 +219,7 @@ class DiskModel:
         return found
 
     def move(self, *changes: tuple[str, Node | None]) -> None:
-        """Set or remove names together: visible at once, durable later."""
+        """Set or remove several names as one move, which is visible at once and durable later."""
         move = []
         for path, node in changes:
             parent, _, name = path.rstrip("/").rpartition("/")
@@ -236,11 +236,11 @@ class DiskModel:
         self.move((source, None), (target, node))
 
     def moves_of(self, folder: Folder) -> list[Move]:
-        """Return the moves of the journal that a sync of the folder makes durable, with all their names."""
+        """Return the moves of the journal that a sync of the folder makes durable: those that change a name in it."""
         return [move for move in self.journal if any(where is folder for where, _, _ in move)]
 
     def make_durable(self, moves: Collection[Move]) -> None:
-        """Make moves of the journal durable, and remove them from it."""
+        """Make moves of the journal durable, and remove them from the journal."""
         for move in moves:
             for where, name, node in move:
                 _name(where.durable, name, node)
@@ -277,7 +277,7 @@ def _walk(folder: Folder, names: Callable[[Folder], dict[str, Node]], path: str 
 
 
 def _made(folders: dict[str, Folder], path: str) -> Folder:
-    """Return the folder at a path, created as durable with those above it; `folders` has the known ones by path."""
+    """Return the folder at a path; create it and the folders above it as durable. `folders` has those found so far."""
     found = folders.get(path)
     if found is None:
         parent, _, name = path.rpartition("/")

@@ -1,4 +1,4 @@
-"""A limit on the files that this process may open in addition to its open ones."""
+"""A limit on the number of files that this process may open in addition to the files that are open now."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def few_files(more: int) -> Iterator[None]:
-    """Limit this process to `more` additional open files within the context."""
+    """Within the context, limit this process to `more` additional open files."""
     known = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd")))
     taken = [os.open(os.devnull, os.O_RDONLY)]
-    while taken[-1] <= highest:  # the limit applies to descriptor numbers, and lower numbers may be free
+    while taken[-1] <= highest:  # the limit is on descriptor numbers, so use up the free lower numbers
         taken.append(os.open(os.devnull, os.O_RDONLY))
     resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + more, known[1]))
     try:

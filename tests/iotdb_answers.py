@@ -1,13 +1,13 @@
-"""Answers to SQL statements through the stock Python client, recorded from IoTDB and compared with those of Saros.
+"""IoTDB's recorded answers to SQL statements, compared with those of Saros; both through IoTDB's Python client.
 
     tests/iotdb/TOPIC.sql            statements, one a line, in order, for a server without databases; `--`: a comment
     tests/iotdb/answers/TOPIC.txt    the answers of IoTDB
     tests/iotdb/differences.toml     statements that Saros answers otherwise, by kind and reason; rules for random ones
 
 An answer is `ok`, `error CODE`, or a header of `name TYPE` and a line for each row: JSON values, BLOB as hex digits,
-TIMESTAMP as a number, DATE as YYYYMMDD. Answers are equal if their headers, types, and rows are. Numbers of DOUBLE may
-differ by a relative 1e-9, of FLOAT by 1e-6. Rows are compared in order if they have times or the statement orders
-them, and columns unless a wildcard makes them.
+TIMESTAMP as a number, DATE as YYYYMMDD. Answers are equal if their headers, types and rows are equal, except that
+DOUBLE numbers may differ by a relative 1e-9, and FLOAT numbers by 1e-6. The order of rows counts if they have times or
+if the statement orders them; the order of columns counts if the statement has no wildcard.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ with warnings.catch_warnings():
     from iotdb.utils.exception import IoTDBConnectionException, StatementExecutionException
 
 FOLDER = Path(__file__).parent / "iotdb"
-#: Relative differences that count as equal, by type.
+#: Numbers with at most this relative difference count as equal, by type.
 TOLERANCES = {"FLOAT": 1e-6, "DOUBLE": 1e-9}
-#: A column in the header of a recorded answer: its name and type.
+#: Matches a column in the header of a recorded answer: its name and type.
 _COLUMN = re.compile(r"(.*?) (BOOLEAN|INT32|INT64|FLOAT|DOUBLE|TEXT|TIMESTAMP|DATE|BLOB|STRING)(?:, |$)")
 FETCH_ROWS = 10_000
-#: Kinds of differences that are counted separately: IoTDB 2.0.1 fails, or contradicts itself or its manual; or a later
-#: version answers as Saros does. The other kinds are `more` (IoTDB refuses the statement) and `choice`.
+#: The kinds of differences that are counted separately. `fault`: IoTDB 2.0.1 fails, or contradicts itself or its
+#: manual. `later`: a later version of IoTDB answers as Saros does. The other kinds are `more` (IoTDB refuses the
+#: statement) and `choice`.
 APART = ("fault", "later")
-#: Removes the data of the previous topic; fails if there are no databases.
+#: Removes the data of the previous topic. The statement fails if there are no databases.
 _CLEAR = "delete database root.**"
 
 
@@ -63,7 +64,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Comparison:
-    """Statements whose answers were compared, and those that differ."""
+    """The number of statements whose answers were compared, and the statements whose answers differ."""
 
     compared: int = 0
     #: Statement, expected answer, answer.
@@ -83,7 +84,7 @@ class Comparison:
         )
 
     def share_without_faults(self) -> float:
-        """Return the share of equal answers among those that are not counted apart."""
+        """Return the share of equal answers, without the differences that are counted separately."""
         apart = sum(kinds().get(statement) in APART for statement, _, _ in self.different)
         return (self.compared - len(self.different)) / max(self.compared - apart, 1)
 
@@ -105,7 +106,7 @@ def session_at(port: int) -> Session:
 
 
 def answers(session: Session, topic: str) -> Iterator[tuple[str, Answer]]:
-    """Yield the statements of a topic with the answers of a server, whose databases are deleted first."""
+    """Delete all databases of a server, and yield the statements of a topic with the server's answers."""
     ask(session, _CLEAR)
     for statement in statements(topic):
         yield statement, ask(session, statement)
@@ -113,7 +114,7 @@ def answers(session: Session, topic: str) -> Iterator[tuple[str, Answer]]:
 
 def ask(session: Session, statement: str) -> Answer:
     try:
-        # The second argument is sent as the fetch size: by default, 0.
+        # The client sends the second argument as the fetch size; by default, this would be 0.
         result = session.execute_statement(statement, FETCH_ROWS)
     except StatementExecutionException as error:
         return Answer(f"error {str(error).partition(':')[0]}")
@@ -129,7 +130,7 @@ def ask(session: Session, statement: str) -> Answer:
             record = result.next()
             values = [item.value for item in record.get_fields()]
             rows.append([record.get_timestamp(), *values] if has_times else values)
-    except (ValueError, AttributeError, TypeError):  # the client fails over columns of one repeated value
+    except (ValueError, AttributeError, TypeError):  # the client fails on columns that consist of one repeated value
         return Answer("error unreadable")
     result.close_operation_handle()
     plain = tuple(tuple(_plain(value, kind) for value, kind in zip(row, types, strict=True)) for row in rows)
@@ -182,7 +183,7 @@ def _columns(statement: str, answer: Answer) -> list[tuple[str, str]]:
 
 
 def _order(statement: str, answer: Answer) -> list[int]:
-    """Return the places of the columns in the order in which they are compared."""
+    """Return the columns' indices in the order in which the columns are compared."""
     places = range(len(answer.columns))
     return sorted(places, key=lambda at: answer.columns[at]) if "*" in statement else list(places)
 
@@ -201,19 +202,19 @@ def _same(one: Any, other: Any, tolerance: float) -> bool:
 
 
 def differences() -> dict[str, str]:
-    """Return the reasons of the deliberate differences by statement."""
+    """Return the reason for each deliberate difference, by statement."""
     return {statement: entry["reason"] for entry in _listed()["differences"] for statement in entry["statements"]}
 
 
 def kinds() -> dict[str, str]:
-    """Return the kinds of the differences by statement."""
+    """Return the kind of each deliberate difference, by statement."""
     return {statement: entry["kind"] for entry in _listed()["differences"] for statement in entry["statements"]}
 
 
 def rule_for(statement: str, expected: Answer, answer: Answer) -> str | None:
     """Return the reason of the first rule that explains a difference between answers to a random query, or None.
 
-    A rule is a pattern of the statement, and perhaps of IoTDB's and of Saros' outcome.
+    A rule has a pattern for the statement, and optionally patterns for the outcomes in IoTDB and in Saros.
     """
     for rule in _listed()["rules"]:
         parts = ((statement, "statement"), (expected.outcome, "iotdb"), (answer.outcome, "saros"))

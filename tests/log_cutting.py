@@ -1,4 +1,4 @@
-"""Truncates a node's log as far as possible, so that lagging replicas are sent files."""
+"""Truncates a node's log as far as possible, so that the node sends files to lagging replicas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from saros_server.cluster.node import ClusterNode
 
 
 def cut_log(node: ClusterNode) -> None:
-    """Flush everything to files, and truncate the log as far as allowed."""
+    """Flush all data to files, and truncate the log as far as the log's rules allow."""
     replicas = node.database._parts.replicas
     replicas.flush(None)
     for machine in replicas.machines.values():

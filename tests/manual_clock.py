@@ -1,4 +1,4 @@
-"""Clocks for tests, which advance when told to, or when they are read."""
+"""Clocks for tests, which advance when the test sets them, or when they are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ManualClock:
 
 
 class CountingClock(ManualClock):
-    """A clock that advances by a nanosecond per reading: times are distinct, but a test takes less than a tick."""
+    """A clock that advances by a nanosecond per reading: all times are distinct, but within one tick of a database."""
 
     def now_ns(self) -> int:
         self.ns += 1

@@ -1,4 +1,4 @@
-"""A disk that never fsyncs: for tests in which nothing crashes."""
+"""A disk that never fsyncs, for tests without crashes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from saros_storage.io.disk import File, LocalDisk, LocalFile
 
 
 class QuickFile(LocalFile):
-    """A file whose sync does nothing."""
+    """A file whose `sync` has no effect."""
 
     def sync(self) -> None:
         return

@@ -1,4 +1,4 @@
-"""A self-signed certificate for 127.0.0.1, made by the openssl command."""
+"""A self-signed certificate for 127.0.0.1, which the command openssl makes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REQUEST = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -s
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:
-    """Make a key and its certificate; skips the test if there is no openssl."""
+    """Make a key and its certificate; skip the test if openssl is not installed."""
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-#: Longer than anything that a test waits for, even on a busy machine.
+#: Tests wait at most this long, which is sufficient even on a busy machine.
 PATIENCE_S = 60.0
 
 
 def wait_equal(expected: object, found: Callable[[], object]) -> None:
-    """Wait until `found()` equals `expected`. Raises AssertionError, with both values, after a minute."""
+    """Wait until `found()` equals `expected`. Raises AssertionError, which shows both values, after a minute."""
     limit = time.monotonic() + PATIENCE_S
     while (last := found()) != expected and time.monotonic() < limit:
         time.sleep(0.01)

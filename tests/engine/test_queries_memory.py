@@ -1,4 +1,4 @@
-"""Queries that share too little memory spill, wait, or are ended by the rules, and leave nothing behind."""
+"""Queries that share too little memory spill, wait, or are ended by the rules, and release all resources."""
 
 from __future__ import annotations
 

@@ -79,9 +79,7 @@ def test_statements_without_rows_and_those_that_fail_are_recorded(tmp_path: Path
         with pytest.raises(UserMistake):
             engine.ask("flush root.nowhere")
         with pytest.raises(ParseError):
-            engine.ask(
-                "insert into root.b.d(time, s) values (1, 'secret"
-            )  # without its end, the literal cannot be redacted
+            engine.ask("insert into root.b.d(time, s) values (1, 'secret")  # the literal has no end
         expected = ["flush root.nowhere", "insert into root.b.d(time, s) values (?, ?)"]
         assert expected == statements(engine)
     finally:

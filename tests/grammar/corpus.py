@@ -14,7 +14,7 @@ SAMPLE = Path(__file__).parents[3] / "shared" / "conformance" / "sample.jsonl"
 
 
 def cases(path):
-    """Return (input, output) of each case; a case is the input, a line `----`, the output, and an empty line."""
+    """Return (input, output) of each case; a case has the input, a line `----`, the output, and an empty line."""
     blocks = path.read_text(encoding="utf-8").split("\n\n")
     found = []
     for block in blocks:
@@ -42,7 +42,8 @@ def sample_statements():
 
 
 def show(node):
-    """Return a tree in short: fields that differ from their default, paths as text, literals as kind and value."""
+    """Return a short text of a tree: fields that differ from their default, nodes of paths, kinds and values of
+    literals."""
     if isinstance(node, PathExpression):
         return "<" + "|".join(node.nodes) + ">"
     if isinstance(node, Literal):

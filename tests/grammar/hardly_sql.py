@@ -1,4 +1,4 @@
-"""Random texts that are statements, nearly statements, or neither."""
+"""Random texts, some of which are statements, some nearly statements, and some neither."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BOMBS = (
 
 
 def bomb(kind: int, count: int) -> str:
-    """Return a text of a kind that repeats one piece `count` times."""
+    """Return a text of `kind`, in which a piece is repeated `count` times."""
     head, piece, middle, closing, tail = _BOMBS[kind]
     return head + piece * count + middle + closing * count + tail
 
@@ -42,7 +42,7 @@ BOMBS = len(_BOMBS)
 
 
 def draw_text(chance: Random, queries: list[str]) -> str:
-    """Return a random text, sometimes a mutated one of `queries`, which are valid statements."""
+    """Return a random text, sometimes a mutation of one of the valid statements in `queries`."""
     match chance.randrange(4):
         case 0:
             return " ".join(sentence(chance))

@@ -1,7 +1,7 @@
 """Random sentences of the grammar, and mutations of them.
 
-A sentence is a random walk through the parser's transition network, which walks recursively through the rules it meets.
-When a sentence gets long, the walk takes the shortest way to its end (`_costs`).
+A sentence is a random walk through the parser's transition network. At a reference to another rule, the walk goes
+through that rule recursively. When a sentence gets long, the walk takes the shortest way to the end (`_costs`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from antlr4.atn.Transition import NotSetTransition, RuleTransition
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.generated.SqlLexer import SqlLexer
 
-#: Samples of the tokens that are not keywords; some of the names are names of series.
+#: Samples of each token that is not a keyword; some of the names are also names of series.
 SAMPLES = {
     "NAME": (
         "g",
@@ -43,7 +43,7 @@ SAMPLES = {
     "DECIMAL": ("1.5", "0.0", "1e3", "1E400", "3.14159265358979"),
     "INTEGER": ("0", "1", "2", "7", "300", "9223372036854775807", "9223372036854775808", "00012"),
 }
-#: Longer sentences take the shortest way to their end.
+#: From this number of tokens on, a sentence takes the shortest way to its end.
 _TOKENS = 40
 _WORDS = tuple(name for name in SqlLexer.symbolicNames if name.isupper() and name not in SAMPLES)
 
@@ -58,7 +58,7 @@ def _shown(token: int, chance: Random) -> str:
 
 @functools.cache
 def _costs() -> dict[int, int]:
-    """Return, by state, the minimum number of tokens to the end of its rule."""
+    """Return, for each state, the minimum number of tokens from the state to the end of its rule."""
     atn = Sql.atn
     costs = {state.stateNumber: 10**6 for state in atn.states if state is not None}
     costs |= {state.stateNumber: 0 for state in atn.ruleToStopState}
@@ -108,7 +108,7 @@ def _walk(rule: int, chance: Random, found: list[str], depth: int) -> None:
 
 
 def mutated(tokens: list[str], chance: Random) -> list[str]:
-    """Return the tokens with random mistakes: tokens are removed, repeated, swapped, replaced, or cut."""
+    """Return the tokens with random mistakes: removed, repeated, swapped, replaced or truncated tokens."""
     found = list(tokens)
     for _ in range(chance.randint(1, 3)):
         at, other = chance.randrange(len(found)), chance.randrange(len(found))

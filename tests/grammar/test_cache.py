@@ -26,7 +26,7 @@ def answer(get, text):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often ANTLR was asked."""
+    """Return a list with an element for each call of ANTLR's parser."""
     calls = []
     original = cache_module.parse_source
     monkeypatch.setattr(cache_module, "parse_source", lambda text: calls.append(text) or original(text))
@@ -53,7 +53,7 @@ def test_statements_that_differ_in_plain_paths_are_parsed_once(counted):
     ]:
         text = template.format(*values)
         assert repr(parse(text)) == repr(cache.get(text))
-        assert text.split(" from ")[1].split(",")[0] in cache.get(text).shape  # plans are cached by their paths, too
+        assert text.split(" from ")[1].split(",")[0] in cache.get(text).shape  # the shape includes paths
     assert len(counted) == 1
 
 
@@ -233,7 +233,7 @@ CORPUS = [text for text in fixture_statements() if "\0" not in text]
 
 
 def varied(text, choose):
-    """Return the text with other literals and paths, mostly of the same kinds."""
+    """Return the text with its literals and paths replaced by others, mostly of the same kinds."""
     found = scan(text)
     parts = found.stripped.split("\0")
     for place in range(1, len(parts), 2):
@@ -252,7 +252,7 @@ def test_cached_statements_equal_fresh_ones(text, seed):
     for _ in range(4):
         other = varied(text, choose)
         assert answer(parse, other) == answer(SHARED.get, other)
-        # A second time: this finds the text in the cache, whereas later texts find only the shape.
+        # The second parse finds the text in the cache; parses of later texts find only the shape.
         assert answer(parse, other) == answer(SHARED.get, other)
 
 

@@ -44,6 +44,6 @@ def test_a_name_is_not_taken_for_a_keyword() -> None:
 
 
 def test_a_deep_beginning_is_followed_like_a_flat_one() -> None:
-    """Stacks are compared by identity: comparing deep ones by value would exceed the recursion limit."""
+    """The parser's stacks are compared by identity; comparing deep stacks by value would exceed the recursion limit."""
     flat, deep = expected_after("select (x"), expected_after("select " + "(" * 5_000 + "x")
     assert flat.keywords == deep.keywords

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from saros_grammar.antlr.lexer import exact_tokens_of, tokens_of
 
-#: Pieces of text where several kinds of tokens begin alike, or one kind could continue as another.
+#: Pieces of text in which several kinds of tokens begin alike, or a token of one kind could continue as another kind.
 PIECES = (
     *"abxXeT_ .,;:*()[]+-/%=<>!&|?'\"`0123456789\n\t@#{}$é",
     *(

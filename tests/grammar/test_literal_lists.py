@@ -1,4 +1,4 @@
-"""Long lists of literals: parsing without them gives the same statements and the same errors as the whole text."""
+"""Parsing a text without its long lists of literals gives the same statement, or the same error, as the whole text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions are printed as equivalent SQL: parsing and printing the text again returns the same text."""
+"""Expressions are printed as equivalent SQL: if that text is parsed and printed again, the result is the same text."""
 
 from __future__ import annotations
 

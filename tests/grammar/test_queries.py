@@ -1,4 +1,4 @@
-"""Queries as other programs use them: the paths in a condition."""
+"""Functions for other programs that process queries: the paths in a condition."""
 
 from __future__ import annotations
 

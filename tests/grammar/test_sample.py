@@ -1,4 +1,4 @@
-"""The conformance sample: statements that must parse, statements that must not, names of result columns."""
+"""The conformance sample: statements that must parse, statements that must fail, and names of result columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saros_grammar.syntax.errors import ParseError
 
 pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="the conformance sample is absent")
 
-#: Statements that must fail, with any error; they parse, and later stages refuse them as not supported.
+#: Statements of the sample that must fail with any error: they parse, but later stages refuse them as not supported.
 REFUSED_LATER = {
     "CREATE PIPESINK test.1 AS IoTDB (`ip` = '127.0.0.1')",
     "CREATE PIPESINK 12345 AS IoTDB (`ip` = '127.0.0.1')",
@@ -52,7 +52,7 @@ def test_syntax_errors_of_the_sample_are_refused():
 
 
 def plain_names():
-    """Yield (query, expected names, items) of queries whose select items determine the column names."""
+    """Yield (query, expected names, items) for the queries whose select items determine the column names."""
     for line in SAMPLE.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         header = row.get("expected_header")
@@ -83,5 +83,5 @@ def test_cache_gives_what_the_parser_gives():
 
 def test_fast_inserts_are_what_antlr_reads():
     texts = [text for _, text in sample_statements() if text.lower().startswith("insert") and parses(text)]
-    # Only every 20th, since thousands of them differ only in numbers.
+    # Test only every 20th statement: thousands of them are identical except for their numbers.
     assert [t for t in texts[::20] if repr(parse(t)) != repr(parse_source(t).parsed)] == []

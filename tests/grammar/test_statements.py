@@ -1,6 +1,6 @@
 """The fixture files of testdata/: statements with their trees, and mistakes with their messages.
 
-Run as a program, this module rewrites the expected outputs; review the difference before you commit it.
+Run this module as a program to rewrite the expected outputs, and review the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FILES = sorted(TESTDATA.glob("*.txt"))
 
 
 def answer(text):
-    """Return the tree and, for SELECT, the column names; or the error with its caret."""
+    """Return the tree (for SELECT, also the column names), or the error with its caret, as a text."""
     try:
         statement = parse(text).statement
     except ParseError as error:

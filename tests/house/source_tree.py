@@ -14,7 +14,7 @@ SOURCES = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py") if "ge
 
 @cache
 def trees() -> Mapping[Path, ast.Module]:
-    """Return the tree of each source; parsed when first needed, since all processes of a run import this module."""
+    """Return the syntax tree of each source. The first call parses, not the import, which all processes of a run do."""
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
 
 
@@ -27,14 +27,14 @@ def is_package(path: Path) -> bool:
 
 
 def module_of(path: Path) -> str:
-    """Return the dotted name: `saros_storage.base.types`, or `saros_storage.base` for an `__init__`."""
+    """Return the dotted name of a module: `saros_storage.base.types`, or `saros_storage.base` for an `__init__`."""
     parts = path.relative_to(ROOT).with_suffix("").parts[1:]
     return ".".join(parts[:-1] if is_package(path) else parts)
 
 
 @cache
 def imports(*, types: bool = False) -> Mapping[str, set[str]]:
-    """Return the modules of Saros that each module imports; with `types`, including those for type checkers only."""
+    """Return the modules of Saros that each module imports; if `types`, also the imports for type checkers only."""
     known = {module_of(path) for path in SOURCES}
     return {module_of(path): set(_imported(trees()[path], known, types)) - {module_of(path)} for path in SOURCES}
 

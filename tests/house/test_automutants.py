@@ -1,4 +1,4 @@
-"""Automatic mutants of a small module are made and found; each entry in the list of excused mutants exists."""
+"""The mutants of a small module are created and detected; every mutant in the list of excused mutants exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/compatibility.md has the version number of each format and protocol, as the code defines it."""
+"""docs/compatibility.md has the version number that the code defines for each format and protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from house.source_tree import ROOT, module_of, trees
 ROW = re.compile(r"^\| .+ \| (\d+) \| `([\w.]+)\.(\w+)` \|$", re.MULTILINE)
 DOCUMENTED = ROW.findall((ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8"))
 NUMBER_NAME = re.compile(r"_?(\w+_)?(VERSION|FORMAT|PROTOCOL)(_\d)?")
-#: Version numbers of other projects' protocols, and constants that only look like version numbers.
+#: Constants for versions of other projects' protocols, and constants whose names only look like version numbers.
 OTHERS = {
     "saros_server.thrift.sessions._PROTOCOL_VERSION",
     "saros_cluster.topology.topology.FIRST_VERSION",

@@ -1,4 +1,4 @@
-"""The sources of the console build no markup from data, and the bundle is built from them."""
+"""The console's sources do not turn data into markup, and the committed bundle was built from these sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from house.source_tree import ROOT
 CONSOLE = ROOT / "server" / "console"
 STATIC = ROOT / "server" / "saros_server" / "console" / "static"
 SOURCES = sorted(path for path in (CONSOLE / "src").rglob("*") if path.is_file())
-#: Ways to turn text into elements or code, and to connect to other servers.
+#: Expressions that turn text into elements or code, or connect to other servers.
 BANNED = re.compile(
     r"\b(innerHTML|outerHTML|insertAdjacentHTML|setHTML\w*|createContextualFragment|DOMParser|srcdoc|eval|Function)\b"
     r"|document\.write|javascript:|[\"'`]https?://(?!www\.w3\.org/)"

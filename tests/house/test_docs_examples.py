@@ -1,4 +1,4 @@
-"""The examples on the guide's pages return the results shown below them."""
+"""The examples on the guide's pages return the results that the pages show below them."""
 
 from __future__ import annotations
 

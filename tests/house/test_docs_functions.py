@@ -1,4 +1,4 @@
-"""Every function is described by a sentence and an example with its result, in a table or in a section.
+"""The docs describe every function by a sentence and by an example with its result, in a table or a section.
 
 `test_docs_examples` checks the answers.
 """
@@ -20,7 +20,7 @@ NAMES = [*AGGREGATES, *FUNCTIONS, *POINT_FUNCTIONS]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The description of a function under one or several names."""
+    """The description of a function, which may have several names."""
 
     names: list[str]
     meaning: str

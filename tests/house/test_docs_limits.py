@@ -29,7 +29,7 @@ from saros_storage.schema import catalogue, ttl_rules
 from saros_wire.payload import MESSAGE_BYTES_MAX
 
 PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
-#: Limits by their description, in the order of the page.
+#: The value of each limit by its description on the page, in the order of the page.
 LIMITS = {
     "characters of a statement": STATEMENT_CHARACTERS_MAX,
     "levels of nesting": NESTING_MAX,

@@ -16,14 +16,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def examples(name: str) -> list[str]:
-    """Return the Python examples of a page, without those that only show how an error is caught."""
+    """Return the Python examples of a page, except for examples that only show how to catch an error."""
     found = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
     return [text for text in found if not text.startswith("except")]
 
 
 @pytest.fixture
 def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, object]]:
-    """Yield the names that the fragments below the first example use."""
+    """Yield the variables that the fragments below the first example use."""
     monkeypatch.chdir(tmp_path)
     times = np.arange(10)
     with saros.connect(tmp_path / "data") as connection, saros.connect(tmp_path / "data") as other:

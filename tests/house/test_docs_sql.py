@@ -1,4 +1,4 @@
-"""Every statement in the boxes of the SQL reference runs, from top to bottom, and no kind of statement is missing."""
+"""Every statement in the boxes of the SQL reference runs, in the pages' order, and every kind of statement occurs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFERENCE = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in FILE
 
 
 def boxes(kind: str, text: str = REFERENCE) -> list[str]:
-    """Return the statements in the boxes of a kind."""
+    """Return the statements in the boxes of a kind, such as `sql`."""
     found = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
     return [line.removesuffix(";") for box in found for line in box.strip().splitlines()]
 
@@ -44,7 +44,7 @@ EXPECTED_ERRORS = [(int(code), text) for code, text in (line.split(maxsplit=1) f
 OF_CLUSTERS = boxes("sql cluster")
 
 
-#: Statements that need a sender of the sync tool.
+#: The statements that need a database to which a sender of the sync tool has sent data.
 OF_SENDERS = boxes("sql senders")
 
 

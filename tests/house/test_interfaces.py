@@ -1,4 +1,4 @@
-"""From storage and cluster, other rooms import only the modules that the room's `__init__` lists as public."""
+"""Of the rooms storage and cluster, other rooms import only the modules that the room's `__init__` lists as public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROW = re.compile(r"^ {4}(\w+|\(room\)) +(\*|[(\w].*)$", re.M)
 
 
 def public(room: str) -> Iterator[set[str]]:
-    """Yield the public modules that the room's `__init__` lists: a set with one module, or all of a package."""
+    """Yield a set for each entry of the list in the room's `__init__`: one module, or all modules of a package."""
     (path,) = ROOT.glob(f"*/{room}/__init__.py")
     _, table = (ast.get_docstring(trees()[path]) or "").split("Public:")
     known = {module_of(path) for path in SOURCES if not is_package(path)}
@@ -28,7 +28,7 @@ def public(room: str) -> Iterator[set[str]]:
 
 
 def imported_from_outside(room: str) -> Mapping[str, set[str]]:
-    """Return, by module of the room, the modules of other rooms that import it, including imports for types only."""
+    """Return, for each module of the room, the modules of other rooms that import it, if only for type checkers."""
     found = defaultdict(set)
     for importer, imported in imports(types=True).items():
         for module in imported:

@@ -15,17 +15,17 @@ PAGES = sorted(page for page in ROOT.rglob("*.md") if not _FOREIGN & set(page.re
 _LINK = re.compile(
     r"\]\((?!https?:|mailto:)([^)\s]+)(?: \"[^\"]*\")?\)|<(?:img|a) [^>]*(?:src|href)=\"(?!https?:)([^\"]+)\""
 )
-#: The path of a page in a comment, a docstring, or a message.
+#: Matches the path of a page in a comment, a docstring or a message.
 _MENTION = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+)?")
 
 
 def _without_code(text: str) -> str:
-    """Remove fenced blocks, and code within lines."""
+    """Remove fenced code blocks and inline code."""
     return re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", re.sub(r"^ *```.*?^ *```", "", text, flags=re.S | re.M))
 
 
 def _headings(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them: a repeated one gets a number."""
+    """Return the anchors that GitHub makes of a page's headings; a number is appended to repeated anchors."""
     found: set[str] = set()
     for title in re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.S | re.M), re.M):
         shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)

@@ -1,4 +1,4 @@
-"""`requirements.lock` has versions that pyproject.toml allows, with hashes; the bill of materials lists all of them."""
+"""`requirements.lock` has hashes and versions that pyproject.toml allows; the bill of materials lists its packages."""
 
 from __future__ import annotations
 

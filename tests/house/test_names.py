@@ -1,4 +1,4 @@
-"""Names in backquotes in docstrings and comments exist, so a renamed identifier is renamed there, too."""
+"""Names in backquotes in docstrings and comments exist, so these texts must follow when an identifier is renamed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from house.source_tree import ROOT, SOURCES, relative, trees
 
 pytestmark = pytest.mark.slow
 
-#: Names from other projects' code, and patterns that our names follow.
+#: Names that do not exist here: names from other projects' code, and patterns for our names.
 NOT_OURS = {"compareTo", "create_engine", "dataSize", "host_port", "pushFilters", "yyyymmdd"}
 QUOTED = re.compile(r"`([A-Za-z_][\w.]*)(?:\([^`]*\))?`")
 
@@ -34,7 +34,7 @@ def names_in(tree: ast.Module) -> Iterator[str]:
 
 
 def texts_in(tree: ast.Module) -> Iterator[str]:
-    """Yield the strings in the code, such as keys of options and keywords of SQL."""
+    """Yield the string literals in the code, such as keys of options and keywords of SQL."""
     quoted = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in quoted:

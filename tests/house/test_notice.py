@@ -1,4 +1,4 @@
-"""NOTICE lists each third-party file in the tree, its packages, their licences, and where the licence texts are."""
+"""NOTICE lists each third-party file in the tree, the packages in it, their licences, and the paths of the licences."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from house.source_tree import ROOMS, ROOT
 
-#: Longer lines are written by a bundler.
+#: A file with a longer line is the output of a bundler.
 OWN_LINE_MAX = 1_000
-#: Fonts, archives and compiled code: files that nobody writes by hand.
+#: The suffixes of fonts, archives and compiled code, which nobody writes by hand.
 BINARY = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".jar", ".wasm", ".so", ".zip", ".gz")
 PACKAGE = re.compile(r"^\s*(\S+) ([\d.]+) \((\S+)\)$", re.MULTILINE)
 NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")

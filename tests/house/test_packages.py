@@ -1,4 +1,4 @@
-"""Packages have few modules, no cycles, and names that are standard terms."""
+"""Packages have few modules, no cycles of imports, and names that are standard terms."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from house.source_tree import SOURCES, imports, is_package, module_of, relative, trees
 
 MODULES_MAX = 15
-#: The minimum number of words in the docstring of an `__init__`, which must say what belongs there.
+#: The docstring of an `__init__`, which must describe the package's contents, has at least this number of words.
 WORDS_MIN = 6
-#: Names that no other database uses, each with the standard term for it.
+#: Names of modules that no other database uses, with the standard term to use in place of each name.
 BANNED_MODULES = {
     "catching_up": "read_index",
     "judging": "entry_validation",
@@ -78,7 +78,7 @@ BANNED_MODULES = {
     "wanted": "cancellation",
     "appending": "bytes_field",
 }
-#: Modules whose name is banned in general, but a standard term in their package.
+#: Modules whose name is a standard term in their package, although it is banned elsewhere.
 TERMS = {"saros_engine.memory.ledger", "saros_cluster.transport.serving"}
 BANNED_CLASSES = {
     *("Came", "DeadShares", "Freezer", "Halves", "Pace", "ReadAtOnce", "TogetherReader", "Underlays"),
@@ -89,7 +89,7 @@ BANNED_CLASSES = {
     *("Shown", "Speaker", "Spread", "Standing", "Stretch", "Tally", "Told", "Together", "Trouble", "Turn", "Underlay"),
     *("Unwanted", "Verdict", "Visitor", "Want", "Whole", "Witness"),
 }
-#: Banned names of functions and methods, public or private.
+#: Banned names of functions and methods, whether public or private.
 BANNED_FUNCTIONS = {
     *("alone", "anew", "apart", "asked", "asker", "at_once", "await_over", "begun", "beside", "chores", "dead"),
     *("dismiss", "doubts", "fate", "fitting", "flight", "gift", "given", "go", "go_on_alone", "goes_along", "growing"),
@@ -128,9 +128,9 @@ LEFT_FUNCTIONS: dict[str, set[str]] = {
 
 
 def package_of(module: str, packages: set[str]) -> str:
-    """Return the package that a module is in.
+    """Return the package that contains a module.
 
-    The root `__init__` of a room counts as a package of its own, apart from the modules next to it.
+    The root `__init__` of a room counts as a separate package, which does not contain the modules next to it.
     """
     if module in packages:
         return module if "." in module else f"{module} (__init__)"

@@ -1,4 +1,4 @@
-"""The language of comments and docstrings: markers of sentences that must be read twice may decrease, not increase."""
+"""The language of comments and docstrings: words typical of unclear sentences must not become more frequent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MARKERS = tuple(
 )
 #: The sources of the rooms, and all files of tests and benchmarks.
 FILES = [*SOURCES, *(path for folder in ("benchmarks", "tests") for path in sorted((ROOT / folder).rglob("*.py")))]
-#: The number of sentences with a marker, by room or folder. Lower a number after a rewrite; never raise one.
+#: The allowed number of sentences with such words, by room or folder. Lower a number after a rewrite; never raise it.
 ALLOWED = {
     "benchmarks": 0,
     "cluster": 0,
@@ -59,7 +59,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def documentation(path: Path) -> Iterator[str]:
-    """Yield each docstring, and each run of comments."""
+    """Yield each docstring, and each run of consecutive comment lines as one text."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""
@@ -96,7 +96,7 @@ def test_no_room_has_more_marked_sentences_than_before() -> None:
     assert {} == {room: (count, ALLOWED[room]) for room, count in found.items() if count > ALLOWED[room]}
 
 
-#: The number of classes whose docstring only refers to another one, by room; it must not rise, either.
+#: The allowed number of classes whose docstring only refers to another docstring, by room. Never raise it, either.
 REFERRING = {
     "benchmarks": 0,
     "cluster": 0,

@@ -1,4 +1,4 @@
-"""`make run` installs only what Saros needs to run; the tests' tools are a dependency group, not a published extra."""
+"""`make run` installs only packages that Saros needs to run; the tests' tools are a dependency group, not an extra."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_wrong_value_is_found() -> None:
 
 
 def samples_of(count: int) -> Samples:
-    """Node 1 grows by 0.1 MB per sample; node 2 only while it warms up; node 4 joins and leaves."""
+    """Return samples: node 1 grows by 0.1 MB per sample, node 2 only during its warm-up, node 4 joins and leaves."""
     samples = Samples()
     for number in range(count):
         at = number * SAMPLE_S

@@ -1,4 +1,4 @@
-"""Importing the driver is cheap, and so are commands that query a server: heavy modules are imported when needed."""
+"""Importing the driver and running commands that query a server are cheap: heavy modules are imported when needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAVY = (
     "saros_engine",
     "saros_storage",
 )
-#: Modules needed only by a process that has a database open.
+#: Modules that only a process with an open database needs.
 DATABASE = ("saros_engine", "saros_grammar.generated", "saros_storage.store", "saros_server.node.node", "numba")
 ARRAYS = ("numpy", "pyarrow")
 COMMANDS = {
@@ -56,7 +56,7 @@ print("loaded", [m for m in {heavy!r} if m in sys.modules])
     assert done.stdout.splitlines()[-1] == "loaded []"
 
 
-#: Modules of servers and clusters, and modules loaded at first use.
+#: Modules that an embedded database does not import: modules for servers and clusters, and modules loaded at first use.
 NOT_EMBEDDED = (
     *("grpc", "cryptography", "ssl", "starlette", "uvicorn", "httptools", "thrift", "google.protobuf"),
     *("antlr4", "saros_grammar.generated", "numba", "email", "prometheus_client", "prompt_toolkit"),
@@ -99,7 +99,7 @@ print([m for m in ("grpc", "saros_server.port.listener", "saros_server.http.metr
 
 @pytest.mark.slow
 def test_reading_and_writing_loads_no_pandas(tmp_path: Path) -> None:
-    """Importing pandas takes half a second, and it need not be installed."""
+    """Importing pandas takes half a second, and users need not install pandas."""
     code = f"""
 import saros, sys, numpy
 with saros.connect({str(tmp_path)!r}) as db:

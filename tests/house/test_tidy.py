@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from house.source_tree import ROOMS, ROOT, SOURCES, relative, trees
 
-#: The claim in a docstring that the module is pure: it takes `now` and events and returns values, and never acts.
-#: A claim in a package's `__init__` holds for all its modules.
+#: Matches the claim in a docstring that the module is pure: its functions take values, such as `now` and events, return
+#: values, and have no other effects. A claim in the `__init__` of a package holds for all modules of the package.
 PURE = re.compile(r"\bPure\b|\A[^\n]*, pure[:.]")
-#: Packages and modules that must claim to be pure, because others rely on it.
+#: Packages and modules that must claim to be pure, because other modules rely on that.
 CORES = (
     "cluster/saros_cluster/placement",
     "cluster/saros_cluster/raft",
@@ -101,7 +101,7 @@ def is_pure(path: Path) -> bool:
 
 
 def banned_imports(tree: ast.Module) -> set[str]:
-    """Return imports banned in a pure module; `import os` is allowed if used only for functions on path texts."""
+    """Return imports that are banned in a pure module; `import os` is allowed for functions on the text of paths."""
     banned = _imported(tree) & BANNED_IN_PURE
     names = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     plain = {alias.name for alias in names if alias.asname is None} & {"os"}

@@ -1,4 +1,4 @@
-"""The trend test of the soak campaign finds a leak in noise, and does not mistake noise or a warm-up for one."""
+"""The soak campaign's test for trends finds a leak in noise, and does not mistake noise or a warm-up for a leak."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def noise(seed: int, scale: float) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_leak_is_found_in_noise(seed: int) -> None:
-    """200 MB grow by 40 MB over the time of the samples, with noise of a standard deviation of 20 MB."""
+    """The memory grows from 200 MB to 240 MB during the samples, with noise whose standard deviation is 20 MB."""
     values = [200 + 40 * number / SAMPLES + off for number, off in enumerate(noise(seed, 20))]
     found = trend_of(TIMES, values)
     assert 40 == pytest.approx(found.rise, rel=0.5)
