@@ -31,8 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
-    """Name a parameter of bytes after its argument, since compressed bytes contain a time and differ between
-    workers."""
+    """Name a parameter of bytes after its argument: compressed bytes contain a time and differ between workers."""
     return argname if isinstance(val, bytes) else None
 
 

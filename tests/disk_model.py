@@ -277,7 +277,7 @@ def _walk(folder: Folder, names: Callable[[Folder], dict[str, Node]], path: str 
 
 
 def _made(folders: dict[str, Folder], path: str) -> Folder:
-    """Return the folder at a path; create it and the folders above it as durable. `folders` has those found so far."""
+    """Return the folder at a path; create it and the folders above it as durable. `folders` caches folders by path."""
     found = folders.get(path)
     if found is None:
         parent, _, name = path.rpartition("/")

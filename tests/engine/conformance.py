@@ -1,5 +1,4 @@
-"""Reads the conformance cases, and compares answers by the rules in their README. Used by
-`test_conformance`."""
+"""Reads the conformance cases and compares answers by the rules in their README, for `test_conformance`."""
 
 from __future__ import annotations
 

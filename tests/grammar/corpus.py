@@ -42,8 +42,7 @@ def sample_statements():
 
 
 def show(node):
-    """Return a short text of a tree: fields that differ from their default, nodes of paths, kinds and values of
-    literals."""
+    """Return a short text of a tree: fields that differ from defaults, nodes of paths, kind and value of literals."""
     if isinstance(node, PathExpression):
         return "<" + "|".join(node.nodes) + ">"
     if isinstance(node, Literal):

@@ -35,7 +35,7 @@ class _Body:
     scans: tuple[AggregateScan, ...]
 
     def like(self, other: _Body) -> bool:
-        """Return whether the plan of another device is the same."""
+        """Return whether another device's plan is equal to this one."""
         if self.expressions != other.expressions or self.predicate != other.predicate:
             return False
         pairs = zip(self.scans, other.scans, strict=False)
@@ -69,7 +69,7 @@ def _gathered(node: Node) -> Node:
 
 
 def _body(child: Node) -> _Body | None:
-    """Return the plan of a device in a form that devices can share; None if it cannot be shared."""
+    """Return the plan of a device in a form that is equal for equal plans; None if it cannot be shared."""
     if not isinstance(child, Project):
         return None
     below, predicate = child.child, None

@@ -1,4 +1,4 @@
-"""Rule: many scans side by side that aggregate over the same windows, or over no windows, become one node.
+"""Rule: many scans side by side become one node if all aggregate over the same windows, or all without windows.
 
 WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
@@ -41,7 +41,7 @@ def _gathered(node: Node) -> Node:
 def asking_statistics(scans: tuple[AggregateScan, ...]) -> tuple[AggregateScan, ...]:
     """Return scans of the same fixed windows, with the window grid in requests that can use statistics."""
     cells = grid(scans[0].windows)
-    #: Keyed by the identity of the tuple of calls, which many scans share.
+    #: The keys are identities of tuples of calls, because many scans share the same tuple.
     answered = {id(scan.calls): all(map(uses_summaries, scan.calls)) for scan in scans}
     return tuple(
         [

@@ -66,7 +66,7 @@ def _looks_back(predicate: Bound) -> bool:
 
 
 def _bounded(scan: Scan, bounds: list[ValueBound], first: int) -> Scan:
-    """Return the scan with bounds on its columns, whose numbers in the filter start at `first`."""
+    """Return the scan with the bounds on its columns; in the filter, the numbers of these columns start at `first`."""
     own = [replace(b, column=b.column - first) for b in bounds if first <= b.column < first + len(scan.fields)]
     return replace(scan, request=replace(scan.request, bounds=tuple(own))) if own else scan
 

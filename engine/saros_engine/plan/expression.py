@@ -1,6 +1,6 @@
 """Typed expressions over the columns of a block, as analysis makes them from the statement's expressions.
 
-A bound expression knows its result type and refers to its input by column number, so that evaluation needs no names.
+A bound expression has the type of its result, and refers to columns by number, so that evaluation needs no names.
 Evaluation is in `evaluate.py`, functions in `functions/`. Null logic is three-valued. The result of arithmetic is
 DOUBLE, except that `/` and `%` of integers give INT64.
 
@@ -48,7 +48,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class PlanParameter:
-    """A value that is unknown until the plan is used; it is replaced by a `Constant` before evaluation."""
+    """A value that is unknown while the plan is made; it is replaced by a `Constant` before evaluation."""
 
     number: int
     type: DataType
@@ -84,7 +84,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """Scalar or series function `name` (lower case, a key of `registry.FUNCTIONS`)."""
+    """A call of the scalar or series function `name` (a lower-case key of `registry.FUNCTIONS`)."""
 
     name: str
     arguments: tuple[Bound, ...]
@@ -117,7 +117,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """[NOT] LIKE / REGEXP over text, with a linear-time matcher."""
+    """[NOT] LIKE or REGEXP over text, which is matched in linear time."""
 
     operand: Bound
     pattern: str
@@ -132,7 +132,7 @@ class Conversion:
 
     operand: Bound
     type: DataType
-    #: Zone and unit for converting times to and from text.
+    #: The zone and the time unit with which times are converted to and from text.
     zone: str = "UTC"
     unit: TimeUnit = TimeUnit.MILLISECOND
 

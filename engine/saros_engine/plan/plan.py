@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column of a plan node's rows. `name` is the result's header at the top of the plan."""
+    """One column of a plan node's rows. In the root of the plan, `name` is the header of the result's column."""
 
     name: str
     type: DataType
@@ -171,8 +171,8 @@ class AggregateScan:
 class AggregateScans:
     """The results of ascending scans side by side, all with the same non-overlapping windows, or all without windows.
 
-    If statistics can be used, the requests already contain the window grid; a single AggregateScan gets its grid when
-    its operator is built.
+    If statistics can be used, the requests already contain the grid of windows; for a separate AggregateScan, the grid
+    is computed when its operator is built.
 
     With `devices`, each device has the same number of consecutive scans, with the same columns. Rows are returned
     device by device, and their last column is the device's name. A block has the rows of `together` devices.
@@ -297,7 +297,7 @@ class SortItem:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """A stable sort; with `limit`, only that many rows from the top are kept."""
+    """A stable sort; with `limit`, only the first `limit` rows are kept."""
 
     child: Node
     keys: tuple[SortItem, ...]

@@ -75,7 +75,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
 
 
 def _with_registered(select: Select, catalogue: Catalogue) -> Select:
-    """Resolve calls of user-defined functions. Raises UserMistake 1200 for a function that this node lacks."""
+    """Resolve calls of user-defined functions. Raises UserMistake 1200 for one that is not installed on this node."""
     if not catalogue.by_key:
         return select
 

@@ -79,7 +79,7 @@ def _expanded(expression: Expression, scopes: list[DeviceScope]) -> list[Express
 
 
 def _with_series(select: Select, scopes: list[DeviceScope], columns: list[_Column]) -> list[DeviceScope]:
-    """Return the devices with at least one column; if items name series, only columns that name series count."""
+    """Return the devices with at least one column; if some columns name series, only these columns count."""
     found = [[c.by_device[s.device.path] for c in columns if s.device.path in c.by_device] for s in scopes]
     if any(names_series(item.expression) for item in select.items):
         found = [[expression for expression in own if names_series(expression)] for own in found]
@@ -168,7 +168,7 @@ def _window_expressions(select: Select) -> list[Expression]:
 
 
 def same_types(bodies: list[Project], width: int) -> list[Project]:
-    """Return the bodies with typed nulls for missing columns. Raises SemanticError if the devices' types differ."""
+    """Return the bodies, with the other devices' types for null columns. Raises SemanticError if types differ."""
     types: list[DataType | None] = [None] * len(bodies[0].fields)
     for body in bodies:
         for number, bound in enumerate(body.expressions):

@@ -70,7 +70,7 @@ def _same(expression: Expression) -> Expression:
 
 
 def _source(expression: Expression, scope: Scope) -> Expression:
-    """Return the source expression of a column, with series by their own names even if the statement used aliases."""
+    """Return the source expression of a column, with measurements in place of aliases that the statement used."""
     leaf = scope.series.get(expression) if isinstance(expression, PathExpression) else None
     if leaf is None or leaf.path.nodes[-1] == leaf.series.measurement:
         return expression
@@ -78,7 +78,7 @@ def _source(expression: Expression, scope: Scope) -> Expression:
 
 
 def _level_scope(select: Select, scope: Scope) -> MergedScope | None:
-    """Return the scope of GROUP BY LEVEL, or None without it. Raises SemanticError."""
+    """Return the scope of GROUP BY LEVEL, or None without GROUP BY LEVEL. Raises SemanticError."""
     if not select.levels:
         return None
     if select.having is not None:
@@ -118,7 +118,7 @@ def _check_merged_names(outputs: Sequence[Output]) -> None:
 
 
 def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
-    """Expand a condition, which must hold for every series that its paths match; a path without series is null."""
+    """Expand a condition. It must hold for all series that its paths match; a path without series counts as null."""
     found = []
     for part in conjuncts(condition):
         found += scope.expand_known(part)
@@ -126,7 +126,7 @@ def _condition(condition: Expression | None, scope: Scope) -> list[Expression]:
 
 
 def _expanded_keys(order_by: tuple[SortKey, ...], outputs: list[Output], scope: Scope | MergedScope) -> list[SortKey]:
-    """Return ORDER BY with full paths. Raises SemanticError for a key that matches no series."""
+    """Return ORDER BY with full paths. Raises SemanticError if a key matches no series."""
     names = {output.name for output in outputs}
     found = []
     for key in order_by:

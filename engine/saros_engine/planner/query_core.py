@@ -63,7 +63,7 @@ from saros_storage.scan.reading import TimeRange, rows_per_block
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result column: its header and its expanded expression."""
+    """A result column, with its header and its expanded expression."""
 
     name: str
     expression: Expression
@@ -76,7 +76,7 @@ def aliases_of(outputs: Sequence[Output], moment: TimeContext) -> tuple[str | No
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The input of `plan_body`; all expressions are expanded, and conditions are to be joined by AND."""
+    """The input of `plan_body`; all expressions are already expanded."""
 
     outputs: Sequence[Output]
     #: Expressions of ORDER BY that are not outputs.
@@ -151,7 +151,7 @@ def _without_empty_rows(project: Project, width: int) -> Project:
     fields = project.fields
     tests: list[Bound] = [NullTest(InputColumn(i, fields[i].type), negated=True) for i in range(width)]
     some = functools.reduce(lambda a, b: Operation(BinaryOperator.OR, a, b, DataType.BOOLEAN), tests)
-    # An output that is always null must stay recognisable, because its type comes from another device.
+    # An output that is always null must stay recognisable as such, because another device determines its type.
     pairs = enumerate(project.expressions)
     same = tuple(bound if is_null(bound) else InputColumn(i, fields[i].type) for i, bound in pairs)
     return Project(Filter(project, some, fields), same, fields)
@@ -173,7 +173,7 @@ _ROW_BY_ROW = frozenset({"diff"})
 
 
 def has_own_points(expression: Expression) -> bool:
-    """Return whether the expression calls a function whose points are not at the times of its argument."""
+    """Return whether the expression calls a function whose points need not be at the times of its argument."""
     if not isinstance(expression, Call):
         return False
     function = function_named(expression)
@@ -305,7 +305,7 @@ def _merged(
     *,
     passed: int,
 ) -> tuple[LevelMerge, dict[Call, int]]:
-    """Merge the states of each call's series; also return each call's column."""
+    """Merge the states of each call's series; also return the number of each call's column."""
     assert body.members is not None
     calls, groups = [], []
     for call in asked:
@@ -339,7 +339,7 @@ def _values(call: Call) -> tuple[Expression, ...]:
 def _result_fields(
     calls: Sequence[Call], bound: Sequence[AggregateCall], stage: Stage
 ) -> tuple[list[Field], list[int]]:
-    """Return the result columns of an aggregation, and the first column of each call."""
+    """Return the result columns of an aggregation, and the number of each call's first column."""
     if stage is not Stage.PARTIAL:
         return [Field(str(call), made.type) for call, made in zip(calls, bound, strict=True)], list(range(len(calls)))
     fields: list[Field] = []
@@ -363,7 +363,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
 
 
 def _is_of_nothing(call: Call, body: Body, context: PlanContext) -> bool:
-    """Return whether an argument is null because the device lacks its series; False for counts, which are 0 then."""
+    """Return whether an argument is null because the device lacks its series; False for counts, whose result is 0."""
     series = body.series
     if _counts(call) or all(argument in series for argument in call.arguments):
         return False
@@ -379,7 +379,7 @@ def _counts(call: Call) -> bool:
     return not isinstance(call, RegisteredCall) and call.name.lower().startswith("count")
 
 
-#: A call whose arguments are all series, and the series.
+#: A call whose arguments are all series, and these series.
 _PlainCall = tuple[Call, list[Leaf]]
 
 
@@ -407,7 +407,7 @@ def _plain_sources(
 
 
 def _arguments(call: Call, body: Body) -> list[Leaf]:
-    """Return the series of the arguments that are series."""
+    """Return the series among the call's arguments."""
     known = [body.series.get(path) for path in call.arguments if isinstance(path, PathExpression)]
     return [leaf for leaf in known if leaf is not None]
 
@@ -421,7 +421,7 @@ def _scan_time(body: Body, windows: object) -> TimeRange:
 def _scans(
     sources: Sequence[tuple[Source, list[_PlainCall]]], body: Body, context: PlanContext, stage: Stage
 ) -> tuple[Node, dict[Call, int]]:
-    """Return aggregating scans side by side, and each call's column."""
+    """Return a node of aggregating scans side by side, and the number of each call's column."""
     windows = windows_of(body.group_by, None, context.moment)
     assert isinstance(windows, TimeWindows | None)
     children: list[Node] = []
@@ -464,7 +464,7 @@ def _aggregate_call(call: Call, arguments: Sequence[Bound]) -> AggregateCall:
 def _rows(
     calls: Sequence[Call], body: Body, context: PlanContext, stage: Stage, *, end_time: bool
 ) -> tuple[Node, dict[Call, int]]:
-    """Return one aggregation over the joined and filtered rows, and each call's column."""
+    """Return one aggregation over the joined and filtered rows, and the number of each call's column."""
     controls = _controls(body.group_by)
     needed: list[Expression] = [*calls, *controls, *([] if body.where is None else [body.where])]
     time = body.time

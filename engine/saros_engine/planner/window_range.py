@@ -36,7 +36,7 @@ _MONDAY, _JANUARY = "2000-01-03", "2000-01-01"
 #: Calendar steps are searched within these numbers of years around the origin, which the calendar supports.
 _YEARS_BEFORE, _YEARS_AFTER = 1_900, 7_900
 _MONTHS_PER_YEAR, _DAYS_PER_YEAR, _SECONDS_PER_DAY = 12, 366, 86_400
-#: A number of ticks larger than the number of distinct times.
+#: A number of ticks that exceeds the distance of any two times.
 _TICKS_MAX = 1 << 64
 _NONE = Literal(LiteralKind.INTEGER, 0, "0")
 
@@ -47,7 +47,7 @@ def lacks_range(select: Select) -> bool:
 
 
 def bounds_query(select: Select, moment: TimeContext) -> Select | None:
-    """Return a SELECT of the first and last matching times of all series; None if WHERE has both ends."""
+    """Return a SELECT of all series' first and last times in WHERE's range; None if WHERE bounds both ends."""
     time, _ = split_time(select.where, moment)
     paths = dict.fromkeys(path for item in select.items for path in paths_of(item.expression))
     if (time.start != TIME_MIN and time.end != TIME_MAX) or not paths:

@@ -121,7 +121,7 @@ def _time_windows(group_by: GroupByTime, moment: TimeContext) -> TimeWindows:
 
 
 def _ticks(duration: Duration, what: str, moment: TimeContext) -> int:
-    """Return the part of a duration with a fixed length. Raises SemanticError for the duration 0."""
+    """Return the ticks of the part of a duration that has a fixed length. Raises SemanticError for the duration 0."""
     ticks = duration_ticks(replace(duration, months=0, days=0), moment.unit)
     if ticks + duration.months + duration.days <= 0:
         raise SemanticError(f"The {what} should be a positive integer")

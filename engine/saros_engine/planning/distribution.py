@@ -1,4 +1,4 @@
-"""Distribution: cutting a plan at exchanges, so that its scans run as several drivers.
+"""Distribution: cutting a plan at exchanges, so that several drivers run its scans.
 
     TimeJoin                     fragment 0   TimeJoin
      - Scan a  Scan b                          - Exchange 1   Exchange 2
@@ -10,7 +10,7 @@ by time or by window are joined again by the same kind of join. Consecutive devi
 instances of one fragment, and the receiver reads the instances in the same order. All instances are therefore busy from
 the first row to the last, and buffers hold the rows of only a few devices. (Large devices are cut into slices when the
 query starts: `scan_splits`.) Devices that are aggregated together are distributed in the same way, several at a time.
-On one node, each fragment has one holder: this node. The input of a limit that takes only a few values is not cut,
+On a single node, this node runs all fragments. The input of a limit that takes only a few values is not cut,
 because one driver reads the first blocks of all scans faster than rows could be exchanged.
 
 Pure: any thread.

@@ -12,7 +12,7 @@ A plan is valid for one version of the schema (series, views, templates, TTLs: e
 changes) and for one set of privileges, which was checked to cover all series that the plan reads. A template is valid
 for all values of WHERE, LIMIT and OFFSET of the same kinds; see `plan_template`.
 
-Memory: the number of entries is bounded, see `RecentMap`. Any thread.
+The number of entries is bounded, as in any `RecentMap`. Any thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MANY = ("**", ".*")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An optimised plan, and the description of its rows."""
+    """An optimised plan, and a description of its rows."""
 
     fields: tuple[Field, ...]
     timed: bool
@@ -62,7 +62,7 @@ class PlanCache:
     """A cache of about `capacity` templates and as many plans. Any thread."""
 
     def __init__(self, capacity: int) -> None:
-        #: The keys and shapes of statements seen before.
+        #: The statements seen before: (user's key, zone, shape) of each.
         self._met: RecentMap[_Key, bool] = RecentMap(capacity)
         self._outlines: RecentMap[str, Outline] = RecentMap(capacity)
         #: Templates with the schema's version for which they are valid; None if no template is possible.
@@ -119,7 +119,7 @@ class PlanCache:
             return Planned(known[1].fields, known[1].timed, known[1].filled(values, asking.moment))
 
     def _plan_for_values(self, outline: Outline, values: Values, key: _Key, asking: PlanRequest) -> Planned:
-        """Return a plan for these values only."""
+        """Return a plan that is valid only for these values."""
         known = self._plans.get(key)
         if known is not None and known[0] == asking.version:
             self._count(reused=True)

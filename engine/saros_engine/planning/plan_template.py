@@ -6,8 +6,8 @@
 There is one `Outline` for each shape of statements. It records which values are open, that is, occur only in WHERE,
 LIMIT and OFFSET. A `PlanTemplate` is valid for one outline, one version of the schema and one kind of each open value.
 Conditions on time are removed before planning and evaluated for each execution (so they may contain `now()`), as are
-LIMIT and OFFSET. The other values are planned as `PlanParameter`, of which only the type is known. If planning needs to
-know more about a value (IN, LIKE, a text compared with a date), no template is possible.
+LIMIT and OFFSET. The other open values become `PlanParameter`s, of which planning knows only the type. If planning
+needs to know more about a value (IN, LIKE, a text compared with a date), no template is possible.
 
 Pure: any thread.
 """
@@ -35,7 +35,7 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 
 Values = Sequence[ast.Literal]
 _ONE = ast.Literal(ast.LiteralKind.INTEGER, 1, "1")
-#: The types of most fields; their values contain no dataclasses.
+#: The types of fields whose values contain no dataclasses; most fields have one of these types.
 _LEAVES = frozenset({type(None), str, bool, int, float})
 
 
@@ -59,7 +59,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class PlanTemplate:
-    """A plan with holes. Without holes, `plan` is the plan itself."""
+    """A plan with holes. If it has no holes, `plan` is used unchanged."""
 
     fields: tuple[Field, ...]
     timed: bool

@@ -102,7 +102,7 @@ def _first_scan(body: Node) -> ScanRequest | None:
 
 
 def _of_time(body: Node, time: TimeRange) -> Node:
-    """Return a body that works row by row, restricted to a time range."""
+    """Return the body, restricted to a time range. The body must work row by row."""
     match body:
         case Scan(request):
             return replace(body, request=replace(request, time=request.time.intersect(time)))

@@ -1,4 +1,4 @@
-"""The part of the schema that a statement depends on, as path patterns, before it is planned.
+"""The part of the schema on which a statement depends, as path patterns that are known before planning.
 
     SELECT a FROM root.x.** WHERE root.y.b > 1     root.x.**, root.y.b      each with everything below it
     SHOW TIMESERIES                                root                     the whole schema
@@ -15,7 +15,7 @@ from saros_engine.planning.plan_template import parts_of
 from saros_grammar.syntax import ast
 
 _WHOLE = ("root",)
-#: Kinds of SHOW and COUNT that read no series schema.
+#: The kinds of SHOW and COUNT that read no schema of series.
 _CATALOGUE = frozenset({ast.ShowKind.DATABASES, ast.ShowKind.FUNCTIONS, ast.ShowKind.TRIGGERS, ast.ShowKind.TTL})
 #: Statements that use only series that their paths name; all other statements, which are rare, use the whole schema.
 _NAMED = (

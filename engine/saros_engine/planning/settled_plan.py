@@ -5,7 +5,7 @@
     nothing new arrived: the plan is right           otherwise: plan again, and ask the new groups
 
 A plan is accepted only if every group that it depends on had reported its newest log entry before the plan was made. On
-one node, and for a fixed read point, nothing has to be asked, and the first plan is accepted. Any thread.
+a single node, and for a fixed read point, no group has to be asked, and the first plan is accepted. Any thread.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     batch of columns   ---------^
     plan of a SELECT   ---------^     the series that it reads
 
-A rule checks the statement and the names in it. SELECT, SHOW and COUNT see only the part of the schema that the user
+A rule checks a statement and the names in it. SELECT, SHOW and COUNT see only the part of the schema that the user
 may read (`schema_for`), so their rules check only paths without wildcards; the plan of a SELECT is checked again after
 it is made. Deletions need the privilege on all paths that their pattern can match, whether they exist or not. The
 result of the check therefore reveals nothing about the schema, and no series that was not checked can be created
@@ -133,7 +133,7 @@ def authorize_write(device: str, measurements: Sequence[str], asked: Authorizati
     path = join_nodes(split_path(device))
     known = store.schema.device(path)
     if known is not None and known.series.keys() >= set(measurements) and access.may_below(Privilege.WRITE_DATA, path):
-        return  # the fast path of the common case
+        return  # the fast path for the common case
     if _missing(known, measurements):
         wait_for_schema(store, [path], asked.deadline_ns)
         known = store.schema.device(path)
@@ -474,7 +474,7 @@ RULES: dict[type, Rule] = {
     ast.AlterTimeseries: Rule(_alter_timeseries, _SCHEMA),
     ast.AlterStorage: Rule(_alter_storage, _SCHEMA),
     ast.Show: Rule(_show),
-    ast.Count: Rule(_allow_all),  # the result counts only what the user can see
+    ast.Count: Rule(_allow_all),  # counts only objects that the user can see
     ast.Flush: Rule(_needs(Privilege.MAINTAIN)),
     ast.Merge: Rule(_needs(Privilege.MAINTAIN)),
     ast.ClearCache: Rule(_needs(Privilege.MAINTAIN)),

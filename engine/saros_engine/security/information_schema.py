@@ -93,7 +93,7 @@ def show_of(select: Select) -> Show:
 
 
 def column_name(header: str) -> str:
-    """Return the name of a table's column for a header of SHOW: IsAligned is is_aligned."""
+    """Return the name of a table's column for a header of SHOW, such as is_aligned for IsAligned."""
     return _RENAMED.get(header) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", header).lower()
 
 
@@ -122,7 +122,7 @@ def plan_table(select: Select, shown: RowSet, moment: TimeContext) -> LogicalPla
 
 
 def chooses(show: Show) -> bool:
-    """Return whether a SHOW has clauses for `plan_show`: conditions or an order over rows not taken from the schema."""
+    """Return whether a SHOW of rows not taken from the schema has clauses for `plan_show`: WHERE, ORDER BY or LIMIT."""
     clauses = show.where, show.limit, show.offset
     return show.kind in CHOSEN_BY_COLUMNS and (bool(show.order_by) or any(clause is not None for clause in clauses))
 

@@ -100,7 +100,7 @@ class _Question:
 
 
 class ClusterRequests:
-    """Answers questions about this node, and asks the other nodes. Thread-safe."""
+    """Answers other nodes' questions about this node, and asks the other nodes. Thread-safe."""
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ def _silent_row(kind: ShowKind, node: NodeId, why: str) -> Row:
 
 
 def _query_row(told: Row) -> Row:
-    """Return a row of `_QUERY_FIELDS` from a node's answer: five texts, and newer fields that older nodes omit."""
+    """Return a row of `_QUERY_FIELDS` from a row of a node's answer: five texts, and fields that older nodes omit."""
     _, query, node, elapsed, statement, *newer = told
     ticks, waited, host, limit_ms, held = [*newer, *(None,) * 5][:5]
     return (ticks, query, int(str(node)), float(str(elapsed)), statement, waited, host, limit_ms, held)

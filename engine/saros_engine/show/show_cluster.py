@@ -118,7 +118,7 @@ OF_CLUSTER = frozenset(
 
 
 def _show_nodes(statement: Show, cluster: ClusterInfo) -> RowSet:
-    """Return one row per node. Every node keeps data, so all are of one type."""
+    """Return one row per node. Every node keeps data, so all nodes have the same type."""
     kept = [i for i, field in enumerate(_NODE_FIELDS) if statement.details or field.name not in _DETAILS]
     rows = [
         (

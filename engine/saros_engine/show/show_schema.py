@@ -45,7 +45,7 @@ from saros_storage.schema import Deadband, DeviceSchema, SeriesSchema
 
 _TEXT, _INT64 = DataType.TEXT, DataType.INT64
 _NO_TTL = "INF"
-#: The default pattern, which is also the path of a TTL for the whole database.
+#: The default pattern, which is also the path of a TTL for all series.
 _EVERYTHING = "root.**"
 _BASE, _VIEW = "BASE", "VIEW"
 _SERIES_COLUMNS = (
@@ -210,7 +210,7 @@ def _deadband_columns(deadband: Deadband | None) -> tuple[str | None, str | None
 
 
 def _show_views(statement: Show, schema: SchemaReader) -> RowSet:
-    """Return the views; a view with missing or unreadable sources has neither type nor source."""
+    """Return the views; the type and the source of a view are null if its sources are missing or unreadable."""
     rows: list[Row] = []
     views = schema.views(_pattern(statement.path)) if isinstance(schema, ViewedSchema) else []
     for view in views:
@@ -227,7 +227,7 @@ def _show_views(statement: Show, schema: SchemaReader) -> RowSet:
 
 
 def _json(words: Mapping[str, str]) -> str | None:
-    """Return labels as IoTDB prints them, in the order of the smallest Java hash table that holds them."""
+    """Return labels as IoTDB prints them: in the order in which the smallest sufficient Java hash table has them."""
     if not words:
         return None
     places = 1

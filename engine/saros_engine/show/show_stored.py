@@ -1,6 +1,6 @@
 """SHOW PARTITIONS, FILES and DISK_USAGE: the data on a node's disk, as rows.
 
-IoTDB has DISK_USAGE; the columns of the other two are named like columns of IoTDB's SHOW REGIONS. Pure.
+IoTDB has SHOW DISK_USAGE; in the other two, columns are named like columns of IoTDB's SHOW REGIONS. Pure.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     show devices where time > 10 and template is null  ->  devices without template, with a point later than 10
 
-A condition is split at its ANDs into parts about the schema and parts about time; an OR may not mix the two. Deleted
+A condition is split at its ANDs into parts about the schema and parts about time; no OR may combine both kinds. Deleted
 and expired points do not count. Views have no points of their own. Pure: any thread.
 """
 
@@ -43,7 +43,7 @@ class Points:
 
 
 def split_times(where: Expression | None, moment: TimeContext) -> tuple[Expression | None, list[TimeRange] | None]:
-    """Split a condition into its part about the schema and its time ranges (None: no part). Raises SemanticError."""
+    """Split a condition into its part about the schema and its time ranges, or None. Raises SemanticError."""
     rest: Expression | None = None
     times: list[TimeRange] | None = None
     for part in conjuncts(where):

@@ -1,4 +1,4 @@
-"""ALTER TIMESERIES of tags, attributes and aliases: the altered series of a statement. Pure: any thread."""
+"""ALTER TIMESERIES of tags, attributes and aliases: computes the altered series. Pure: any thread."""
 
 from __future__ import annotations
 

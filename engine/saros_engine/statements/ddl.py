@@ -1,6 +1,6 @@
 """Schema statements: CREATE, DROP and ALTER, executed as changes of the store.
 
-Each function executes one statement and returns the number of objects that it changed; it raises UserMistake.
+Each function executes one kind of statement and returns the number of changed objects, or raises UserMistake.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def create_timeseries(store: Database, writer: Writer, statement: CreateTimeseri
 def delete_timeseries(store: Database, statement: DeleteTimeseries, request: WriteRequest) -> int:
     """Execute DROP TIMESERIES of the series that the patterns match, except for series of device templates.
 
-    Raises UserMistake 508 if there are none.
+    Raises UserMistake 508 if there are no such series.
     """
     found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
     # Patterns without matches are passed on too, because the deletion also waits until the series that other clients
@@ -150,8 +150,8 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
     """Return the patterns of the points that a DELETE removes, and the number of matching series.
 
-    The path of a view of one series stands for that series. Raises UserMistake 508 for a computed view, which has no
-    points.
+    If a view consists of one series, its path stands for the path of that series. Raises UserMistake 508 for a computed
+    view, which has no points.
     """
     found: list[str] = []
     series: set[tuple[str, str]] = set()

@@ -33,7 +33,7 @@ class Installations(Protocol):
 def extension_changes(
     statement: ExtensionStatement, catalogue: Catalogue, installations: Installations | None
 ) -> list[SchemaChange]:
-    """Return the schema changes of a CREATE or DROP. Raises UserMistake if it is not possible.
+    """Return the schema changes of a CREATE or DROP. Raises UserMistake if the statement is not possible.
 
     `installations` is None if there are no other nodes.
     """

@@ -26,7 +26,7 @@ from saros_storage.loading.loader import LoadOptions
 
 _NOT_ALLOWED, _NOT_READABLE = 2050, 2051
 _SUFFIX = ".tsfile"
-#: The number of failures that the error lists.
+#: The maximum number of failures that an error lists.
 _FAILURES_MAX = 5
 
 

@@ -43,7 +43,7 @@ _WIDER: dict[DataType, frozenset[DataType]] = {
 
 
 def check_types(targets: Sequence[Target], fields: Sequence[Field], schema: SchemaReader) -> None:
-    """Raise UserMistake 701 if the series of a target exists with a type that the column cannot be written to."""
+    """Raise UserMistake 701 if the series of a target exists and has a type to which the column cannot be written."""
     for target in targets:
         path = f"{target.device}.{target.measurement}"
         written, measurement = split_series(source_of_alias(schema.catalogue, path) or path)

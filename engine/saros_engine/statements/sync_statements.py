@@ -4,7 +4,7 @@
     SHOW SYNC         devices that were refused: a row per device and sender
     SHOW RECEIVERS    the receivers to which `saros sync` sends this folder's data: a row per receiver
 
-The server provides the `SyncAdmin` that answers them. Any thread.
+The server provides the `SyncAdmin` that executes them. Any thread.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _require_sync_admin(desk: SyncAdmin | None) -> SyncAdmin:
 
 
 def run_sync_statement(statement: ast.SyncStatement, desk: SyncAdmin | None) -> int:
-    """Execute a statement; return the number of devices that it concerned. Raises StorageError."""
+    """Execute a statement; return the number of devices that it changed. Raises StorageError."""
     desk = _require_sync_admin(desk)
     match statement:
         case ast.TransferDevice(device, sender):

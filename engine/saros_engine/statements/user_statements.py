@@ -1,8 +1,8 @@
-"""Statements about users, roles, privileges and tokens, as changes of a `Directory`, and lists of its content.
+"""Statements that change the users, roles, privileges and tokens in a `Directory`, or list them.
 
 `authorization` has already checked the session's privileges; lists contain only entries that the session may see.
 Passwords are replaced by their hashes here, so no other module gets them. The secret of a new token appears only in the
-answer. Thread-safe.
+result of CREATE TOKEN. Thread-safe.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class UserStatements:
         self._new_secret = new_secret
 
     def users(self) -> Users:
-        """Return the users as this node knows them."""
+        """Return the users that this node knows."""
         return self.directory.users()
 
     def run(self, statement: ast.UserStatement, asked: UserRequest) -> RowSet | None:
@@ -111,7 +111,7 @@ class UserStatements:
                 return None
 
     def _create_token(self, create: ast.CreateToken, asked: UserRequest) -> RowSet:
-        """Create a token; return its row, which has the secret."""
+        """Create a token; return the row of the result, which contains the secret."""
         moment, user = asked.moment, _owner(create.user, asked.access)
         expires = None if create.expires is None else constant_time(create.expires, moment)
         if expires is not None and expires <= moment.now:
@@ -150,7 +150,7 @@ class UserStatements:
 
 
 def _owner(user: str | None, access: Access) -> str:
-    """Return the user that a statement about tokens refers to. Raises SemanticError if it is unknown."""
+    """Return the user that a statement about tokens refers to. Raises SemanticError if the user is unknown."""
     owner = access.user if user is None else user
     if not owner:
         raise SemanticError("this session has no user: name the user of the token, as in FOR USER root or OF USER root")

@@ -162,7 +162,7 @@ def alter_view(store: Database, statement: AlterTimeseries, request: WriteReques
         )
     if statement.alias is not None:
         raise UserMistake(f"{view.path} is a view, which has no alias: use RENAME", code=_METADATA)
-    # Tags and attributes are altered like those of a series; the type does not matter.
+    # The tags and attributes are altered like those of a series; the type of this series does not matter.
     series = SeriesSchema(
         view.path, DataType.TEXT, Encoding.PLAIN, DEFAULT_COMPRESSOR, None, view.tags, view.attributes
     )

@@ -32,7 +32,7 @@ def _refuse(name: str, rows: int, advice: str) -> UserMistake:
 
 #: A part of a series counts as straight if its coefficient of determination (R squared) is at least this.
 _STRAIGHT = 0.9999
-#: Initial and maximum number of windows, or of points, that are tested together.
+#: The initial and the maximum number of windows, or of points, that are tested in one step.
 _LOOK, _LOOK_MAX = 16, 1 << 14
 
 
@@ -113,7 +113,7 @@ _OUTLIER_POINTS_MAX, _WINDOW_COST = 1 << 25, 256
 
 
 def _outlier_attributes(attributes: Attributes) -> tuple[float, int, int, int]:
-    """Return distance, number of neighbours, window, step."""
+    """Return (distance, number of neighbours, window, step)."""
     name = "outlier"
     distance = number_attribute(name, {"r": "5", **attributes}, "r")
     if not 0 <= distance < np.inf:
@@ -244,7 +244,7 @@ def _make_lof(call: FunctionCall, _: TimeUnit) -> Generator:
 
 
 def _places(points: Points, size: int) -> Float64Array:
-    """Return a row of coordinates for each row of the arguments, or for each `size` consecutive points."""
+    """Return a row of coordinates for each row of the arguments, or for each run of `size` consecutive points."""
     if not size:
         return np.stack([doubles(points, number) for number in range(len(points.columns))], axis=1)
     if len(points.times) < size:

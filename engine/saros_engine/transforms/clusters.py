@@ -40,7 +40,7 @@ _OUTPUTS = ("label", "centroid")
 _ROUNDS, _SHARE = 200, 0.3
 #: The limits on the number of points, and on the product of the points, the clusters and the rounds.
 _POINTS_MAX, _WORK_MAX = 1 << 22, 1 << 33
-#: Lengths and deviations below this count as zero.
+#: Norms and deviations below this limit count as zero.
 _LEAST = 1e-9
 #: The offset of the centre of an empty cluster from the centre of the largest cluster.
 _ASIDE = 1e-4

@@ -6,7 +6,8 @@
     screen                   the median demanded by the points within the next five steps, within the speed bounds
     likelihood               the smallest changes of speed (least squares): a cubic for evenly spaced points
 
-Non-finite values are treated as NaN. NaN stays where a model has no result, for example before the first value.
+Non-finite values are treated as NaN. Values for which a model has no result stay NaN, for example before the first
+value.
 
 Sources: Song et al., SCREEN: Stream Data Cleaning under Speed Constraints, 2015; Zhang et al., Sequential Data
 Cleaning: A Statistical Approach, 2016.
@@ -122,7 +123,7 @@ def _screened(since: Float64Array, values: Float64Array, there: BoolArray) -> Fl
 
 
 def _likeliest(since: Float64Array, values: Float64Array, there: BoolArray) -> Float64Array:
-    """Fill each stretch of missing values between two values, using two points at either side.
+    """Fill each stretch of missing values between two values, using two points on each side.
 
     The changes of speed are linear in the values, so a system of linear equations determines the values for which the
     sum of the squares of these changes is smallest.

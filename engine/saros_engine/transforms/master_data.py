@@ -7,8 +7,8 @@ is null. Distances are Euclidean, with each column divided by its standard devia
     candidates of a row     the k nearest master rows of it, and of the repaired rows up to `omega` before it
     its repair              the nearest candidate that is within `eta` of each of those repaired rows
 
-A row without such a candidate gets its nearest master row. A repaired row is a master row, so only distances between
-rows and master rows, or between two master rows, are compared.
+If no candidate is within `eta`, the repair is the nearest master row. A repaired row is a master row, so only distances
+between rows and master rows, or between two master rows, are compared.
 
 Source: Xi Wang et al., Cleaning Time Series with Master Data, 2023. Pure: any thread.
 """

@@ -5,7 +5,8 @@
     at the points' times    MINMAX ZSCORE MVAVG
     outliers                IQR RANGE
 
-NaN is skipped, except by DISTINCT. `error`, which permits approximations in IoTDB, is accepted; results are exact.
+NaN is skipped, except by DISTINCT. The attribute `error`, by which IoTDB may approximate, is accepted, but results are
+exact.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def point_function(
     allowed: frozenset[DataType] = NUMERIC_TYPES,
     apart: bool = False,
 ) -> SeriesTransform:
-    """Return a function of `series` arguments; if `result` is None, its type is that of the first argument."""
+    """Return a function of `series` arguments. If `result` is None, the first argument gives its result type."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, *[allowed] * series)

@@ -28,7 +28,7 @@ from saros_scheduler import require_wanted
 from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUnit
 from saros_storage.kernels.time_gaps import pace_faults
 
-#: The number of points at which the detection of faults looks together; a window needs more points than this.
+#: The detection of faults looks at this number of points at a time; a window needs more points than this.
 _VIEW = 10
 #: A step of more paces than this is downtime, not a gap, unless the attribute `downtime` is false.
 _GAP_PACES_MAX = 9.0

@@ -3,7 +3,7 @@
     TIMESTAMPREPAIR     the points moved to evenly spaced times, at the least total cost
     VALUEREPAIR         values that change too fast (Screen), or whose speed does (LsGreedy), corrected
 
-Non-finite values are left out by TIMESTAMPREPAIR and interpolated by VALUEREPAIR.
+TIMESTAMPREPAIR leaves out non-finite values, and VALUEREPAIR interpolates them.
 
 Sources: Fang et al., On Repairing Timestamps for Regular Interval Time Series, 2022; Song et al., SCREEN: Stream Data
 Cleaning under Speed Constraints, 2015; Zhang et al., Sequential Data Cleaning: A Statistical Approach, 2016.
@@ -121,7 +121,7 @@ def _most_frequent(values: Int64Array) -> int:
 
 
 def _of_clusters(steps: Int64Array) -> int:
-    """Return the centre of the largest of three clusters (k-means)."""
+    """Return the centre of the largest of three clusters of steps (k-means)."""
     low, high = int(steps.min()), int(steps.max())
     middles = low + np.arange(1, _CLUSTERS + 1) * (high - low) // (_CLUSTERS + 1)
     nearest = np.full(len(steps), -1)
@@ -136,7 +136,7 @@ def _of_clusters(steps: Int64Array) -> int:
 
 
 def _moves(even: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return (places, rows): which of the `even` times each point is moved to, such that the total cost is least.
+    """Return (places, rows): point `rows[i]` moves to the time `even[places[i]]`, and the total cost is the least.
 
     Points without a place are left out, and places without a point stay empty. Dynamic programming over cost[i, j], the
     cost of the first i times and the first j points, proceeds by diagonals i + j; `steps` has the cheapest step of each
@@ -216,7 +216,7 @@ def _make_valuerepair(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _screened(times: Float64Array, values: Float64Array, attributes: Attributes) -> Float64Array:
-    """Bound the speeds: each value is as near as the bounds permit to the median that later values demand."""
+    """Bound the speeds: move each value as near to the median of `_constrained_medians` as the bounds permit."""
     steps = np.diff(times)
     speeds = np.diff(values) / steps
     reach = _DEVIATIONS * deviation(speeds)
@@ -268,7 +268,7 @@ def _within(asked: Float64Array, least: Float64Array, most: Float64Array) -> Flo
 
 
 def _smoothed(times: Float64Array, values: Float64Array, attributes: Attributes) -> Float64Array:
-    """Bound the changes of speed by repeatedly reducing the greatest one."""
+    """Bound the changes of speed by repeatedly reducing the greatest change."""
     steps = np.diff(times)
     center = float(attributes.get("center", "0"))
     changes = np.diff(np.diff(values) / steps) - center

@@ -31,7 +31,7 @@ from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Float64Array, Int64Array, TimeUnit
 
 _DOUBLE = DataType.DOUBLE
-#: The time of PACF, AR and QLB is quadratic in their lags.
+#: The time of PACF, AR and QLB is quadratic in the number of lags.
 _LAG_MAX = 10_000
 #: The time of PTNSYM is proportional to the number of points times the square of the window.
 _SYMMETRY_MAX = 1 << 29
@@ -174,7 +174,7 @@ def _beyond(statistics: Float64Array) -> Float64Array:
 _ALIKE = 0.5
 #: The largest shift at which the shortest period is sought; if none is found, the minimum width of peaks.
 _PERIOD_VIEW = 100
-#: Correlations are rounded to this many decimals, the error of sums of products.
+#: Correlations are rounded to this number of decimals, because sums of products are not more precise.
 _DIGITS = 12
 
 

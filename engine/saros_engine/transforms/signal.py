@@ -7,7 +7,7 @@
     at the points' times    HIGHPASS LOWPASS
     runs                    CONSECUTIVESEQUENCES CONSECUTIVEWINDOWS     at the first time of each
 
-NaN is skipped, except by ACF, which treats it as 0, by SAMPLE, and by functions that only use times.
+ACF treats NaN as 0; SAMPLE and the functions that use only times keep it; all other functions skip NaN.
 
 Source: Steinarsson, Downsampling Time Series for Visual Representation, 2013 (triangles).
 """

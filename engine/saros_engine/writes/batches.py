@@ -50,7 +50,8 @@ class ColumnBatch:
 class MultiBatch:
     """Rows of many devices with the same columns, grouped by device, as in a `MultiTablet`.
 
-    Each device is a separate batch with a separate outcome; it has the columns in which the device has a value.
+    The rows of each device are a separate batch with a separate outcome; its columns are those in which the device has
+    a value.
     """
 
     devices: Sequence[str]

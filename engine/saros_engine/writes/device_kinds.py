@@ -28,7 +28,7 @@ _Fit = tuple[tuple[str, DataType, int | None], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceKind:
-    """Devices of one kind: their numbers in a MultiBatch, ascending, and their canonical paths."""
+    """The devices of one kind: their numbers in a MultiBatch, in ascending order, and their canonical paths."""
 
     #: The schema of the first device; None if the devices are new.
     known: DeviceSchema | None

@@ -22,7 +22,7 @@ from saros_storage.base.write_request import WriteRequest
 
 #: The longest time that writes outside of a group wait for the group to end.
 HOLD_SECONDS = 0.05
-#: A write without an outcome after this time is retried by itself, which determines its outcome.
+#: If the outcome of a write is unknown after this time, the write is repeated by itself, which settles the outcome.
 PENDING_SECONDS = 2.0
 
 Submit = Callable[[Sequence[tuple[Tablet, WriteRequest]]], Sequence[PendingWrite | None]]
@@ -50,7 +50,7 @@ class _Member:
 
 
 class GroupedWrites:
-    """The concurrent writes of one database."""
+    """Groups the concurrent writes to one database."""
 
     def __init__(self, submit: Submit, clock: Clock) -> None:
         """`submit`: see `Database.submit_writes`."""

@@ -1,4 +1,4 @@
-"""The values of an INSERT statement, as columns for its device.
+"""Conversion of the values of an INSERT statement to columns for its device.
 
 The first value for a series that does not exist determines its type: BOOLEAN for true and false, DOUBLE for numbers,
 TEXT for quoted text. Values that do not fit their series are left out, and the error names them.
@@ -39,7 +39,7 @@ def values_in(statement: Insert) -> int:
 def values_of(
     statement: Insert, known: DeviceSchema | None, template: Template | None, moment: TimeContext
 ) -> InsertValues:
-    """Return the statement's values, as columns for a device with this schema."""
+    """Return the statement's values as columns for a device whose schema is `known`."""
     found = InsertValues()
     met: list[str] = []
     for place, name in enumerate(statement.measurements):

@@ -63,7 +63,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Devices of one kind, whose rows are written as one tablet."""
+    """Devices of one kind whose rows are written as one tablet."""
 
     #: The devices' numbers in the request.
     numbers: Sequence[int]

@@ -62,7 +62,7 @@ _NAMED_MAX = 5
 #: The codes of errors that a concurrent schema change can cause: a database, series or path already exists, a database
 #: no longer exists, or the type of a series, a series or the alignment of a device is not as expected.
 _OVERTAKEN = (501, 503, 504, 506, 507, 508, 511)
-#: The number of cached shapes of batches, of some 600 bytes each.
+#: The maximum number of cached shapes of batches; each takes some 600 bytes.
 _SHAPES_MAX = 50_000
 
 
@@ -546,7 +546,7 @@ def _outcome(batch: CheckedBatch, fitted: Fitted | None) -> int:
 
 
 def _numbers_of(groups: Iterable[Group]) -> set[int]:
-    """Return the numbers of the devices in groups."""
+    """Return the numbers of all devices in the groups."""
     return {number for group in groups for number in group.numbers}
 
 

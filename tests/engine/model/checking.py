@@ -94,8 +94,7 @@ class Run:
 
 
 def check(seed: int, *, steps: int = 12, layouts: int = 2, queries: int = 10) -> int:
-    """Check some queries on one database under several layouts; return the number of compared answers. Raises
-    Wrong."""
+    """Check queries on one database under several layouts; return the number of compared answers. Raises Wrong."""
     chance = Random(seed)
     history = draw_history(chance, steps)
     model = Database()
