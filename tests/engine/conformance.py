@@ -83,7 +83,7 @@ def _same(value: object, wanted: object, tolerance: float) -> bool:
     first, second = _number(value), _number(wanted)
     if first is not None and second is not None:
         if isinstance(value, str) and isinstance(wanted, float) and wanted == np.float32(wanted):
-            first = float(np.float32(first))  # a FLOAT with its shortest unambiguous digits
+            first = float(np.float32(first))  # the answer has the shortest digits of a FLOAT
         return math.isclose(first, second, rel_tol=tolerance, abs_tol=tolerance) or (
             first != first and second != second
         )

@@ -1,4 +1,4 @@
-"""A store in a folder with an engine on top, for tests in SQL."""
+"""A store in a folder, and an engine over this store, for tests in SQL."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def rows_of(produced: Sequence[Block]) -> list[Row]:
 
 
 def pull(operator: Operator) -> list[Block]:
-    """Return all blocks of an operator, as a driver gets them."""
+    """Return all blocks of an operator, which is called as by a driver."""
     result = []
     for _ in range(1_000_000):
         if operator.finished:

@@ -5,8 +5,8 @@
     statement error 701 some words  it fails with this code, and its message holds the words
     query                           it answers the header and rows below the line ----, cells parted by " | "
 
-A record ends at an empty line, and comments precede it. Each file starts with an empty database. `PYTHONPATH=tests
-python tests/engine/slt.py FILE` prints the file with the current answers, for review.
+A record ends at an empty line; comments before the record belong to it. Each file starts with an empty database.
+`PYTHONPATH=tests python tests/engine/slt.py FILE` prints the file with the current answers, for review.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RESULT = "----"
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its first line, its text, and the lines of its result."""
+    """One record of a file: its first line, its text, and the lines of its result."""
 
     kind: str
     text: str

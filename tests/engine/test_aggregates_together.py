@@ -1,8 +1,8 @@
 """Aggregates of many devices, computed together, equal the aggregates of each single device, bit by bit.
 
 d0, d1, d2      all series in step, in files of several pages, a file over them, and a MemTable
-d3              one series has other times inside pages of the same spans
-d4              one series goes on alone in the MemTable
+d3              one series has different times, in pages that cover the same time spans
+d4              only one series has points in the MemTable
 d5              points of one series are deleted
 d6              one series is of another type
 d7              has no points

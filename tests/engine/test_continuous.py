@@ -25,7 +25,7 @@ class HandClock(SystemClock):
 
 
 class World:
-    """An engine with a manual clock, and the runner of continuous queries without its thread."""
+    """An engine with a manual clock, and a runner of continuous queries that has no thread."""
 
     def __init__(self, folder: Path, now_ms: int = 100 * SECOND) -> None:
         self.clock = HandClock(now_ms)

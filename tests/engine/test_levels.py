@@ -1,4 +1,4 @@
-"""GROUP BY LEVEL compared with plain Python: the points of all series of a group are combined."""
+"""GROUP BY LEVEL, compared with plain Python, which aggregates the points of all series of a group together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements over very many series end, within the bounds that `docs/sql/queries.md` states."""
+"""Statements over very many series succeed within the limits that `docs/sql/queries.md` states."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Queries that keep much data spill to files, or fail with an error that names a remedy; none crashes the process.
 
-No query leaves anything, not even files.
+No query keeps resources after its end, not even files.
 """
 
 from __future__ import annotations

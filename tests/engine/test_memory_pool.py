@@ -215,7 +215,7 @@ def test_threads_that_take_wait_and_end_leave_nothing(seed: int) -> None:
                 else:
                     made.enqueue(count)
                     queued += count
-                if told:  # a new error, since the pool's own would keep this frame and the account alive
+                if told:  # the pool's error itself would keep this frame alive
                     raise MemoryPoolExhausted(told[0].message)
                 if chance.random() < 0.3:
                     freed = chance.randrange(reserved + 1)

@@ -253,7 +253,7 @@ def test_previous_looks_back_along_the_rows(
 
 
 class Overdrawn(UnlimitedMemory):
-    """An account whose query has no share left, so that every operator that can spills to files."""
+    """A memory account without free memory, so that every operator that can spill does so."""
 
     @property
     def bytes_max(self) -> int:

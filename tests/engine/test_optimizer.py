@@ -1,4 +1,4 @@
-"""The optimiser's rules: a fixture file per rule, and properties that hold for any data."""
+"""The optimiser's rules: each rule has a fixture file, and some tests check properties that hold for any data."""
 
 from __future__ import annotations
 

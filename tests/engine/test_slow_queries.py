@@ -33,7 +33,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def engine(tmp_path: Path, clock: ManualClock) -> Iterator[Engine]:
     opened = Engine(tmp_path, EngineOptions(slow_query_ms=500), clock=clock)
-    rows = 300_000  # more than one block, so that reading it can take long
+    rows = 300_000  # more than one block, so that reading can take long
     opened.engine.insert_columns("root.a.d", np.arange(rows), {"s": Column(DataType.DOUBLE, np.ones(rows))})
     yield opened
     opened.close()

@@ -1,4 +1,4 @@
-"""Triggers written by users: the batches that they see and refuse, and protection from their failures."""
+"""Triggers that users write: the batches that triggers see and refuse, and protection from their failures."""
 
 from __future__ import annotations
 

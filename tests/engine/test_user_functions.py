@@ -1,4 +1,4 @@
-"""Functions written by users: registered by name, called with whole columns, and prevented from doing harm."""
+"""Functions that users write are registered by name, called with whole columns, and prevented from doing harm."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The generated files, by their names, and the hashes of their content.
 
-Only `hashes.txt` is committed: an unintended change of the generator changes a hash.
+Only `hashes.txt` is committed. If the generator changes by mistake, a hash no longer matches.
 """
 
 from __future__ import annotations

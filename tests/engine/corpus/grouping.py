@@ -30,7 +30,7 @@ def _prepared(story: str) -> Corpus:
 
 
 def _spread(points: Points, less: int) -> float | None:
-    """Variance with n - less in the denominator."""
+    """Return the variance of the values, with `n - less` in the denominator."""
     if len(points) <= less:
         return None
     mean = math.fsum(v for _, v in points) / len(points)
@@ -112,7 +112,7 @@ def aggregates() -> Corpus:
 
 
 def _pairs(corpus: Corpus) -> None:
-    """MAX_BY and MIN_BY: the x of the first row with the largest or smallest y."""
+    """Record MAX_BY and MIN_BY: the x of the first row with the largest or smallest y."""
     for x, y in ("il", "li", "di", "ti", "tl", "bd"):
         rows = [row for row in joined(WORLD, [x, y]) if row[y] is not None]
         for name, choose in (("max_by", max), ("min_by", min)):
@@ -185,7 +185,7 @@ def _split(written: str, rows: Sequence[Row]) -> list[tuple[int, list[Row]]]:
 
 
 def windows_of_time() -> Corpus:
-    """Ranges and steps, aggregates, order, HAVING, filters, FILL, LIMIT."""
+    """Record time windows with several ranges and steps, aggregates, orders, HAVING, filters, FILL and LIMIT."""
     corpus = _prepared(
         "GROUP BY ([start, end), interval, step): windows without points are there, too. (start, end] is labelled by\n"
         "the end of each window."
@@ -229,7 +229,7 @@ def _previous(rows: Sequence[list[Any]]) -> list[list[Any]]:
 
 
 def linear(rows: Sequence[list[Any]]) -> list[list[Any]]:
-    """Return the rows with nulls between two points interpolated linearly."""
+    """Return the rows, with linear interpolation in place of nulls between two points."""
     present = [(label, value) for label, value in rows if value is not None]
     found = []
     for label, value in rows:

@@ -1,4 +1,4 @@
-"""The records of a generated file of SQL and answers, and the notation of its values.
+"""The records of a generated file of SQL statements with their answers, and the notation of the values.
 
 A `Corpus` collects records in the format of `slt.py`. A world has the points of a device's series, `{name: {time:
 value}}`. The functions below join, filter and select in plain Python, without using the engine.

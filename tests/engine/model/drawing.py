@@ -394,7 +394,8 @@ class QueryDrawing:
         if chance.random() < 0.5:
             item = chance.choice(items)
             plain = not any(series.path == "*" for other in items for series in series_in(other.expression))
-            # Rounded values that should be equal may differ in the last digit, so their order is undefined.
+            # Rounded results that should be equal may differ in the last digit, so rows sorted by them have no defined
+            # order.
             exact = not any(name in item.text() for name in _ROUNDED)
             if plain and exact and (by_device or len(self._database.find_devices(SOURCES)) == 1):
                 keys.append(Key(item.text(), chance.random() < 0.5, chance.choice(("", "", "first", "last"))))
