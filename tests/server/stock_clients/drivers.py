@@ -4,6 +4,7 @@
     jdbc, pool    Stock.java of ../shared/iotdb: JDBC, SessionPool
     cli           IoTDB's CLI, with statements from a pipe
     tools         the CLI's tools: exports and imports
+    session_values, jdbc_values    the values, types, and codes that clients read for the statements of values.sql
 
 They log in as root with the password root. `PYTHONPATH=tests python -m server.stock_clients.drivers PORT` runs them on
 a server, such as a new IoTDB of `artefacts.CLI_VERSION`, and writes what they print to `tests/system/testdata/iotdb`.
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from server.stock_clients.artefacts import CLI_VERSION, Unavailable, java_classes, python_packages
 
+_HERE = Path(__file__).parent
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "iotdb"
 PRINTED = Path(__file__).resolve().parents[2] / "system" / "testdata" / "iotdb"
 _LOGIN = ("-h", "127.0.0.1", "-u", "root", "-pw", "root")
@@ -37,6 +39,9 @@ _VARYING = (
     (re.compile(r"\d+ ms|\d+\.\d+s"), "some time"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1"),
 )
+
+#: Statements whose rows depend on the server: only their columns are compared.
+_ABOUT_THE_SERVER = re.compile(r"show (version|queries|cluster|regions|datanodes|functions|variables|all ttl)|explain")
 
 _CLI = """
 create timeseries root.cli.d.a INT32
@@ -122,8 +127,36 @@ def tools(port: int, folder: Path) -> list[str]:
     return lines
 
 
+def session_values(port: int, _: Path) -> list[str]:
+    """Read values with a Session."""
+    command = (sys.executable, str(_HERE / "session_values.py"), str(port))
+    return _values(_printed(command, _statements(), PYTHONPATH=str(python_packages("2.0.11"))))
+
+
+def jdbc_values(port: int, _: Path) -> list[str]:
+    """Read values through JDBC."""
+    command = (*_JAVA, "-Dfile.encoding=UTF-8", "-cp", java_classes("2.0.5"), "JdbcValues", str(port))
+    return _values(_printed(command, _statements()))
+
+
+def _statements() -> str:
+    return (_HERE / "values.sql").read_text(encoding="utf-8")
+
+
+def _values(lines: Sequence[str]) -> list[str]:
+    """Return the lines without the rows that depend on the server."""
+    kept = list[str]()
+    last_kept = -1  # the last line of a statement whose rows are left out
+    for at, line in enumerate(lines):
+        if line.startswith("> "):
+            last_kept = at + 1 if _ABOUT_THE_SERVER.match(line, 2) else len(lines)
+        if at <= last_kept:
+            kept.append(line)
+    return kept
+
+
 DRIVERS: dict[str, Callable[[int, Path], list[str]]] = {
-    driver.__name__: driver for driver in (python, jdbc, pool, cli, tools)
+    driver.__name__: driver for driver in (python, jdbc, pool, cli, tools, session_values, jdbc_values)
 }
 
 
