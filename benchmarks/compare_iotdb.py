@@ -20,16 +20,20 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from own_server import own_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from engine.model.asked import Query
 from engine.model.drawing import DEVICES, QueryDrawing, draw_history
-from engine.model.expressions import Value
+from engine.model.expressions import Binary, Constant, Expression, Value, kind_of
 from engine.model.history import TYPES, Database, Delete, Write
+from engine.model.windows import TimeWindows
 from iotdb_answers import Comparison, Session, answers, ask, differences, rule_for, session_at, topics, write_recording
 
 #: The number of changes to a random database, and of queries over it.
@@ -98,7 +102,47 @@ def statements_of(seed: int) -> Iterator[str]:
         yield _deletion(change) if isinstance(change, Delete) else _insertion(change)
     drawing = QueryDrawing(chance, model)
     for _ in range(_QUERIES):
-        yield drawing.draw().text()
+        yield comparable(drawing.draw()).text()
+
+
+# ---------------------------------------------------------------------------------------------- comparable queries
+
+
+def comparable(query: Query) -> Query:
+    """Return a query without what is known to differ, and would change values.
+
+    Divisions of whole numbers are whole in Saros; IoTDB reads `3 < x` as `x < 3`, and `x * -1` as `x - 1`;
+    in descending order, its windows of rows begin with the last row.
+    """
+    windows = query.windows
+    if windows is not None and windows.controls:
+        windows = replace(windows, **{field.name: _alike(getattr(windows, field.name)) for field in fields(windows)})
+    items = tuple(replace(item, expression=_alike(item.expression)) for item in query.items)
+    texts = {item.text(): new.text() for item, new in zip(query.items, items, strict=True)}
+    order = tuple(replace(key, column=texts.get(key.column, key.column)) for key in query.order)
+    if windows is not None and not isinstance(windows, TimeWindows):
+        order = tuple(key for key in order if key.column != "time" or not key.descending)
+    where = tuple(_alike(part) for part in query.where)
+    return replace(query, items=items, where=where, windows=windows, having=_alike(query.having), order=order)
+
+
+def _alike(part: Any) -> Any:
+    """Return an expression without what differs, or anything else unchanged."""
+    if not isinstance(part, Expression):
+        return tuple(map(_alike, part)) if isinstance(part, tuple) else part
+    changed = replace(part, **{field.name: _alike(getattr(part, field.name)) for field in fields(part)})
+    if not isinstance(changed, Binary):
+        return changed
+    if kind_of(changed) == "whole":
+        changed = replace(changed, left=Binary("+", changed.left, Constant(0.0)))
+    if changed.operator in _MIRRORED and isinstance(changed.left, Constant):
+        changed = Binary(_MIRRORED[changed.operator], changed.right, changed.left)
+    elif changed.operator in "+-*/%" and isinstance(changed.right, Constant):
+        changed = replace(changed, right=Constant(abs(changed.right.value)))
+    return changed
+
+
+_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _creation(device: str, aligned: bool) -> Iterator[str]:
