@@ -1,12 +1,13 @@
-"""Processor time of writes by thread: batches of 100 rows x 50 doubles, embedded, through a server, and a cluster.
+"""Processor time of writes by thread: 100 rows x 50 doubles to an embedded database, a server, and a cluster.
 
 python benchmarks/bench_cluster_write.py [points [clients [nodes ...]]]
 
-Durability is fsync: a batch is acknowledged when a majority of the replicas has synced it. Prints points per second,
-also relative to one embedded writer, latencies, and the processor time per batch (5,000 points, flush included) by
-thread. The sum of the processor times shows what an idle machine could reach, and is hardly affected by other load. All
-clients share one driver connection in this process; each node is a process of its own. 20 devices in 4 databases;
-kernels of flush and compaction are loaded before the measurement.
+Durability is fsync: a batch is acknowledged when a majority of the replicas has synced it. The program prints points
+per second (also relative to one embedded writer), latencies, and each kind of thread's processor time per batch of
+5,000 points, including flushes. From the sum of these processor times follows the rate that an otherwise idle machine
+could reach; other load hardly affects this sum. All clients share one driver connection in this process; each node is a
+process of its own. The points belong to 20 devices in 4 databases. The compiled kernels of flush and compaction are
+loaded before the measurement.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SET_NAME = 15
 
 
 def name_threads():
-    """Name the system's threads after Python's, so that /proc shows the processor time of each."""
+    """Give each thread's Python name to the operating system, so that /proc shows processor times by name."""
     libc = ctypes.CDLL(None)
     run = threading.Thread.run
 
@@ -115,7 +116,7 @@ def options_of(clients, points):
 
 
 def warm(connection, clients):
-    """Write and merge two files per partition, a day earlier, so that no measured point is out of order."""
+    """Write and merge two files per partition, with points a day older than those that are measured later."""
     bench.warm(connection)
     options = options_of(clients, WARM_POINTS)
     bench.make_databases(connection, options.groups)

@@ -1,14 +1,14 @@
-"""Compaction: the rate at which files are merged, and its effect on queries and writers.
+"""Compaction: the rate at which files are merged, and how much a running compaction slows down queries and writers.
 
     python benchmarks/bench_compaction.py [--points 10000000] [--seconds 6] [--folder FOLDER]
 
-20 files of one device (10 series, DOUBLE) are merged into one, without limits:
+20 files of one device (10 series, DOUBLE) are merged into one file, without a rate limit:
 
     copied        in time order, or files that overlap while the chunks of each series do not
     merged        files that overlap by half (every point occurs twice), or in every row
 
-Then, with the default limits and repeated compaction: the time of a query that decodes 200 000 points, and the points
-per second of one writer (each alone, then during compaction).
+Then, with the default rate limit: the time of a query that decodes 200 000 points, and the points per second of one
+writer; each is measured first without and then during a compaction.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def ingest(store, seconds, start):
 
 
 def beside(folder, work):
-    """Run `work(store)` during a merge; return its result, the MB written per second, and whether it ended first."""
+    """Run `work(store)` during a merge; return its result, and a text that gives the merge's rate and any early end."""
     path = os.path.join(folder, "store")
     shutil.copytree(os.path.join(folder, "template"), path)
     store = Store.open(path, LIMITED, LocalDisk(), SystemClock())
@@ -176,7 +176,7 @@ def beside(folder, work):
 
 
 def busy(folder):
-    """Return the files that are being written."""
+    """Return the files that a merge below `folder` is writing."""
     return [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".tmp")]
 
 

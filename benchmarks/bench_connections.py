@@ -1,12 +1,12 @@
-"""A server with many logged-in connections: memory, latency of the busy ones, and a rush of new clients.
+"""A server with many logged-in connections: its memory, the latency of the busy connections, and a rush of new clients.
 
 python benchmarks/bench_connections.py [--idle 5000] [--busy 64] [--rush 1000] [--seconds 10]
 
     a server | this process: --busy threads, each a query after the other, without and with --idle logged-in connections
                              --rush threads that connect at once, log in, and run a query
 
-Prints the memory of the server (resident), p50 and p99 of a query of the busy connections, and the time until all
-clients of the rush are served. Server and clients share the machine. A server accepts 5,000 connections from one
+The program prints the server's resident memory, the p50 and p99 of the busy connections' queries, and the time until
+all clients of the rush are served. Server and clients share the machine. A server accepts 5,000 connections from one
 address, so each kind of client has its own address.
 """
 
@@ -35,7 +35,7 @@ STACK_BYTES = 256 << 10
 
 
 def opened(port: int, source: str) -> FrameClient:
-    """Return a connection from an address of this machine, logged in."""
+    """Return a logged-in connection from the address `source` of this machine to the server."""
     client = FrameClient(f"127.0.0.1:{port}", source=source)
     client.open()
     return client
@@ -47,7 +47,7 @@ def resident_mib(process: int) -> float:
 
 
 def together(count: int, act: Callable[[], None]) -> None:
-    """Act on as many threads."""
+    """Call `act` on `count` threads at the same time, and wait for them."""
     threads = [threading.Thread(target=act) for _ in range(count)]
     for thread in threads:
         thread.start()
@@ -74,7 +74,7 @@ def query(clients: list[FrameClient], seconds: float) -> str:
 
 
 def rush(port: int, count: int) -> tuple[float, int]:
-    """Let clients connect at once, log in, and query; return the seconds until all are served, and failures."""
+    """Let clients connect at once, log in, and query; return the seconds until all are served, and count failures."""
     failed: list[Exception] = []
     start = threading.Event()
 

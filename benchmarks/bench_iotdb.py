@@ -1,13 +1,14 @@
-"""IoTDB's own client (apache-iotdb) on a running Apache IoTDB and on a Saros server, in alternation.
+"""IoTDB's own client (apache-iotdb) calling a running Apache IoTDB and a Saros server in alternation.
 
 python benchmarks/bench_iotdb.py PORT [--processes PID ...] [--calls 2000] [--rounds 4]
 
 PORT: an IoTDB on this machine with user root, password root; for a fair comparison, set its `wal_mode` to SYNC. PID:
-its processes, whose processor time is also printed. One session; a device of 100,000 rows in files. `insert_tablet` of
-100 rows x 10 doubles, and a point of one series by its time. The database root.saros_benchmark is dropped at the
-beginning and at the end, on both sides.
+the processes of that IoTDB, whose processor time is also printed. On each side, one session works on a device with
+100,000 rows in files: it inserts 100 rows x 10 doubles by `insert_tablet`, and queries the point of one series at a
+given time. The database root.saros_benchmark is dropped at the beginning and at the end, on both sides.
 
-Prints microseconds per call, p50 and p99, and processor time per call of the server and of the client.
+The program prints the p50 and p99 of a call in microseconds, and the processor time per call of the server and of the
+client.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ROWS, ROWS_A_TABLET, ROWS_A_FILL = 100_000, 100, 1_000
 
 @dataclass(slots=True)
 class Side:
-    """A server, and the client's session with it."""
+    """A server and the session that the client has with this server."""
 
     name: str
     session: Session
@@ -48,7 +49,7 @@ class Side:
     rows: int = 0
 
     def insert(self, rows: int) -> float:
-        """Insert the next rows; return the seconds that the call took."""
+        """Insert the next 100 rows; return the seconds that the call took."""
         times = np.arange(self.rows, self.rows + rows, dtype=">i8")
         self.rows += rows
         values = [np.random.default_rng(self.rows + i).random(rows).astype(">f8") for i in range(len(SERIES))]

@@ -1,12 +1,12 @@
-"""InfluxDB's line protocol: points per second when parsed, and over one HTTP connection; compared with InfluxDB.
+"""InfluxDB's line protocol: points per second of the parser alone and over one HTTP connection, next to InfluxDB.
 
     python benchmarks/bench_line_protocol.py [--points N] [--digits D]
 
-Lines have ten fields, of ten hosts in turn; a request has 5,000 lines. `--digits`: the digits of each value; any double
-has at most 17. All requests write new points. Servers run on this machine, on new folders: Saros, which answers after
-an fsync (`durability = "fsync"`, the default), and InfluxDB 1.x with the same guarantee (`wal-fsync-delay = "0s"`), if
-`influxd` is installed. Other load on the machine changes the points per second, but hardly the points per second of
-processor time.
+A request has 5,000 lines of ten hosts in turn; each line has ten fields. `--digits`: the number of digits of each value
+(at most 17, which distinguish all doubles). All requests write new points. Two servers run on this machine, each in a
+new folder: Saros, which answers after an fsync (`durability = "fsync"`, the default), and InfluxDB 1.x with the same
+guarantee (`wal-fsync-delay = "0s"`), if `influxd` is installed. Other load on the machine changes the points per
+second, but hardly the points per processor second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HOSTS, FIELDS, LINES = 10, 10, 5_000
 WARM_UP_REQUESTS = 4
 START_NS = 1_700_000_000_000_000_000
 _INFLUXD = "influxd"
-#: A server compiles its kernels after its start.
+#: Seconds to wait after a server's start, in which it compiles its kernels.
 SETTLE_S = 10.0
 _CONFIGURATION = """
 reporting-disabled = true
@@ -58,7 +58,7 @@ bind-address = "127.0.0.1:{rpc}"
 
 
 def main() -> None:
-    """Run, and print a line for each measurement."""
+    """Run all measurements, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=4_000_000)
     parser.add_argument("--digits", type=int, default=8)
@@ -96,7 +96,7 @@ def parse(text: bytes) -> None:
 
 
 def processor_rate(run: Callable[[bytes], None], bodies: Sequence[bytes]) -> float:
-    """Return the points per second of processor time, over all bodies except the first ones."""
+    """Return the points parsed per processor second, over all bodies except the first ones."""
     for text in bodies[:WARM_UP_REQUESTS]:
         run(text)
     began = time.thread_time()
@@ -106,7 +106,7 @@ def processor_rate(run: Callable[[bytes], None], bodies: Sequence[bytes]) -> flo
 
 
 def points_of(bodies: Sequence[bytes]) -> int:
-    """Return the points that are measured."""
+    """Return the number of points in the measured bodies."""
     return (len(bodies) - WARM_UP_REQUESTS) * LINES * FIELDS
 
 

@@ -1,4 +1,4 @@
-"""Cost of lost, frozen and slow nodes for the others: strong SELECTs and inserts of each database, before and after.
+"""Cost of a lost, frozen or slow node for its cluster: strong SELECTs and inserts of each database, before and after.
 
 python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
 
@@ -9,10 +9,10 @@ python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
     restart       3 nodes, 3 replicas; one node killed and started: time until it reads and writes
     groups        20 nodes, 1 replica: point queries, where a read needs one group of 20
 
-One client per database makes three kinds of calls: a strong SELECT with a time range, one without, and an insert of ten
-rows. For a database whose groups keep their majorities, the cost of the lost nodes is the factor by which the median
-and the 99th percentile rise. For the others, errors are counted by code, and the longest call is printed. A call fails
-over for at most 2 s.
+One client per database makes three kinds of calls: a strong SELECT with a time range, a strong SELECT without a time
+range, and an insert of ten rows. For a database whose groups keep their majorities, the cost of the lost nodes is the
+factor by which the median and the 99th percentile rise. For the other databases, errors are counted by code, and the
+longest call is printed. A call tries other nodes for at most 2 s.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import Node, Topology
 
 FAILOVER_S = 2
-#: After this time kernels are loaded and plans are cached.
+#: Seconds after which each node has loaded its kernels and cached the plans.
 _WARM_UP_SECONDS = 6
 FAULTED = (sys.executable, str(Path(__file__).resolve().parents[1] / "tests" / "cluster" / "faulted_node.py"))
 OPTIONS = {"SAROS_DURABILITY": "os", "SAROS_WORKER_THREADS": "1"}
@@ -47,7 +47,7 @@ OPTIONS = {"SAROS_DURABILITY": "os", "SAROS_WORKER_THREADS": "1"}
 
 @dataclass(slots=True)
 class Calls:
-    """Calls to one database: seconds by kind, and errors by code."""
+    """The calls to one database: their durations in seconds by kind of call, and the number of errors by code."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     errors: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ def routing_of(nodes: int, replicas: int) -> Routing:
 
 
 def databases_of(routing: Routing, per_group: int) -> dict[str, int]:
-    """Return databases whose data is in one group each, by path: `per_group` of each group."""
+    """Return databases by path, each with all its data in one group: `per_group` of each group."""
     wanted = {int(group): per_group for group in routing.groups}
     found: dict[str, int] = {}
     number = 0
@@ -88,7 +88,7 @@ def databases_of(routing: Routing, per_group: int) -> dict[str, int]:
 
 @contextmanager
 def cluster_of(nodes: int, replicas: int, program: tuple[str, ...] | None = None) -> Iterator[LocalCluster]:
-    """Run a cluster; yield it as soon as it answers."""
+    """Run a cluster within this context; yield it as soon as it answers."""
     options = OPTIONS if program is None else {**OPTIONS, "SAROS_DURABILITY": "fsync"}
     with tempfile.TemporaryDirectory() as folder:
         given = {} if program is None else {"program": program}
@@ -129,7 +129,7 @@ def ask(target: str, databases: dict[str, int], seconds: float) -> dict[str, Cal
 
 
 def usual(target: str, databases: dict[str, int], seconds: float) -> dict[str, Calls]:
-    """Return the calls of a cluster that is warm and complete."""
+    """Return the calls to a warm cluster of which all nodes run."""
     ask(target, databases, _WARM_UP_SECONDS)
     return ask(target, databases, seconds)
 
@@ -140,7 +140,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def compare(before: dict[str, Calls], during: dict[str, Calls], lost: set[str]) -> None:
-    """Print the ratios of each kind of call to databases that keep their groups, and the errors of the others."""
+    """Print the ratio for each kind of call to databases that keep their groups, and the other databases' errors."""
     healthy = [path for path in before if path not in lost]
     for kind in ("bounded", "whole", "insert"):
         then = [s for path in healthy for s in before[path].seconds[kind]]
@@ -207,7 +207,7 @@ def connected(target: str) -> saros.Connection:
 
 
 def restart(_: float) -> None:
-    """Kill a node, start it again, and measure the time until it reads and writes."""
+    """Kill a node, start it again, and measure the time until it answers reads and writes."""
     databases = databases_of(routing_of(3, 3), 2)
     with cluster_of(3, 3) as cluster:
         fill(cluster, databases)

@@ -1,8 +1,9 @@
-"""Merging overlapping sources by rank, and uniting the times of joined series: million rows per second, best of rounds.
+"""Merging overlapping sources by rank, and forming the union of joined series' times: million rows per second.
 
 python benchmarks/bench_merge.py
 
-Each case is paired with plain NumPy code for the same result (concatenate, stable sort, keep the last of equal times).
+Each case is paired with plain NumPy code for the same result (concatenate, sort stably, keep the last row of each
+time). The figures are the best of several rounds.
 """
 
 from __future__ import annotations

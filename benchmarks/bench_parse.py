@@ -2,8 +2,9 @@
 
     python benchmarks/bench_parse.py [--rounds 200]
 
-Cold is the first parse of the statement in a new process whose parser tables were filled by `warm()`; for the column
-"first", they were empty. CPU time of one thread; best of the rounds for the warm numbers.
+The column "cold" is the first parse of the statement in a new process whose parser tables `warm()` has filled; for the
+column "first", these tables were empty. All figures are the CPU time of one thread; the warm ones are the best of the
+rounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Round trips of Raft messages between two processes: single, and with a window of 32; compared with plain TCP.
+"""Round trips of Raft messages between two processes, one at a time and with a window of 32, compared with plain TCP.
 
 python benchmarks/bench_peers.py
 """
@@ -27,7 +27,7 @@ SIZE = struct.Struct("<I")
 
 
 class GrpcEnd:
-    """A gRPC endpoint; `receive` gets the data of each message."""
+    """A gRPC endpoint that calls `receive` with the data of each message."""
 
     def __init__(self, node, other, receive):
         self._node, self._other = node, other
@@ -50,7 +50,7 @@ class GrpcEnd:
 
 
 class TcpEnd:
-    """A TCP endpoint: length-prefixed messages on a socket per direction, and a reading thread."""
+    """A TCP endpoint: it sends length-prefixed messages over one socket, and a thread reads them from another."""
 
     def __init__(self, _, __, receive):
         self._receive = receive
@@ -88,7 +88,7 @@ def echo(kind, port):
 
 
 def trips(end, arrived, data, count):
-    """Return the seconds of each single round trip, and the seconds per round trip with a window."""
+    """Return the seconds of each single round trip, and the mean seconds per round trip with a window."""
     times = []
     for number in range(count + 50):
         started = time.perf_counter()

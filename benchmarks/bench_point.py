@@ -1,11 +1,11 @@
-"""Repeated small queries: microseconds and Python calls each, embedded and through a server on this machine.
+"""Repeated small queries: microseconds and Python calls per query, embedded and through a server on this machine.
 
 python benchmarks/bench_point.py
 
-One device of 100,000 rows in a file; one client. The statements: one text repeated; texts that differ in their time;
-one text with `?`; two series filtered by a third; and, for comparison, a SELECT that is planned each time. After these,
-a short range, the last value, the newest rows, and aggregates of a short range. Python calls are counted on the
-client's thread; in an embedded database, this is the whole query.
+One client queries one device of 100,000 rows in a file. The first statements read one or a few rows: one text repeated;
+texts that differ in their time; one text with `?`; two series filtered by a third; and, for comparison, a SELECT that
+is planned each time. The other statements read a short range, the last value, the newest rows, and aggregates of a
+short range. Python calls are counted on the client's thread, on which an embedded database runs the entire query.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def measured(connection, question):
 
 
 def python_calls(connection, question):
-    """Return the number of Python calls of this thread for one statement."""
+    """Return the number of Python calls that this thread makes for one statement."""
     cursor, calls = connection.cursor(), count()
 
     def profile(_frame, event, _argument):

@@ -1,10 +1,10 @@
-"""Prometheus' remote write and remote read: samples per second over one connection, with fsync, and processor time.
+"""Prometheus' remote write and remote read with fsync: samples per second over one connection, and processor time.
 
 python benchmarks/bench_prometheus.py [--rounds N]
 
-The server is a process of its own. Requests are generated beforehand: 10,000 series x 1 sample, once for new series;
-2,000 series x 1 sample (Prometheus' default, one scrape of many targets); and 500 series x 4. Then the written samples
-are read: one series, 500, and all.
+The server runs in a separate process. Requests are generated beforehand: 10,000 series x 1 sample, first as new and
+then as existing series; 2,000 series x 1 sample (Prometheus' default, one scrape of many targets); and 500 series x 4
+samples. Then the written samples of one series, of 500 series, and of all series are read.
 
 Other load on the machine affects the samples per second, but hardly the processor time per sample.
 """
@@ -24,7 +24,7 @@ from system.local_cluster import processor_s_of
 from saros_wire.generated.prometheus_pb2 import Label, ReadRequest, Sample, TimeSeries, WriteRequest
 
 START_MS, STEP_MS = 1_700_000_000_000, 15_000
-#: A server compiles its kernels after its start.
+#: Seconds to wait after a server's start, in which it compiles its kernels.
 SETTLE_SECONDS = 8.0
 SERIES, WRITE, READ = 10_000, "/api/v1/write", "/api/v1/read"
 VALUES = np.random.default_rng(1).random(1 << 16).tolist()
@@ -43,7 +43,7 @@ def labels(number: int) -> list[Label]:
 
 
 def request(series: range, samples: range) -> bytes:
-    """Return a body with samples of series."""
+    """Return the body of a request with samples of series."""
     found = [
         TimeSeries(
             labels=labels(n),

@@ -1,20 +1,20 @@
-"""Queries through the embedded driver: milliseconds (median, 95th and 99th percentile) by kind, and by worker threads.
+"""Queries through the embedded driver: milliseconds (median, p95 and p99) by kind and by number of worker threads.
 
 python benchmarks/bench_queries.py [--workers 1 2] [--points 10_000] [--only WORD] [--heavy] [--cache B] [--awake]
 
-Ten groups of ten devices with ten DOUBLE sensors of `--points` points each, in files; a query reads a tenth of a device
-at a random place. `last` queries all series of a store of 10,000: *cold* in a process that has just opened the folder,
-*warm* repeated, *written* after a batch to each device, *flushed* after a flush. `many` counts the points of 100,000
-series.
+The data is ten groups of ten devices with ten DOUBLE sensors of `--points` points each, in files; most queries read a
+tenth of a device at a random time. `last` queries the last values of all 10,000 series of a store: *cold* in a process
+that has just opened the folder, *warm* when the query is repeated, *written* after a batch has been written to each
+device, and *flushed* after a flush. `many` counts the points of 100,000 series.
 
 `--heavy`: statements that take several seconds, each over all points of ten devices with ten sensors of 1.5 million
-points each, decoded from files unless `--cache` is given; batches are released as they arrive. `cpu` is the processor
-time of the process.
+points each. The points are decoded from files unless `--cache` is given; batches are released as they arrive. `cpu` is
+the processor time of the process.
 
-The ratio of one worker to two measures how well a query is parallelized; 2 is best. Each statement runs on a database
-with one worker, and directly afterwards on one with two workers (copies of one folder); the ratio is the median over
-these pairs. `--awake`: processes of idle priority keep all processors awake, for virtual machines on which waking the
-second one takes longer than a query.
+The ratio of the time with one worker to the time with two measures how well a query is parallelized; 2 is best. Each
+statement runs on a database with one worker, and directly afterwards on a database with two workers, which is a copy;
+the ratio is the median over these pairs. `--awake`: processes of idle priority keep all processors awake; this is for
+virtual machines on which waking the second processor takes longer than a query.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def fill(folder: str, shape: Shape) -> None:
 
 
 def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
-    """Return functions that make a statement of each kind, at a random place."""
+    """Return by name the kinds of queries: functions that return a statement for a random device and time."""
     points = shape.points
     end = START + points * STEP_MS
 
@@ -107,7 +107,7 @@ def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
 
 
 def heavy_kinds(shape: Shape) -> dict[str, str]:
-    """Return statements that read all points."""
+    """Return by name statements that each read all points."""
     end = START + shape.points * STEP_MS
     return {
         "windows": f"select avg(*) from root.** group by ([{START}, {end}), 10m)",
@@ -119,7 +119,7 @@ def heavy_kinds(shape: Shape) -> dict[str, str]:
 
 
 def milliseconds(db: saros.Connection, text: str) -> float:
-    """Return the milliseconds of one statement, whose result is read as Arrow blocks."""
+    """Return the milliseconds that it takes to run a statement and read its result as Arrow blocks."""
     started = time.perf_counter()
     db.execute(text).fetch_arrow()
     return (time.perf_counter() - started) * 1e3
@@ -134,7 +134,7 @@ def streamed_seconds(db: saros.Connection, text: str) -> tuple[float, float]:
 
 
 def times_of(databases: list[saros.Connection], make: Callable[[random.Random], str]) -> list[list[float]]:
-    """Return the warm times of a kind of query, by round and database."""
+    """Return the warm times of a kind of query: for each round, the time on each database."""
     chance = random.Random(7)
     first = make(chance)
     for db in databases:
@@ -168,7 +168,7 @@ def show_kinds(folder: str, shape: Shape, workers: list[int], only: str, cache: 
 
 
 def show_heavy(folder: str, shape: Shape, workers: list[int], only: str, cache: str) -> None:
-    """Print a line for each heavy statement: medians of the times and of the pairs' ratios."""
+    """Print a line for each heavy statement: the medians of its times and of its ratios of one worker to two."""
     print(f"{'seconds':<16}" + "".join(f"{f'by {w}':>8}{'cpu':>8}" for w in workers) + f"{'ratio':>8}  from to")
     with ExitStack() as stack:
         databases = [stack.enter_context(opened(folder, count, cache)) for count in workers]
@@ -192,7 +192,7 @@ def opened(folder: str, workers: int, cache: str) -> saros.Connection:
 
 
 def show_last(folder: str, name: str, *, aligned: bool) -> None:
-    """Measure LAST of 10,000 series: cold, warm, written to, flushed."""
+    """Measure LAST of 10,000 series: cold, warm, after writes, and after a flush."""
     options = {"durability": "os"}
     times = START + np.arange(1_000) * STEP_MS
     columns = {f"s{n}": np.arange(1_000) + n / 2 for n in range(SENSORS)}
@@ -220,7 +220,7 @@ def show_last(folder: str, name: str, *, aligned: bool) -> None:
 
 
 def show_many(folder: str) -> None:
-    """Measure count(*) of 100,000 series, and a join of 11,110."""
+    """Measure count(*) of 100,000 series, and a join of 11,110 series."""
     with saros.connect(folder, options={"durability": "os"}) as db:
         for number in range(MANY_DEVICES):
             columns = {f"s{n}": np.array([1.0, 2.0]) for n in range(SENSORS)}
@@ -232,7 +232,7 @@ def show_many(folder: str) -> None:
 
 
 def many_line(folder: str, text: str) -> str:
-    """Measure a statement over very many series in a separate process: the first time and repeated."""
+    """Measure the first and repeated runs of a statement over very many series, in a separate process."""
     with saros.connect(folder, options={"durability": "os"}) as db:
         db.execute("select count(s0) from root.m.d0").fetch_arrow()
         idle = resident_bytes()

@@ -1,10 +1,10 @@
-"""The Raft log: append and wait, entries of 4 KiB spread over six groups; microseconds per round, median of rounds.
+"""The Raft log: rounds that append entries of 4 KiB to six groups and wait; the median of microseconds per round.
 
 python benchmarks/bench_raft_log.py [folder]
 
 Each case is paired with the same bytes appended to a plain file by one `writev`, and one `fdatasync` if the log fsyncs.
-An fsync of a growing file costs more than one of a file that was filled with zeros beforehand, as the log's are; so
-there are two plain files. `folder` should be on the disk to measure.
+An fsync of a growing file costs more than an fsync of a file that was filled with zeros beforehand. The log's files are
+filled beforehand; the plain file is measured in both ways. `folder` should be on the disk that is to be measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""New series by the first write to their devices: processor time per device, and what many short series cost.
+"""Registration of series by the first write to their devices: processor time per device, and the cost of many series.
 
 python benchmarks/bench_registration.py [--devices 20000] [--only rows,bulk]
 
@@ -11,9 +11,9 @@ Devices of ten DOUBLE series with one row each, a thousand devices below each pa
     lines     line protocol, one line per device
     known     like rows, to devices that exist: the part of the time that is not registration
 
-Prints the processor time per device of all threads (the least and the median over calls) and series per second at the
-median. At the end, for `rows`: bytes of memory per series, and the processor time and seconds of FLUSH and of opening
-the database again, where the log holds all entries.
+The program prints the processor time of all threads per device (the minimum and the median over the calls), and the
+series per second that follow from the median. For `rows` it also prints the bytes of memory per series, and the
+processor time and seconds of FLUSH and of opening the database again from a log that contains all entries.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def cost(run):
 
 
 def write_batch(connection, case, first, rng):
-    """Write the devices of one parent; return the processor time in seconds."""
+    """Write the devices of one parent path; return the processor time in seconds."""
     devices, (times, columns) = devices_of(first), columns_of(rng)
     if case == "lines":
         return cost(line_call(connection, devices, times, columns))
@@ -116,7 +116,7 @@ def describe(name, taken):
 
 
 def measured(action, run):
-    """Print the processor time and the time of a call; return its result."""
+    """Print the processor time and the wall-clock time of a call; return the call's result."""
     cpu, wall = time.process_time(), time.perf_counter()
     result = run()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall

@@ -1,12 +1,12 @@
-"""Reading a series at another node, over gRPC on this machine's loopback: points and bytes per second, best of rounds.
+"""Reading a series of another node over gRPC on this machine's loopback: points and bytes per second, best of rounds.
 
 python benchmarks/bench_remote_read.py [million points]
 
-The holder of the series is a separate process. `blocks` reads blocks that it keeps in memory, which measures codec and
-transport. `join` reads a hundred series concurrently, a block of each in turn, so that most of them have no stream.
-`store` reads a real store without a cache, whose files are decoded during the read; the same scan in the holder's
-process is printed next to it. `average` is the work of AggregateScan for `count` and `avg`, over all time or in windows
-of 600 and 60 points.
+The node that has the series is a separate process, the holder. `blocks` reads blocks that the holder keeps in memory,
+which measures codec and transport. `join` reads a hundred series concurrently, a block of each in turn, so that most of
+these series have no stream. `store` reads a real store without a cache, whose files are decoded during the read; the
+time of the same scan in the holder's process is printed next to it. `average` runs AggregateScan for `count` and `avg`,
+over all time or in windows of 600 and 60 points.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BLOCKS, STORE = GroupId(1), GroupId(2)
 CLOCK = SystemClock()
 PLAIN = ScanRequest("root.db.d", ("v",), (DataType.DOUBLE,), False)
 WIDE = ScanRequest("root.db.w", tuple(f"v{n}" for n in range(10)), (DataType.DOUBLE,) * 10, True)
-#: A separate device, with a twentieth of the points.
+#: The scan of a separate device that has a twentieth of the points.
 SHORT = ScanRequest("root.db.s", ("v",), (DataType.DOUBLE,), False)
 TEXTS = ScanRequest("root.db.t", ("v",), (DataType.TEXT,), False)
 
@@ -56,7 +56,7 @@ TEXTS = ScanRequest("root.db.t", ("v",), (DataType.TEXT,), False)
 
 
 class Kept:
-    """A view whose readers return kept blocks, by device."""
+    """A view of a group whose readers return blocks from memory; the first read of a device makes its blocks."""
 
     def __init__(self, points, kept):
         self._points = points
@@ -141,7 +141,7 @@ def _drain(reader):
 
 
 def _best(run):
-    """Return seconds and bytes of the best round."""
+    """Return the seconds of the fastest round and the bytes that it read."""
     found = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
@@ -164,7 +164,7 @@ def _remote(peers, group, *requests):
 
 
 class Remote:
-    """A reader factory that opens all series at the holder."""
+    """A reader factory that reads all series from the holder."""
 
     def __init__(self, peers, group):
         self.query = QueryId(f"q{time.monotonic_ns()}")
@@ -186,7 +186,7 @@ class Remote:
 
 
 def _average(peers, group, points, window):
-    """Run the scan and return its bytes."""
+    """Run AggregateScan on the holder's series and return the bytes that were read."""
     double = DataType.DOUBLE
     column = (InputColumn(0, double),)
     calls = (AggregateCall("count", column, DataType.INT64), AggregateCall("avg", column, double))

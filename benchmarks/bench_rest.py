@@ -4,11 +4,12 @@ python benchmarks/bench_rest.py [--iotdb URL] [--calls 500] [--rounds 4] [--rows
 
 URL: the REST service of an IoTDB on this machine with user root, password root, such as http://127.0.0.1:18080; for a
 fair comparison, its `wal_mode` is SYNC, like Saros's durability `fsync`. Each call of insertTablet writes 100 rows x 10
-doubles of one device, on one connection that stays open; both answer after the write is in their log on disk. The
-database root.saros_benchmark is dropped at the end, on both sides. The result has `rows` x 10 doubles, without nulls.
+doubles of one device, on one connection that stays open; both servers answer after the write is in their log on disk.
+The database root.saros_benchmark is dropped at the end, on both servers. The Arrow result has `--rows` x 10 doubles,
+without nulls.
 
-Prints milliseconds per call, p50 and p99, and the ratio of the p50; then seconds per result, and million values per
-second.
+The program prints the p50 and p99 of a call in milliseconds, and the ratio of the two p50; then the seconds per Arrow
+result, and million values per second.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ QUERY = f"select * from {DATABASE}.result"
 
 
 class Rest:
-    """A REST service, and a connection to it."""
+    """A connection to a REST service."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name
@@ -43,7 +44,7 @@ class Rest:
         self._rows = 0
 
     def insert(self) -> float:
-        """Write the next tablet; return the seconds that the call took."""
+        """Insert the next tablet; return the seconds that the call took."""
         times = list(range(self._rows, self._rows + ROWS_A_TABLET))
         self._rows += ROWS_A_TABLET
         values = np.random.default_rng(self._rows).random((len(SERIES), ROWS_A_TABLET)).tolist()
@@ -62,7 +63,7 @@ class Rest:
 
 
 def compare_inserts(sides: list[Rest], calls: int, rounds: int) -> None:
-    """Print the durations of calls to each side, in alternation."""
+    """Print the durations of calls to each service, with alternating rounds."""
     medians: dict[str, list[float]] = {side.name: [] for side in sides}
     for _ in range(rounds):
         for side in sides:
@@ -77,7 +78,7 @@ def compare_inserts(sides: list[Rest], calls: int, rounds: int) -> None:
 
 
 def compare_results(port: int, url: str, rows: int, rounds: int) -> None:
-    """Print the duration of a result as Arrow, over HTTP and over the native port, in alternation."""
+    """Print the seconds to fetch a result as Arrow over HTTP and over the native port, in alternating rounds."""
     with saros.connect(f"saros://127.0.0.1:{port}") as connection:
         for start in range(0, rows, 100_000):
             times = np.arange(start, min(start + 100_000, rows))

@@ -1,13 +1,13 @@
-"""Spark and Saros on one machine: reading, a pushed-down average, and writing, each next to its alternatives.
+"""Spark and Saros on one machine: the times of reading, of a pushed-down average, and of writing, next to alternatives.
 
     python benchmarks/bench_spark.py [--rows 5000] [--rounds 3] [--reads]
 
 --rows is the number of rows of each of 100 devices with 10 DOUBLE sensors: 5,000 are 5 million values, 50,000 are 50
-million. With --reads, nothing is written, and the reads in eight tasks are left out.
+million. With --reads, writing and the reads in eight tasks are not measured.
 
-Wall-clock seconds, in rounds, and ratios of their medians. The server is a process of its own; Parquet is on the same
-disk. Reading from and writing to the format `nobody` measures Spark itself: this Python source reads the same batches
-from mapped files, and drops the rows that it gets.
+The figures are wall-clock seconds per round, and ratios of their medians. The server is a separate process; the Parquet
+files are on the same disk. Reading from and writing to the format `nobody` measures Spark itself: this data source in
+Python reads the same batches from mapped files, and discards the rows that Spark writes to it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from saros_spark.read.scanning import planned, read_task
 
 DEVICES, SENSORS = 100, 10
 T0 = 1_700_000_000_000
-#: The maximum number of values that are written; with more rows, only some groups of devices are written.
+#: The maximum number of values that are written; if there are more, only some groups of devices are written.
 WRITTEN = 5_000_000
 
 
@@ -116,7 +116,7 @@ def compare_reads(spark: Any, url: str, folder: Path, rows: int, rounds: int, *,
 
 
 def by_tuples(spark: Any, url: str, schema_read: Any) -> Any:
-    """Measure a reader without Arrow, on a tenth of the devices."""
+    """Read a tenth of the devices by a reader without Arrow."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     class Tuples(DataSourceReader):
@@ -144,7 +144,7 @@ def by_tuples(spark: Any, url: str, schema_read: Any) -> Any:
 
 
 def keep(folder: Path, schema_read: Any, options: Mapping[str, str]) -> str:
-    """Write the batches of a relation to files, one per task of Spark, and return the folder."""
+    """Write the batches of a relation to one Arrow file per Spark task, and return the folder."""
     folder.mkdir()
     given = scan_options(options)
     schema = from_spark(schema_read)
@@ -156,7 +156,7 @@ def keep(folder: Path, schema_read: Any, options: Mapping[str, str]) -> str:
 
 
 def register_nobody(spark: Any) -> None:
-    """Register the format `nobody`, which reads the kept batches and drops written ones."""
+    """Register the format `nobody`, which reads the files that `keep` wrote, and discards written rows."""
     from pyspark.sql.datasource import (
         DataSource,
         DataSourceArrowWriter,
@@ -227,7 +227,7 @@ def compare_writes(spark: Any, url: str, folder: Path, points: int, rounds: int)
 
 
 def flushed(url: str, write: Callable[[], object]) -> None:
-    """Write, and flush, so that the points are in sealed files as after a bulk write."""
+    """Write and then flush, so that the points are in sealed files, as they are after a bulk write."""
     write()
     with saros.connect(url) as connection:
         connection.execute("flush")

@@ -1,4 +1,4 @@
-"""Stages of each kind of query of `saros bench`, embedded: medians in milliseconds.
+"""The stages of each kind of query of `saros bench` on an embedded database: medians in milliseconds.
 
 python benchmarks/bench_stages.py [--points 5_000_000] [--queries 100]
 
@@ -9,8 +9,8 @@ python benchmarks/bench_stages.py [--points 5_000_000] [--queries 100]
       scan, other     the operators' part of it, scans and the rest, from EXPLAIN ANALYZE of one such query
     driver      blocks to an Arrow table, cursor
 
-`first` is the total of the first query of a kind, when nothing is cached. The data is that of `saros bench`, written
-beforehand.
+`first` is the total of the first query of a kind, when nothing is cached. The data is that of `saros bench`, and is
+written before the measurement.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OPERATOR = re.compile(r"^ +(\w+).*  rows \d+  blocks \d+  time ([\d.]+) ms")
 
 @contextmanager
 def timed(spent: dict[str, float]) -> Iterator[None]:
-    """Add the seconds of calls of the stages to `spent` within this context."""
+    """Within this context, add the seconds that each stage's function takes to `spent`."""
 
     def around(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -67,7 +67,7 @@ def timed(spent: dict[str, float]) -> Iterator[None]:
 
 
 def measured(connection: saros.Connection, text: str) -> dict[str, float]:
-    """Return the milliseconds of one query by stage."""
+    """Return the milliseconds that one query spends in each stage."""
     spent = dict.fromkeys(STAGES, 0.0)
     with timed(spent):
         started = time.perf_counter()
@@ -85,7 +85,7 @@ def measured(connection: saros.Connection, text: str) -> dict[str, float]:
 
 
 def operators(connection: saros.Connection, text: str) -> dict[str, float]:
-    """Return the milliseconds of the operators' own work; LAST and aggregates over scans count as scans."""
+    """Return the milliseconds of the operators' own work; LastScan and AggregateScan count as scans."""
     found = {"scan": 0.0, "other": 0.0}
     for (line,) in connection.execute(f"explain analyze {text}").fetchall():
         operator = _OPERATOR.match(line)

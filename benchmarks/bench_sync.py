@@ -1,13 +1,13 @@
-"""A sync round of sealed files to a server, compared with a bare copy of the same files over the same proxy.
+"""A round of sync that sends sealed files to a server, compared with a bare copy of the files over the same proxy.
 
     python benchmarks/bench_sync.py [--points 10000000] [--pairs 3] [--line 125e6] [--nodes 3]
 
-`--line`: bytes per second of each link of the proxy; by default unlimited.
+`--line`: the bytes per second of each link of the proxy (by default unlimited).
 `--nodes`: two instances send concurrently to a cluster of this many nodes with three replicas, compared with two
 concurrent copies; by default one instance sends to one server.
-The copy reads the files and sends them through one connection. Its receiver writes and syncs one file, and would not
-notice a changed byte. The checked copy gives the guarantees of a round for each file, one after the other: SHA-256 at
-both ends, fsync, then a check of every page. Sender, proxy and receiver are processes of their own; the processor time
+The bare copy reads the files and sends them through one connection. Its receiver writes and syncs one file, and would
+not notice a changed byte. The checked copy gives the guarantees of a round for each file, one after the other: SHA-256
+at both ends, fsync, then a check of every page. Sender, proxy and receiver are separate processes; the processor time
 of each is printed.
 """
 
@@ -47,15 +47,15 @@ from saros_sync.sender.folder import ReceiverOptions, SenderFolder
 from saros_sync.sender.process import Worker
 
 _DEVICES, _EDGES = 10, 2
-#: The time after its start that a node needs to load its compiled code.
+#: The seconds that a node needs after its start to load its compiled code.
 _WARM_SECONDS = 10.0
 _PIECE = 1 << 20
-#: The first byte of a connection of a copy.
+#: The first byte of a connection says whether the copy is bare or checked.
 _PLAIN, _CHECKED = b"p", b"c"
 
 
 def serve(pipe: Connection, folder: str) -> None:
-    """Run a warm server, as `saros start` does; send its processor time on request until told to end."""
+    """Run a server that was warmed up as by `saros start`; send its processor time on request until asked to end."""
     logging.disable(logging.CRITICAL)
     server = Server(folder, HOST, 0)
     WarmUp().run()
@@ -172,7 +172,7 @@ def copied_checked(files: list[Path], port: int) -> float:
 
 
 def synced(folder: str, *ports: int) -> float:
-    """Return the seconds of a round that sends everything, to a server or to nodes."""
+    """Return the seconds of a round of sync that sends everything to the server or the nodes at `ports`."""
     shutil.rmtree(Path(folder, "sync-sender"), ignore_errors=True)
     sender = SenderFolder(folder, LocalDisk())
     addresses = ",".join(f"{HOST}:{port}" for port in ports)
@@ -188,7 +188,7 @@ def synced(folder: str, *ports: int) -> float:
 
 
 def send(pipe: Connection, folder: str, files: list[Path], taker: int, nodes: list[int]) -> None:
-    """Run one of several instances: send on request, and reply with the processor time when everything has arrived."""
+    """Send one instance's files on each request, and reply with the processor time when all of them have arrived."""
     pipe.send(None)
     while what := pipe.recv():
         before = processor_s()
@@ -206,7 +206,7 @@ def at_once(senders: list[Process], what: str) -> tuple[float, float]:
 
 
 def forget(port: int) -> None:
-    """Make the server drop the sender."""
+    """Make the server drop all senders, so that the next round sends everything again."""
     with saros.connect(f"saros://{HOST}:{port}") as db:
         for sender, *_ in db.execute("show senders").fetchall():
             db.execute(f"drop sender '{sender}'")

@@ -1,12 +1,12 @@
-"""Whole TsFiles, Saros and Apache's C++ library (PyPI `tsfile`): reading the same files, in alternating rounds; and the
-size of the same points on disk.
+"""Reading TsFiles by Saros and by Apache's C++ library (PyPI `tsfile`) in alternating rounds, and the files' sizes.
 
     python benchmarks/bench_tsfile_read.py [--rows 100000] [--series 100] [--rounds 5] [--folder FOLDER]
 
 The C++ library writes two files (table model, DOUBLE GORILLA LZ4, random walks with two decimals, one value per
-second): one of many devices with one field, and one of a device with many fields. The C++ library runs in a process of
-its own and reads Arrow batches of 65 536 rows; Saros reads blocks on one thread. Each round reopens the file. Sums are
-compared. For the size, Saros rewrites the points of each file, chunk by chunk, with the same encodings and compressor.
+second): one of many devices with one field each, and one of a single device with many fields. The C++ library runs in a
+separate process and reads Arrow batches of 65 536 rows; Saros reads blocks on one thread. Each round reopens the file.
+Sums are compared. For the size, Saros rewrites the points of each file, chunk by chunk, with the same encodings and
+compressor.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 python benchmarks/bench_windows.py
 
-Paired with NumPy's `reduceat` over the same windows.
+Each figure is paired with that of NumPy's `reduceat` over the same windows.
 """
 
 from __future__ import annotations

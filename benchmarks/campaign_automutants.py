@@ -6,14 +6,15 @@ python benchmarks/campaign_automutants.py --report
     mutation         changes of comparisons, arithmetic, conditions, constants, jumps; removed calls and assignments
     mutant_session   a process for each mutant: the tests that execute it, fastest first, or some simulated seeds
 
-Each core below has its modules, its tests, and a simulation. `build/automutants/<core>.jsonl` records each mutant and
-its outcome, so a later run continues where this one ended; the mutants of a function that has changed are tried again.
-`--again` tries the survivors again, with `--tests` only in these files. A core's mutants are tried in random order, so
-the share found among the first ones estimates the share of all. Simulations take longer, and begin after all mutants of
-a core were tried against the tests.
+`CORES` lists cores: modules, the tests that could find their mutants, and possibly a simulation.
+The file `build/automutants/<core>.jsonl` records the outcome of each mutant, so a later run continues where this run
+ended; the mutants of a function that has changed are tried again.
+`--again` tries the survivors again; with `--tests`, only the tests in these files are run. A core's mutants are tried
+in random order, so the share found among those tried estimates the share among all. Simulations take longer than tests,
+and begin after all mutants of a core have been tried against the tests.
 
-tests/equivalent_mutants.toml lists mutants that no test can or should find, each with its reason; they are left out.
-The exit code is 1 if fewer than 90 % of a core's mutants were found.
+tests/equivalent_mutants.toml lists mutants that no test can or should find, each with the reason; these mutants are not
+tried. The exit code is 1 if fewer than 90 % of a core's mutants were found.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ STATE = ROOT / "build" / "automutants"
 EQUIVALENTS = ROOT / "tests" / "equivalent_mutants.toml"
 #: The share of each core's mutants that must be found.
 SHARE_MIN = 0.9
-#: Processor seconds for the tests of a mutant that survives.
+#: The maximum processor seconds of the tests that are run for one mutant.
 BUDGET_S = 4.0
 Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Modules of a room, below its package, and the tests that could find their mutants."""
+    """Modules of a room, as paths within its package, and the tests that could find the modules' mutants."""
 
     name: str
     room: str
@@ -60,7 +61,7 @@ class Core:
 
     @property
     def files(self) -> list[str]:
-        """The modules' files, below the repository."""
+        """The modules' files, relative to the repository."""
         return [f"{self.room}/saros_{self.room}/{module}.py" for module in self.modules]
 
 
@@ -177,7 +178,7 @@ CORES = (
 
 
 def simulation(name: str) -> Simulation | None:
-    """Return a function that runs a seed, and raises if something is wrong."""
+    """Return a function that runs the simulation for one seed and raises an exception if it finds a fault."""
     sys.path.insert(0, str(ROOT / "tests"))
     if name in ("answers", "crashes"):
         import campaign_storage
@@ -194,14 +195,14 @@ def simulation(name: str) -> Simulation | None:
 
 
 def equivalents() -> dict[Key, str]:
-    """Return the mutants that need not be found, with the reasons."""
+    """Return the keys of the mutants that need not be found, each with the reason."""
     listed = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8")).get("mutant", [])
     return {(each["file"], each["function"], each["before"], each["after"]): each["reason"] for each in listed}
 
 
 @dataclass
 class Ledger:
-    """The mutants of a core, and their outcomes."""
+    """The mutants of a core, and the outcomes of those that were tried."""
 
     core: Core
 
@@ -223,21 +224,21 @@ class Ledger:
                 self.outcomes[key] = Outcome(noted["outcome"], noted["by"])
 
     def note(self, mutant: Mutant, outcome: Outcome) -> None:
-        """Add a line."""
+        """Record a mutant's outcome in the core's file."""
         self.outcomes[mutant.key] = outcome
         words = asdict(mutant) | asdict(outcome) | {"code": self.codes[mutant.file, mutant.function]}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(words) + "\n")
 
     def pending(self, *, again: bool) -> list[Mutant]:
-        """Return the mutants to try, in random order, the same each time."""
+        """Return the mutants to try, in a random order that is the same in each run."""
         left = [mutant for mutant in self.mutants if mutant.key not in self.excused]
         left = self.survivors() if again else [mutant for mutant in left if mutant.key not in self.outcomes]
         random.Random(0).shuffle(left)
         return left
 
     def survivors(self, *, simulated: bool = True) -> list[Mutant]:
-        """Return the mutants that nothing has found; without `simulated`, only those that no simulation has tried."""
+        """Return the mutants that survived; without `simulated`, only those that were not tried in a simulation."""
         found = [m for m in self.mutants if self._outcome(m) == "survived" and m.key not in self.excused]
         return [m for m in found if simulated or self.outcomes[m.key].by != SIMULATED]
 
@@ -255,7 +256,7 @@ class Ledger:
         return Counter(self._outcome(mutant) for mutant in self.mutants if mutant.key not in self.excused)
 
     def summary(self) -> str:
-        """Return the core's figures in a line."""
+        """Return the core's figures as one line of text."""
         counts = self._counts()
         tried = sum(counts.values()) - counts[""]
         return (
@@ -298,13 +299,13 @@ def try_core(core: Core, until: float, arguments: argparse.Namespace) -> None:
 
 
 def shown(mutant: Mutant, outcome: Outcome) -> str:
-    """Return a survivor in a few lines."""
+    """Return a few lines of text that describe a surviving mutant."""
     where = f"{mutant.file}:{mutant.line} {mutant.function}{f' ({outcome.by})' if outcome.by else ''}"
     return f"survives: {where}\n    {mutant.before}\n    {mutant.after}"
 
 
 def campaign(cores: Collection[Core], arguments: argparse.Namespace) -> int:
-    """Try the cores in turn, each in its own process; report them."""
+    """Try the mutants of each core in its own process; print the report, and return the exit code."""
     STATE.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + arguments.minutes * 60
     context = multiprocessing.get_context("spawn")
@@ -320,7 +321,7 @@ def campaign(cores: Collection[Core], arguments: argparse.Namespace) -> int:
 
 
 def report(cores: Collection[Core]) -> int:
-    """Print the survivors and the figures; return the exit code."""
+    """Print the surviving mutants and each core's figures; return the exit code."""
     ledgers = [Ledger(core) for core in cores]
     for ledger in ledgers:
         for mutant in ledger.survivors():

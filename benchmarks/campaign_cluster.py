@@ -7,10 +7,11 @@ python benchmarks/campaign_cluster.py [--cycles 50 | --minutes M] [--nodes 3] [-
     replica readers          the same points, weakly, at each node                    ┘
     this process             a fault, its end, waiting until every lane of writes continues; sometimes an audit
 
-An audit halts the clients, reads all points strongly and at each node weakly, and compares them with the ledgers:
-nothing lost, nothing wrong, nothing extra except writes with an unknown outcome, all replicas equal. The history of the
-registers must be linearizable, and reads in a session of a replica must be monotonic. A single node is a plain server.
-With `--histories FOLDER`, that history is also kept in a file there and judged by porcupine, an independent checker.
+An audit halts the clients, reads all points strongly and at each node weakly, and compares them with the ledgers: no
+point may be lost or wrong, there may be no other points except those of writes with an unknown outcome, and all
+replicas must be equal. The history of the registers must be linearizable, and reads within a session at one replica
+must be monotonic. With `--nodes 1`, the node is a plain server. With `--histories FOLDER`, the registers' history is
+also written to a file in this folder and judged by porcupine, an independent checker.
 
 The faults are drawn from the seed; the interleaving with the clients depends on the machine. On a violation the exit
 code is 1, and folder, ledgers and the nodes' logs are kept.
@@ -65,20 +66,20 @@ WRITERS, LANES = 2, 4
 #: Clients of each register process: (consistency, seconds of fail-over). Short fail-overs leave outcomes unknown.
 REGISTER_CLIENTS = ((("strong", 15.0), ("strong", 1.0)), (("strong", 5.0), ("mid", 5.0)))
 WRITER_FAILOVER_S = 10.0
-#: Pause between two calls of a client: the machine has two cores, which the nodes need too.
+#: Pause between two calls of a client, because the nodes need the machine's two cores, too.
 PAUSE_S = 0.01
 #: Pause after a failed call.
 FAILED_PAUSE_S = 0.2
 AUDIT_EVERY = 10
 RESUME_SECONDS_MAX = 60.0
 READ_SECONDS_MAX = 60.0
-#: Replicas must agree within this time after the last write.
+#: Replicas that agree only after this time count as slow, which is a violation.
 CONVERGE_SECONDS_MAX = 10.0
-#: Replicas that disagree after this time count as diverged.
+#: Replicas that still disagree after this time count as diverged.
 DIVERGED_SECONDS = 30.0
 HALT_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.005
-#: The maximum number of violations that are printed; the summary counts the others.
+#: The maximum number of violations that are printed; the summary counts the remaining ones.
 VIOLATIONS_TOLD = 20
 #: Options small enough to cause constant flushes.
 OPTIONS = {
@@ -109,7 +110,7 @@ class Signals:
     halt: Event
     #: 1 for each client that has halted.
     halted: SynchronizedArray[int]
-    #: By lane of each writer: the time at which the last acknowledged batch was sent.
+    #: For each lane of each writer, the time at which its last acknowledged batch was sent.
     wrote_ns: SynchronizedArray[int]
 
 
@@ -146,7 +147,7 @@ def use_registers(setting: Setting, signals: Signals, number: int) -> None:
 
 
 def go_on(setting: Setting, signals: Signals, clients: dict[int, Client]) -> None:
-    """Let clients, by their index in `halted`, make one call after another until the end."""
+    """Let each client make one call after another until the end; `clients` is keyed by the index in `halted`."""
     threads = [
         threading.Thread(target=go_on_alone, args=(setting, signals, place, client))
         for place, client in clients.items()
@@ -237,17 +238,17 @@ class CampaignFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault in progress, and its duration."""
+    """A fault in progress, and how long it may last."""
 
     name: str
     nodes: tuple[int, ...]
-    #: The longest duration of the fault; a kill ends when all lanes are written again.
+    #: The longest duration of the fault; the absence of a killed node ends as soon as every lane has written again.
     hold_s: float
     kills: bool = False
 
     @property
     def after(self) -> str:
-        """The name under which the times until writes continue are reported."""
+        """The kind of fault by which the summary reports the times until writes continue."""
         if not self.kills:
             return "another fault"
         return "the kill of one node" if len(self.nodes) == 1 else "the kill of all"
@@ -266,7 +267,7 @@ def kill_leader(cluster: LocalCluster, rng: random.Random) -> Fault:
 
 
 def _absence_s(cluster: LocalCluster, rng: random.Random) -> float:
-    """Return how long a node is absent: long enough for the others to continue, if they can."""
+    """Return how long a killed node is absent: up to 20 s if the other nodes can continue without it."""
     return rng.choice((0.0, 1.0, 20.0)) if cluster.survives_one else rng.uniform(0, 1)
 
 
@@ -304,7 +305,7 @@ def slow_links(cluster: LocalCluster, rng: random.Random) -> Fault:
 
 
 def _leader(cluster: LocalCluster, rng: random.Random) -> int:
-    """Return the leader of some group, or any node if no leader is known."""
+    """Return a node that leads some group, or any node if no leader is known."""
     leaders = cluster.leaders()
     return rng.choice([leaders[region] for region in sorted(leaders)] or list(cluster.nodes))
 
@@ -331,7 +332,8 @@ class Tally:
     """The figures of the summary."""
 
     faults: Counter[str] = field(default_factory=Counter)
-    #: By kind of fault: seconds from each fault until every lane had acknowledged a batch sent after it.
+    #: For each kind of fault: the seconds from each fault until every lane had an acknowledged batch that was sent
+    #: after it.
     resumed_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     audits: int = 0
     violations: list[Violation] = field(default_factory=list)
@@ -359,7 +361,7 @@ class Campaign:
         self._told: set[str] = set()
         self.evidence = Evidence(folder)
         self.tally = Tally()
-        #: The state that the nodes reported at the end.
+        #: The replicas' state that the nodes reported at the end.
         self.replicas = ""
 
     def run(self) -> None:
@@ -426,7 +428,7 @@ class Campaign:
         )
 
     def _hold(self, fault: Fault, began_ns: int) -> int | None:
-        """Let a fault last; return the time at which all lanes had been written since its beginning, if they were."""
+        """Let a fault last; return the time at which every lane had written since `began_ns`, or None."""
         limit = time.monotonic() + fault.hold_s
         resumed_ns = None
         while time.monotonic() < limit and not (fault.kills and resumed_ns):
@@ -441,7 +443,7 @@ class Campaign:
                 raise NodeFailed(f"node {node} ended by itself: {self._cluster.last_log_line(node)}")
 
     def _wait_for_writes(self, since_ns: int) -> int:
-        """Wait until every lane was written since `since_ns`, and return that time."""
+        """Wait until every lane has an acknowledged batch that was sent after `since_ns`; return the time."""
         limit = time.monotonic() + RESUME_SECONDS_MAX
         while not self._clients.wrote_since(since_ns):
             failures = self._clients.failures()
@@ -477,7 +479,7 @@ class Campaign:
         say(f"audit {self.tally.audits}: {count:,} points, {time.monotonic() - started:.1f} s")
 
     def _add(self, violations: Sequence[Violation]) -> None:
-        """Add violations that were not found before."""
+        """Add to the tally the violations that were not found before."""
         for violation in violations:
             if (text := violation.text()) not in self._told:
                 self._told.add(text)
@@ -534,7 +536,7 @@ def say(text: str) -> None:
 
 
 def summary(campaign: Campaign, arguments: argparse.Namespace, seconds: float) -> str:
-    """Return the summary as a few lines."""
+    """Return the summary as a few lines of text."""
     tally, evidence = campaign.tally, campaign.evidence
     batches = Counter(batch.outcome.value for batch in evidence.batches)
     operations = Counter(operation.consistency for operation in evidence.operations)

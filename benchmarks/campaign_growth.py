@@ -11,9 +11,9 @@ python benchmarks/campaign_growth.py [--faults 8] [--only-faults] [--seed 1] [--
           each point once before any repeats, in separate clusters, whose nodes check for a    all data is right
           fault before each step
 
-The faults and their moments are drawn from the seed; their effects depend on the machine. The time limits are those of
-a quiet machine: exceeding one is reported, but is not a violation. The exit code is 1 only for violations, and then
-folder, ledgers and logs are kept.
+The faults and their moments are drawn from the seed; their effects depend on the machine. The limits assume a quiet
+machine: an exceeded limit is reported, but is not a violation. The exit code is 1 only for violations, and then folder,
+ledgers and logs are kept.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from system.local_cluster import SAROS, LocalCluster, NodeFailed
 import saros
 
 NODES, REPLICAS = 3, 3
-#: Limits of a quiet machine: seconds, seconds, fraction.
+#: Limits for a quiet machine: seconds of stage one, seconds of a lane's longest call, fraction of the throughput.
 STAGE_ONE_S_MAX, GAP_S_MAX, THROUGHPUT_SHARE_MIN = 1.5, 1.0, 0.5
-#: Faults per cluster: its slices have few points, and after twenty faults thousands of them move each time.
+#: Faults per cluster: a slice has few points, so after twenty faults thousands of slices would move in each change.
 FAULTS_A_CLUSTER = 16
-#: Time between an audit and a change, to measure the throughput before the change; also the wait before the change
-#: without load.
+#: Time between an audit and the next change, in which the throughput without a change is measured; also the wait before
+#: the change without load.
 CALM_SECONDS = 8.0
 
 
@@ -63,12 +63,12 @@ class Growth:
     effects: list[Effect] = field(default_factory=list)
     #: Faults that are still to be injected.
     drawn: deque[Case] = field(default_factory=deque)
-    #: Injected faults, and whether a node reached the fault's point.
+    #: The cases that were tried, each with whether a node reached its point.
     cases: list[tuple[Case, bool]] = field(default_factory=list)
 
 
 class Growing(Campaign):
-    """The clients and audits of `Campaign`, with changes instead of its cycles."""
+    """The clients and audits of `Campaign`, with changes of the cluster's nodes instead of cycles of faults."""
 
     def __init__(self, cluster: LocalCluster, folder: Path, arguments: argparse.Namespace, growth: Growth) -> None:
         super().__init__(cluster, folder, arguments)
@@ -90,10 +90,10 @@ class Growing(Campaign):
 
 
 class Befalling(Growing):
-    """A campaign with faults instead of measured changes. The nodes run `PROGRAM`."""
+    """A campaign that injects faults into changes instead of measuring the changes. The nodes run `PROGRAM`."""
 
     def _go_through(self) -> None:
-        add(self._cluster)  # so that one may be lost
+        add(self._cluster)  # so that one node may be lost
         matrix = Matrix(self._cluster, NODES + 1)
         for _ in range(FAULTS_A_CLUSTER):
             if self.tally.violations or not self._growth.drawn:
@@ -113,7 +113,7 @@ class Befalling(Growing):
 
 
 def draw(seed: int, faults: int) -> list[Case]:
-    """Draw `faults` cases of the matrix without repetition; each point occurs once before any repeats."""
+    """Draw `faults` different cases of the matrix; each point occurs once before any point occurs again."""
     cases = random.Random(f"{seed} growth").sample(CASES, len(CASES))
     turns: Counter[str] = Counter()
     turn_of = {}
@@ -124,7 +124,7 @@ def draw(seed: int, faults: int) -> list[Case]:
 
 
 def idle_stage_one(folder: Path) -> Grown:
-    """Measure 4 -> 5 nodes without load."""
+    """Measure the growth from 4 to 5 nodes without load."""
     with LocalCluster(folder, NODES + 1, REPLICAS, environment=OPTIONS) as cluster:
         cluster.start()
         cluster.wait_ready()
@@ -140,7 +140,7 @@ def idle_stage_one(folder: Path) -> Grown:
 
 
 def figures(growth: Growth) -> list[str]:
-    """Return lines with the figures, and those that exceed their limits."""
+    """Return lines of text with the figures, which say where a figure exceeds its limit."""
     lines = []
     if growth.idle is not None:
         lines.append(f"stage one without load, 4 -> 5 nodes: {_judged(growth.idle.stage_one_s, STAGE_ONE_S_MAX)}")
@@ -203,7 +203,7 @@ def main() -> int:
 def go_through(
     kind: type[Growing], program: Sequence[str], work: Path, arguments: argparse.Namespace, growth: Growth
 ) -> list[Violation]:
-    """Run one cluster from start to end, and return what was wrong."""
+    """Run one cluster from start to end, and return the violations."""
     work.mkdir(parents=True)
     with LocalCluster(work, NODES, REPLICAS, environment=OPTIONS, program=program) as cluster:
         campaign = kind(cluster, work, arguments, growth)

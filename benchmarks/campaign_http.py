@@ -1,10 +1,10 @@
-"""Mutated requests to every HTTP route of a server, for longer than in the tests and with new seeds.
+"""Mutated requests to every HTTP route of a server, with new seeds and for longer than the tests send them.
 
 python benchmarks/campaign_http.py [--minutes M] [--seed 1]
 
-Method, path, query, headers, cookies, body, compression, chunks, incomplete requests; with and without login. The
-server must not crash, return 500, log an internal error, or leak memory, and must keep serving other clients. A
-violation names its seed; the exit code is then 1.
+The mutations change method, path, query, headers, cookies, body, compression and chunks, or end a request early; the
+requests are sent with and without a login. The server must not crash, return 500, log an internal error, or leak
+memory, and must keep serving other clients. A violation names its seed; the exit code is then 1.
 """
 
 from __future__ import annotations

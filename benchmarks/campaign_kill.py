@@ -3,9 +3,9 @@
 python benchmarks/campaign_kill.py [--rounds 100] [--durability fsync] [--seed 1] [--client saros]
 
 A child process runs a fixed sequence of operations (batches, late and overwriting batches, single rows, deletions,
-flushes) and reports each acknowledged one. The parent kills it at a random moment, opens the folder, and compares every
-point with the result of the acknowledged operations; the operation in progress may have happened or not, but only as a
-whole. Then the next child continues the sequence.
+flushes) and reports each acknowledged one. The parent kills the child at a random moment, opens the folder, and
+compares every point with the result of the acknowledged operations; the operation in progress must have happened
+completely or not at all. Then the next child continues the sequence.
 
 With `--client iotdb`, the child uses PyPI's apache-iotdb as the client of a server, and the parent kills the server.
 The child reports a lost connection, and repeats its last operation when a server is back.
@@ -45,7 +45,7 @@ def device_of(slot: int) -> str:
 
 
 def operation(number: int) -> tuple[str, int]:
-    """Return (kind, slot): slot k is the times [k * ROWS, (k + 1) * ROWS) of its device; "row" writes only one."""
+    """Return (kind, slot); slot k has a device's times [k * ROWS, (k + 1) * ROWS), of which "row" writes the first."""
     if number % 29 == 28:
         return "delete", number - 7
     if number % 7 == 6:
@@ -68,7 +68,7 @@ class Client(Protocol):
 
 
 class EmbeddedClient:
-    """The driver, with the database in its own process."""
+    """The driver, with an embedded database."""
 
     def __init__(self, folder: str, durability: str) -> None:
         import saros
@@ -83,7 +83,7 @@ class EmbeddedClient:
 
 
 class IotdbClient:
-    """PyPI's apache-iotdb. All rows of a write are in one message, which is applied atomically."""
+    """PyPI's apache-iotdb. Each write sends its rows in one message, which the server applies atomically."""
 
     def __init__(self, port: str) -> None:
         from iotdb.Session import Session
@@ -96,7 +96,7 @@ class IotdbClient:
         self._session.open()
 
     def write(self, device: str, times: np.ndarray, values: np.ndarray) -> None:
-        """Write one row by `insert_record`; several by `insert_records` or `insert_tablet`, in turn on each device."""
+        """Write one row by `insert_record`, and several rows alternately by `insert_records` and `insert_tablet`."""
         names, rows = ["v", "half"], [[value, value / 2] for value in values.tolist()]
         count, slot = len(rows), int(times[0]) // ROWS
         if count == 1:
@@ -129,7 +129,7 @@ def ingest(client: Client, first: int) -> None:
 
 
 def ingest_by_iotdb(port: str) -> None:
-    """Ingest; when the server is lost, print that, and repeat the same operation when told to."""
+    """Run operations; on an error, print "lost", wait for a line of standard input, and repeat the operation."""
     number = 0
     while True:
         try:
@@ -144,7 +144,7 @@ def ingest_by_iotdb(port: str) -> None:
 
 
 class Model:
-    """The last operation that wrote each slot; -1 if it was never written, or was deleted."""
+    """For each slot that has points, the last operation that wrote it."""
 
     def __init__(self) -> None:
         self.owner: dict[int, int] = {}
@@ -166,7 +166,7 @@ class Model:
 
 
 def matches(connection: Connection, model: Model) -> str | None:
-    """Return the first difference from the model; None if there is no difference."""
+    """Return the first difference between the database and the model; None if there is no difference."""
     cursor = connection.cursor()
     for device in range(DEVICES):
         times, values = model.rows(device)
@@ -188,13 +188,13 @@ def matches(connection: Connection, model: Model) -> str | None:
 
 
 class EmbeddedRounds:
-    """Rounds in which a child ingests and is killed."""
+    """Rounds that each start a child, which runs operations, and kill it."""
 
     def __init__(self, folder: str, durability: str) -> None:
         self._folder, self._durability = folder, durability
 
     def kill_once(self, first: int, seconds: float) -> int:
-        """Let operations run for some time, then kill the child; return the last reported operation."""
+        """Let a child run operations for `seconds`, then kill it; return the last operation that it reported."""
         ingesting = ["--ingest", self._folder, "--durability", self._durability, "--first", str(first)]
         with uninterrupted():
             child = subprocess.Popen([sys.executable, __file__, *ingesting], stdout=subprocess.PIPE)
@@ -214,7 +214,7 @@ class EmbeddedRounds:
 
 
 class IotdbRounds:
-    """Rounds in which a server is killed; one child, a client, ingests through all of them."""
+    """Rounds that each start and kill a server; one child, a client, runs operations through all rounds."""
 
     def __init__(self, folder: str, durability: str) -> None:
         sys.path.insert(0, str(TESTS))
@@ -232,7 +232,7 @@ class IotdbRounds:
         self._child: subprocess.Popen[bytes] | None = None
 
     def kill_once(self, first: int, seconds: float) -> int:
-        """Let operations run for some time, then kill the server; return the last reported operation."""
+        """Let the client run operations for `seconds`, then kill the server; return the last reported operation."""
         with self._server() as server:
             child = self._go()
             assert child.stdout is not None
@@ -304,7 +304,7 @@ def campaign(rounds: int, durability: str, seed: int, client: str) -> int:
                     print(f"round {number}, {done + 1} operations acknowledged: {wrong}; the folder is {folder}")
                     return 1
                 if client == "saros":
-                    done += 1  # the client of a server repeats it
+                    done += 1  # a server's client repeats this operation
             connection.close()
     shutil.rmtree(folder)
     points = 2 * sum(map(rows_written, range(done + 1)))

@@ -11,10 +11,10 @@ In each round, processes work on a file system in an image file (ext4 or xfs, wi
 
 After some acknowledgements the file system is shut down by its ioctl, and the processes are killed. The image is
 mounted again, which replays the journal, and checked by fsck. Then a process verifies the data folder, opens it, and
-compares all points and series with the acknowledged operations; the operation of each lane that was in progress must
-have happened completely or not at all. Backups must verify, and the last acknowledged one is restored and compared.
-If the round used sync, one more sync must make the receiver equal to the sender. Some cuts occur while the folder is
-being opened.
+compares all points and series with the acknowledged operations; in each lane, the operation in progress must have
+happened completely or not at all. `saros backup verify` must accept all backups; the last acknowledged backup is
+restored and compared. If the round used sync, one more round of sync must make the receiver equal to the sender. Some
+cuts occur while the folder is being opened.
 
 Acknowledgements come through pipes, outside the file system. The operations are drawn from the seed; the moment of a
 cut depends on the machine. On a violation, the exit code is 1, and the data folder is kept as the cut left it. Without
@@ -77,7 +77,7 @@ LANES = 3
 #: The number of cuts after which a new file system is created.
 CUTS_PER_IMAGE = 20
 CUTS = {Cut.DROP_LOG: 6, Cut.WRITE_LOG: 3, Cut.WRITE_ALL: 1}
-#: The percentage of rounds with a server, and with sync.
+#: The percentage of rounds with a server, and the percentage of rounds with sync.
 SERVED, SYNCED = 40, 25
 #: A process that is silent for this long is assumed to hang; the limit allows for a busy machine.
 PATIENCE_S = 600.0
@@ -102,7 +102,7 @@ class Moment(Enum):
     BEGUN = "flushes, merges, backups and rounds of sync have begun"
 
 
-#: The weight with which each is chosen.
+#: The weight with which each moment is drawn.
 MOMENTS = {Moment.OPENING: 12, Moment.ACKNOWLEDGED: 38, Moment.BEGUN: 50}
 
 
@@ -174,7 +174,7 @@ class Folders:
 
 
 def work(folders: Folders, plan: Plan, models: list[Model], reports: Reports) -> None:
-    """The main function of the process that writes, to its own embedded database or to a server."""
+    """The main function of the process that writes to its own embedded database or to a server."""
     target = folders.edge
     if plan.served:
         target = f"saros://{await_server(target)}"
@@ -204,7 +204,7 @@ def await_server(folder: str) -> str:
 
 
 def reporting(reports: Reports, act: Callable[..., None], *arguments: object) -> None:
-    """The top of a thread or process: an error is a violation, unless the cut has already happened."""
+    """Call `act` as the outermost function of a thread or process, and report an error, which counts as a violation."""
     try:
         act(*arguments)
     except BaseException:  # noqa: BLE001 (every error is reported)
@@ -213,7 +213,7 @@ def reporting(reports: Reports, act: Callable[..., None], *arguments: object) ->
 
 
 def write(connection: saros.Connection, model: Model, reports: Reports) -> None:
-    """Execute the operations of a lane; the model keeps its position."""
+    """Execute the operations of a lane one after the other; `model.next` is the number of the next operation."""
     while True:
         carry_out(connection, model.lane, model.next)
         reports.say("did", model.lane, model.next)
@@ -241,7 +241,7 @@ def maintain(
 
 
 def back_up(words: list[str], reports: Reports, positions: Callable[[], list[int]]) -> None:
-    """Make a backup and report it, with the positions of the lanes before and after."""
+    """Make a backup and report its number and the positions of the lanes before and after it."""
     low = positions()
     reports.say("begun")
     code, text = command(backup.main, *words)
@@ -259,7 +259,7 @@ def command(main: Callable[[list[str]], int], *words: str) -> tuple[int, str]:
 
 
 def serve(folder: str, port: int) -> None:
-    """The main function of a process that is a server."""
+    """The main function of a server's process."""
     server = Server(folder, HOST, port)
     server.start()
     threading.Event().wait()
@@ -292,14 +292,15 @@ def add_receiver(folders: Folders, port: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The acknowledged operations: one model per lane, with the content after its last acknowledged operation."""
+    """The acknowledged operations: `models` has each lane's content after its last acknowledged operation."""
 
     models: list[Model]
-    #: Number, earliest and latest positions of the round's last backup, if one was acknowledged.
+    #: The number of the round's last acknowledged backup, and the lanes' positions before and after it; None if no
+    #: backup was acknowledged.
     backup: tuple[int, list[int], list[int]] | None
-    #: The models at the last backup's earliest positions.
+    #: The models at the positions before the last backup.
     before: list[Model]
-    #: Whether to sync once more and compare the receiver; and the receiver's port.
+    #: Whether to run one more round of sync and compare the receiver, and the port for the receiver.
     synced: bool
     port: int
 
@@ -309,7 +310,7 @@ class Wrong(Exception):
 
 
 def judge(folders: Folders, evidence: Evidence, reports: Reports) -> None:
-    """Compare everything; report the lanes whose operation in progress has taken effect."""
+    """Compare everything; report for each lane whether its operation in progress has taken effect."""
     check(folders.edge, "before it is opened")
     applied: list[int] = []
     connection = saros.connect(folders.edge, options=options())
@@ -340,7 +341,7 @@ def check(folder: str, when: str) -> None:
 
 
 def position_of(found: Content, models: list[Model], when: str) -> int:
-    """Return the position of the model that equals the content found. Raises Wrong."""
+    """Return the position of the model whose content equals `found`. Raises Wrong."""
     differences = []
     for model in models:
         difference = found.difference(model.content())
@@ -351,7 +352,7 @@ def position_of(found: Content, models: list[Model], when: str) -> int:
 
 
 def check_backups(folders: Folders, evidence: Evidence) -> None:
-    """Check that all backups verify, and that the last acknowledged one exists and restores an allowed state."""
+    """Check that all backups are sound, and that the last acknowledged backup exists and restores an allowed state."""
     repository = Repository(folders.backups, LocalDisk())
     numbers = [catalog.number for catalog in repository.catalogs_if_any()]
     if numbers:
@@ -364,7 +365,7 @@ def check_backups(folders: Folders, evidence: Evidence) -> None:
     if number not in numbers:
         raise Wrong(f"backup {number} is gone; there are {numbers}")
     if number != numbers[-1]:
-        return  # a later backup was completed but not acknowledged: `restore` would take that
+        return  # a later backup was completed but not acknowledged: `restore` would use that one
     with tempfile.TemporaryDirectory(prefix="saros-restored-") as folder:
         code, text = command(backup.restore, "--from", folders.backups, "--data", folder)
         if code:
@@ -375,7 +376,7 @@ def check_backups(folders: Folders, evidence: Evidence) -> None:
 
 
 def states(model: Model, last: int) -> Iterator[Model]:
-    """Yield the model at each position up to `last`."""
+    """Yield a copy of the model at each position from its current one to `last`."""
     while True:
         yield model.copy()
         if model.next >= last:
@@ -384,7 +385,7 @@ def states(model: Model, last: int) -> Iterator[Model]:
 
 
 def check_receiver(folders: Folders, evidence: Evidence) -> None:
-    """Check that one more round of sync makes the receiver equal to the folder."""
+    """Check that one more round of sync makes the receiver's content equal to that of the models."""
     server = Server(folders.centre, HOST, evidence.port)
     server.start()
     try:
@@ -415,7 +416,7 @@ class Tally:
 
 
 class Round:
-    """One round: processes at work, the cut, and the checks. Raises Wrong, FileSystemDamaged."""
+    """One round: the processes work, the cut occurs, and the folder is checked. Raises Wrong, FileSystemDamaged."""
 
     def __init__(self, disk: LoopDisk, plan: Plan, models: list[Model], port: int, tally: Tally) -> None:
         self._disk = disk
@@ -483,7 +484,7 @@ class Round:
         return self._events[self._plan.moment] >= self._plan.events
 
     def _take(self, end: int, seconds: float) -> bool:
-        """Process the pending reports; return whether there were any."""
+        """Process the reports that arrive within `seconds`; return whether there were any."""
         if not select.select([end], [], [], seconds)[0]:
             return False
         data = os.read(end, PIPE_BYTES)
@@ -530,7 +531,7 @@ class Round:
                 model.advance()
 
     def _at_backup(self) -> list[Model]:
-        """Return the models at the positions at which the last backup began."""
+        """Return the models at the lanes' positions before the last backup."""
         if self._backup is not None:
             for model, low in zip(self._before, self._backup[1], strict=True):
                 while model.next < low:

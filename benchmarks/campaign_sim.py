@@ -12,16 +12,16 @@ python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
     deletions  clients delete and drop the data that they write: only for planted mistakes
                                                                                        tests/cluster/deletion_world.py
 
-The first two worlds get the same share of the time. Some seeds are run twice, in different processes, and must have the
-same trace. The first violation ends the campaign: seed and story are printed, the exit code is 1, and
-`World(seed).run()` reproduces it (for an odd seed of cluster, `World(seed, growing=True)`; for every fourth,
+The worlds `raft` and `cluster` get the same share of the time. Some seeds are run twice, in different processes, and
+must have the same trace. The first violation ends the campaign: seed and story are printed, the exit code is 1, and
+`World(seed).run()` reproduces it (for an odd seed of cluster, `World(seed, growing=True)`; for every fourth seed,
 `few_voters=True`).
 
 With `--histories`, the clients' calls in the cluster worlds and their results are written to files in a folder, and
 porcupine, an independent checker, judges them at the end (tests/cluster/exported_history.py).
 
-With `--mutants`, mistakes are planted one at a time, and the seeds from 0 on are run until one reports a violation. The
-exit code is 1 if `--seeds` seeds do not find a mistake.
+With `--mutants`, mistakes are planted one at a time, and the seeds from 0 on are run until one of them reports a
+violation. The exit code is 1 if a mistake is not found within `--seeds` seeds.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from cluster.raft_checkers import Violation
 from cluster.world_hunt import SEEDS_MAX, Figures, Mutant, hunt
 from cluster.world_threads import Place
 
-#: Seeds per batch, such that a batch takes some seconds.
+#: The number of seeds per batch, so that a batch takes some seconds.
 BATCHES = {"raft": 25, "cluster": 1}
 #: One in this many batches is run a second time.
 TWICE_EVERY = 10
@@ -81,7 +81,7 @@ class Batch:
     world: str
     seeds: tuple[int, ...]
     traces: tuple[str, ...] = ()
-    #: The folder for the clients' histories, if they are to be written.
+    #: The folder for the files with the clients' histories; None if they are not written.
     histories: Path | None = None
 
 
@@ -100,7 +100,7 @@ class Done:
 
 
 def begin(started: Synchronized[int]) -> None:
-    """Pin each worker to a separate core, if there are enough. Its parent ends it."""
+    """Pin each worker to a separate core, if there are enough cores. The worker ignores Ctrl-C; its parent ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with started.get_lock():
         number, started.value = started.value, started.value + 1
@@ -144,7 +144,7 @@ def run(batch: Batch) -> Done:
 
 
 def seek(world: str, name: str, seeds: int) -> int | None:
-    """Return the first seed that finds a mistake, or None."""
+    """Return the first seed whose run finds the planted mistake, or None."""
     mutant = next(mutant for mutant in MUTANTS[world] if mutant.__name__ == name)
     return hunt(lambda seed, places: live(world, seed, places), mutant, range(seeds))
 
@@ -154,7 +154,7 @@ def seek(world: str, name: str, seeds: int) -> int | None:
 
 @dataclass(slots=True)
 class Share:
-    """The runs of one world and their time."""
+    """The figures of one world's runs, and the seconds that they took."""
 
     figures: Figures = field(default_factory=Figures)
     seconds: float = 0.0
@@ -163,7 +163,7 @@ class Share:
 
 
 class Campaign:
-    """One run. `complaint` is the violation, if any."""
+    """One run of this campaign. `complaint` is the violation, or None."""
 
     def __init__(self, pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> None:
         self._pool = pool
@@ -186,7 +186,7 @@ class Campaign:
                 self._note(future.result())
 
     def _choose(self) -> Batch:
-        """Return a batch of the world that has had less time."""
+        """Return a batch that is to be repeated, if any, or the next batch of the world that has used less time."""
         if self._again:
             return self._again.pop()
         world = min(self.shares, key=lambda name: self.shares[name].seconds)
@@ -211,7 +211,7 @@ class Campaign:
 
 
 def told(world: str, share: Share, first: int) -> str:
-    """Return two lines about the runs of a world."""
+    """Return two lines of text about the runs of a world."""
     figures = share.figures
     faults = ", ".join(f"{name} {count:,}" for name, count in sorted(figures.faults.items()))
     return (
@@ -241,7 +241,7 @@ def campaign(pool: ProcessPoolExecutor, arguments: argparse.Namespace) -> int:
 
 
 def hunts(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (world, name) of the named mistakes, or of all mistakes."""
+    """Yield (world, name) of each named mistake, or of every mistake if no names are given."""
     for world, mutants in MUTANTS.items():
         for mutant in mutants:
             if not names or mutant.__name__ in names:

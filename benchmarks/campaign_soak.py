@@ -8,13 +8,14 @@ python benchmarks/campaign_soak.py [--minutes 120] [--seed 1] [--folder F] [--ou
     this one    in each round: a new database and its series, an audit of the last one, the drop of one before;
                 in turn: a backup, FULL MERGE, a node that joins, the node that leaves again
 
-A round takes a minute, and only the data of the last two rounds is live: a figure that grows over the rounds shows a
-leak. An audit reads all points of a database, and compares them with the record: nothing lost, nothing wrong, nothing
-extra except points of writes with an unknown outcome.
+A round takes a minute, and only the data of the last two rounds exists: a figure that grows over the rounds shows a
+leak. An audit reads all points of a database and compares them with the record: no point may be lost or wrong, and
+there may be no other points except those of writes with an unknown outcome.
 
-Every ten seconds, memory, descriptors and threads of each node and the latencies of the clients go into `samples.csv`;
-at the end, `*.svg` show them, and each series is tested for a trend after the warm-up (`trend`, `LIMITS`). The exit
-code is 1 if points were lost or wrong, or something grows; folder and logs are then kept.
+Every ten seconds, memory, descriptors and threads of each node and the latencies of the clients are measured;
+`samples.csv` contains these samples and `*.svg` show them. At the end, each series of samples after the warm-up is
+tested for a trend (`trend`, `LIMITS`). The exit code is 1 if points were lost or wrong, or if a series rises; folder
+and logs are then kept.
 """
 
 from __future__ import annotations
@@ -55,18 +56,18 @@ NODES, REPLICAS = 3, 3
 ROUND_S, SAMPLE_S = 60.0, 10.0
 WRITERS, READERS = 2, 2
 BATCH_ROWS = 100
-#: Every fifth batch is late: it fills the gaps of an earlier one.
+#: Every fifth batch is late: its times lie between the times of an earlier batch.
 LATE_EVERY = 5
-#: Pause between two calls of a client: the machine has two cores, which the nodes need too.
+#: Pause between two calls of a client, because the nodes need the machine's two cores, too.
 PAUSE_S = 0.05
 FAILED_PAUSE_S = 0.5
 FAILOVER_S, TIMEOUT_S = 10.0, 30.0
-#: On a busy machine, nodes take minutes to start.
+#: Limit for the start of the nodes, which takes minutes on a busy machine.
 START_S = 600.0
-#: An audit, and a change of the schema, are repeated for this long while nodes do not answer.
+#: A query of an audit or a change of the schema is repeated for this long while no node answers it.
 PATIENCE_S = 300.0
 WARM_UP_SHARE, WARM_UP_S_MIN = 0.25, 240.0
-#: Small enough for constant flushes and merges, and caches that are full soon.
+#: Sizes small enough for constant flushes and merges, and for caches that are soon full.
 OPTIONS = {
     "SAROS_MEMTABLE_BYTES": "256KiB",
     "SAROS_MEMTABLES_TOTAL_BYTES": "4MiB",
@@ -74,9 +75,9 @@ OPTIONS = {
     "SAROS_LATEST_CACHE_BYTES": "1MiB",
     "SAROS_TIME_PARTITION_INTERVAL_MS": "3600000",
 }
-#: By measurement: the allowed rise after the warm-up, as a share of the level, and as an absolute value. A rise fails
-#: if it exceeds both and is significant. The absolute values allow for one allocation arena of memory, and a few
-#: connections.
+#: For each measurement, the allowed rise after the warm-up: a share of the level, and an absolute value. A rise is a
+#: violation if it exceeds both and is significant. The absolute values allow for one allocation arena of memory, and a
+#: few connections.
 LIMITS = {
     "memory_mb": (0.1, 20.0),
     "descriptors": (0.1, 8.0),
@@ -86,7 +87,7 @@ LIMITS = {
 }
 OF_NODE = ("memory_mb", "descriptors", "threads")
 OF_CLIENTS = ("p50_ms", "p99_ms")
-#: The client process that is killed: it reports its first row, and waits to be killed.
+#: The program of the client that is killed: it prints the first row of a result, and then waits.
 VANISHING = """
 import sys, saros
 cursor = saros.connect(sys.argv[1]).execute(sys.argv[2])
@@ -108,12 +109,12 @@ class Record:
     """The points written to one device, whose values are functions of their times. Guarded by the writer's lock."""
 
     device: str
-    #: Times of acknowledged points, and of points whose outcome is unknown.
+    #: The times of the acknowledged points, and of the points whose outcome is unknown.
     written: list[np.ndarray] = field(default_factory=list)
     unknown: list[np.ndarray] = field(default_factory=list)
 
     def wrong(self, found: np.ndarray, values: np.ndarray) -> str | None:
-        """Return how the points that were read differ from the record; None: they do not."""
+        """Return how points that were read differ from the record, or None if they do not differ."""
         written, unknown = _all_of(self.written), _all_of(self.unknown)
         lost = np.setdiff1d(written, found)
         extra = np.setdiff1d(found, np.concatenate([written, unknown]))
@@ -126,7 +127,7 @@ class Record:
 
 
 def value_at(times: np.ndarray) -> np.ndarray:
-    """Return the values of points at these times."""
+    """Return the values that points at these times have."""
     return (times % 9_973) * 0.5
 
 
@@ -154,12 +155,12 @@ class Client(threading.Thread):
         self._tally = tally
         self.rng = random.Random(f"{seed} {name}")
         self.lock = threading.Lock()
-        #: Durations in ms of answered calls, since `taken` was last called.
+        #: Milliseconds of the calls answered since the last call of `take_durations`.
         self._durations: list[float] = []
         self.stopped = threading.Event()
 
     def take_durations(self) -> list[float]:
-        """Return the durations since the last call of this method."""
+        """Return the durations of the calls answered since the last call of this method."""
         with self.lock:
             taken, self._durations = self._durations, []
         return taken
@@ -185,18 +186,18 @@ class Client(threading.Thread):
 
 
 class Writer(Client):
-    """Writes batches to one device of the round's database: even times in order, and odd times late."""
+    """Writes batches to one device of the round's database: even times in order, and late batches with odd times."""
 
     def __init__(self, number: int, addresses: Sequence[str], tally: Tally, seed: int) -> None:
         super().__init__(f"writer {number}", addresses, tally, seed)
         self._number = number
-        #: Held during a write, so that a record gets no more points after it was returned.
+        #: Held during each write, so that a record that `turn_to` has returned gets no more points.
         self._turn = threading.Lock()
         self._record: Record | None = None
         self._batch = 0
 
     def turn_to(self, round_: int) -> Record | None:
-        """Switch to the database of a round; return the record of the previous one, which is complete."""
+        """Switch to the database of a round; return the previous database's record, which is now complete."""
         with self._turn:
             before, self._record = self._record, Record(f"{database(round_)}.d{self._number}")
             self._batch = 0
@@ -225,7 +226,7 @@ class Writer(Client):
 
 
 class Reader(Client):
-    """Asks queries of several kinds about the databases that exist."""
+    """Makes queries of several kinds in the database of `round`."""
 
     round = 0
 
@@ -255,23 +256,23 @@ def database(round_: int) -> str:
 
 @dataclass(slots=True)
 class Samples:
-    """The measurements: rows of seconds, source, measurement, value; any thread may add some."""
+    """The samples: rows of (seconds, source, measurement, value). Any thread may add rows."""
 
     began: float = field(default_factory=time.monotonic)
     rows: list[tuple[float, str, str, float]] = field(default_factory=list)
 
     def add(self, source: str, **values: float) -> None:
-        """Add measurements with the current time."""
+        """Add values of a source's measurements with the current time."""
         now = round(time.monotonic() - self.began, 1)
         self.rows += [(now, source, name, value) for name, value in values.items()]
 
     def series(self, source: str, name: str, after: float = 0.0) -> tuple[list[float], list[float]]:
-        """Return times and values of one series."""
+        """Return times and values of one measurement of a source, from the second `after` on."""
         found = [(at, value) for at, of, what, value in self.rows if (of, what) == (source, name) and at >= after]
         return [at for at, _ in found], [value for _, value in found]
 
     def sources(self, name: str) -> list[str]:
-        """Return the sources of a measurement."""
+        """Return the sources that have values of a measurement."""
         return list(dict.fromkeys(of for _, of, what, _ in self.rows if what == name))
 
 
@@ -343,7 +344,7 @@ class Soak:
                     self.samples.add(name, p50_ms=float(p50), p99_ms=float(p99))
 
     def _begin(self, round_: int) -> None:
-        """Create the database of a round and let the clients use it; audit and drop the older ones."""
+        """Create a round's database and let the clients use it; audit the previous one, and drop the one before."""
         self._execute(f"create database {database(round_)}")
         for number in range(WRITERS):
             self._execute(f"create timeseries {database(round_)}.d{number}.x DOUBLE tags(round='{round_}')")
@@ -356,7 +357,7 @@ class Soak:
             self._execute(f"drop database {database(round_ - 2)}")
 
     def _execute(self, statement: str) -> None:
-        """Execute a statement; a repetition may find that an attempt without an answer has taken effect."""
+        """Execute a statement; a repetition may fail because an attempt that got no answer has taken effect."""
         repeated = self.tally.counts["repeated"]
         try:
             self._patiently(lambda connection: connection.execute(statement).close())
@@ -366,7 +367,7 @@ class Soak:
         self.tally.counts[" ".join(statement.split()[:2])] += 1
 
     def _patiently(self, ask: Callable[[saros.Connection], T]) -> T:
-        """Query the cluster; retry while its nodes do not answer. Raises saros.Error."""
+        """Call `ask` with a connection to the cluster; retry while no node answers. Raises saros.Error."""
         until = time.monotonic() + PATIENCE_S
         while True:
             target = "saros://" + ",".join(self._cluster.address(node) for node in self._cluster.up)
@@ -407,7 +408,7 @@ class Soak:
         say(f"{time.monotonic() - self.samples.began:6.0f} s  {text}")
 
     def _vanish(self, round_: int) -> None:
-        """Let a client read the first row of a result, and kill it."""
+        """Start a client process, let it read the first row of a result, and kill the process."""
         statement = f"select x, x + 1, x * 2 from {database(max(round_ - 1, 0))}.**"
         target = "saros://" + self._cluster.address(self._cluster.up[round_ % NODES])
         words = [sys.executable, "-c", VANISHING, target, statement]
@@ -435,7 +436,7 @@ class Soak:
 
 
 def trends(samples: Samples) -> list[tuple[str, str, Trend, bool]]:
-    """Return source, measurement, trend, and whether it exceeds its limits, of each series that is long enough."""
+    """Return, for each series that is long enough: source, measurement, trend, and whether the limits are exceeded."""
     last = max((row[0] for row in samples.rows), default=0.0)
     after = max(last * WARM_UP_SHARE, min(WARM_UP_S_MIN, last / 2))
     found = []
@@ -465,7 +466,7 @@ def write_out(samples: Samples, out: Path) -> None:
 
 
 def report(soak: Soak, seconds: float) -> bool:
-    """Print the results; return whether everything is within its limits."""
+    """Print the results; return whether no violation occurred and no series exceeds its limits."""
     say(f"{seconds:.0f} s: " + ", ".join(f"{name} {count:,}" for name, count in sorted(soak.tally.counts.items())))
     found = trends(soak.samples)
     for source, name, trend, exceeds in found:

@@ -1,4 +1,4 @@
-"""Random queries compared with a model in plain Python, and random texts resembling SQL, on new seeds.
+"""Random queries compared with a model in plain Python, and random texts resembling SQL, with new seeds.
 
 python benchmarks/campaign_sql.py [--minutes M] [--cases 20000] [--seed 1]
 
@@ -6,7 +6,8 @@ python benchmarks/campaign_sql.py [--minutes M] [--cases 20000] [--seed 1]
     texts       sentences of the grammar, mutated ones, statements with one token changed: each gives a result or an
                 error with a code, within seconds
 
-Ends after `--minutes` or, if given, `--cases` compared results. A violation names its seed; the exit code is then 1.
+The campaign ends after `--minutes` or, if `--cases` is given, after this number of compared results. A violation names
+its seed; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from engine.model.checking import check
 from engine.model.hardly_sql import attack
 
-#: Compared results per round, in each of three layouts, and random texts per round.
+#: The compared results per round in each of three layouts, and the random texts per round.
 _STEPS, _LAYOUTS, _QUERIES, _TEXTS = 15, 3, 20, 200
 
 
 def answers(seed: int) -> Counter[str]:
-    """Compare the results of one database."""
+    """Compare the results of random queries on one database with those of the model."""
     return Counter({"answers": check(seed, steps=_STEPS, layouts=_LAYOUTS, queries=_QUERIES)})
 
 

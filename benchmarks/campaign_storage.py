@@ -1,4 +1,4 @@
-"""The randomized tests of storage on new seeds: crashes, failures, random operations, bad files.
+"""The randomized tests of storage with new seeds: crashes, failures, random operations, bad files.
 
 python benchmarks/campaign_storage.py [--minutes M] [--seed 1] [--processes 1]
 python benchmarks/campaign_storage.py --whole
@@ -11,9 +11,10 @@ python benchmarks/campaign_storage.py --mutants [--only name]
     bad files    mutated files of all kinds, and folders with one of them
     readers      files that random operations leave, read by Apache's implementations: PyPI `tsfile`, Java
 
-The tests take turns. Each round has its own seed, which a violation reports together with a way to reproduce it. The
-exit code is then 1. `--whole` enumerates all crashes, kills and failures of the fixed stories, of which the tests check
-a sample, without a time limit. `--mutants` plants mistakes instead, one at a time: each must be found.
+The tests take turns. Each round has its own seed. The report of a violation has the seed and a way to reproduce the
+violation; the exit code is then 1. `--whole` enumerates, without a time limit, all crashes, kills and failures of the
+fixed stories, of which the tests check a sample. `--mutants` instead plants mistakes one at a time: each mistake must
+be found.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from storage.store_stories import afterwards, drawn_story, expiring_story, loadi
 
 STORIES = (story, merging_story, loading_story, expiring_story)
 
-#: The number of operations in a story, and in its continuation after a crash.
+#: The number of operations in a story, and the number in its continuation after a crash.
 STORY, AFTERWARDS = 14, 4
 ANSWERS = 60
 STORIES_READ = 20
@@ -65,7 +66,7 @@ Round = Callable[[int], Counter[str]]
 
 
 def crashes(seed: int) -> Counter[str]:
-    """Crash a story at any point, and crash its continuation, too."""
+    """Crash a random story at each disk operation, and some of the resulting disks again while the story continues."""
     chance = Random(seed)
     options = replace(
         OPTIONS,
@@ -85,7 +86,7 @@ def crashes(seed: int) -> Counter[str]:
 
 
 def failures(seed: int) -> Counter[str]:
-    """Run a story with some of the possible failures."""
+    """Run a random story repeatedly, each time with another failing disk operation."""
     chance = Random(seed)
     number = chance.choice((errno.EIO, errno.ENOSPC))
     failing = chance.choice((1, 1, 3, 50))
@@ -98,7 +99,7 @@ def failures(seed: int) -> Counter[str]:
 
 
 def answers(seed: int) -> Counter[str]:
-    """Compare the results of random operations, under all query plans."""
+    """Compare the results of random operations under all query plans."""
     tally = Tally()
     Metamorphic(seed, tally).run(ANSWERS)
     return Counter(
@@ -119,7 +120,7 @@ def bad_files(seed: int) -> Counter[str]:
 
 
 def backups(seed: int) -> Counter[str]:
-    """Run backups within a story, and restore them, with crashes or on a failing disk."""
+    """Run and restore backups during a story, with crashes and on a failing disk."""
     chance = Random(seed)
     told: list[Operation | BackUp] = list(drawn_story(chance, STORY))
     for place in sorted(chance.sample(range(1, STORY), 2), reverse=True):
@@ -140,7 +141,7 @@ def backups(seed: int) -> Counter[str]:
 
 
 def readers(seed: int) -> Counter[str]:
-    """Compare how all installed implementations read the files that random operations leave."""
+    """Compare how Saros and each other installed implementation read the files that random operations leave."""
     first = seed * STORIES_READ
     files = [content for number in range(first, first + STORIES_READ) for content in story_files(number)]
     counts: Counter[str] = Counter()
@@ -158,7 +159,7 @@ ROUNDS: tuple[Round, ...] = (crashes, failures, answers, bad_files, backups, rea
 
 
 def enumerate_whole() -> int:
-    """Print the figures of each enumeration; raise a violation."""
+    """Print the figures of each enumeration; a violation raises an exception."""
     logging.disable(logging.CRITICAL)
     for tell in STORIES:
         for durability in ("fsync", "os"):
@@ -194,7 +195,7 @@ def work(first: int, step: int, deadline: float, results: Queue[tuple[Counter[st
     results.put((Counter(), "over"))
     results.close()
     results.join_thread()
-    os._exit(0)  # threads of stores that a violation left open
+    os._exit(0)  # threads of stores may still run after a violation
 
 
 def campaign(minutes: float, seed: int, processes: int) -> int:

@@ -1,19 +1,19 @@
-"""A Spark stream from Saros to Saros that is forced to restart many times; no row may be lost or duplicated.
+"""A Spark stream from Saros to Saros is forced to restart many times; no row may be lost or duplicated.
 
     python benchmarks/campaign_streaming.py [--restarts 200] [--seed N]
 
     feeder ──> root.in.* ──(source, maxRowsPerTrigger)──> Spark ──(sink, progress)──> root.out.*
     ledger: inserted rows                                  marker: adds 0.5 to the values of a recorded batch
 
-One server; Spark's driver is a separate process, which runs the query repeatedly from one checkpoint. A run ends at
-random in one of three ways: it is stopped at a random moment, its driver is killed (SIGKILL, with its JVM and workers),
-or a fault occurs in the code of the source or the sink. A fault is an exception or the end of the process; it occurs
-before, during or after a task's rows, in planning, or before or after the sink records a batch (the latter is between
-the sink's commit and Spark's own).
+There is one server. Spark's driver is a separate process, which runs the query repeatedly from one checkpoint. A run
+ends at random in one of three ways: it is stopped at a random moment, its driver is killed (SIGKILL, with its JVM and
+workers), or a fault occurs in the code of the source or the sink. A fault raises an exception or ends the process. It
+occurs before, during or after a task's rows, in planning, before the sink records a batch, or between the sink's record
+and Spark's own commit.
 
-At the end, after a run without faults, the sink must have recorded as many rows as were inserted; a row that the source
-returned twice, or a batch that was recorded twice, would make it more. And every row must have its value plus one half;
-a batch that was written again after it was recorded would lack the half.
+At the end, after a run without faults, the sink must have recorded as many rows as were inserted; the record would be
+too high if the source returned a row twice or if a batch was recorded twice. And every output row must have the input's
+value plus one half; rows that were written again after they were recorded would lack the half.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ import saros
 import saros_spark
 
 DEVICES = 4
-#: Ticks of a chunk that the feeder inserts, device by device: points before the newest one may still arrive.
+#: The number of ticks in a chunk. The feeder inserts a chunk device by device, so points before the newest point may
+#: still arrive.
 CHUNK, PAUSE_S = 100, 0.4
 DELAY = 2 * CHUNK
 ROWS_PER_TRIGGER = 3_000
@@ -55,10 +56,11 @@ FAULTS = (
     "commit-before",
     "commit-after",
 )
-#: The fraction of restarts after a kill of the driver, each of which starts a new JVM, and the fraction after a stop;
-#: all others follow a fault.
+#: The fraction of the restarts that follow a kill of the driver (each of them starts a new JVM), and the fraction that
+#: follow a stop; all other restarts follow a fault.
 KILLS, STOPS = 0.1, 0.25
-#: A run ends within the first of these times; a fault that does not occur within the second is abandoned.
+#: A run is stopped or killed within the first of these times; a fault that has not occurred within the second is
+#: abandoned.
 RUN_S, PATIENCE_S = 4.0, 60.0
 
 
@@ -66,7 +68,7 @@ RUN_S, PATIENCE_S = 4.0, 60.0
 
 
 class Fault:
-    """The next fault, a word in a file. It occurs once, in the first process that reaches its place."""
+    """The next fault, whose name is in a file. It occurs once, in the first process that reaches its place."""
 
     def __init__(self, folder: str) -> None:
         self._file = Path(folder) / "fault"
@@ -94,7 +96,7 @@ class Fault:
 
 
 def faulty(fault: Fault) -> type[Any]:
-    """Return the format `saros` with the fault. Spark pickles the classes to its processes."""
+    """Return the format `saros` with the fault built in. Spark sends pickles of the classes to its processes."""
     from saros_spark.source import SarosSource
     from saros_spark.stream_source import SarosStreamReader, SarosStreamWriter
 
@@ -137,7 +139,7 @@ def faulty(fault: Fault) -> type[Any]:
 
 
 def drive(folder: str, url: str) -> None:
-    """Do a run for each line of standard input: seconds until it is stopped, or `rest` for all remaining rows."""
+    """Run the query for each line of standard input: a number of seconds, or `rest` to run it to the last row."""
     from saros_spark.pipeline.definition import SparkSettings
     from saros_spark.pipeline.runner import session
 
@@ -161,7 +163,7 @@ def drive(folder: str, url: str) -> None:
 
 
 class Driver:
-    """The driver's process, which is restarted after it was killed."""
+    """Spark's driver in a process that is started again after it was killed."""
 
     def __init__(self, folder: str, url: str) -> None:
         words = [sys.executable, __file__, "--drive", folder, url]
@@ -184,7 +186,7 @@ class Driver:
         return line
 
     def kill(self) -> None:
-        """Kill the process and the JVM, which is in its group; Python workers end with the JVM."""
+        """Kill the process group, which contains the driver and the JVM; Python workers end with the JVM."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -198,9 +200,9 @@ class World:
     def __init__(self, url: str) -> None:
         self._url = url
         self._ends = threading.Event()
-        #: Ticks [0, fed) of every device are inserted; values are the ticks.
+        #: The ticks [0, fed) of every device have been inserted; each value is its tick.
         self.fed = 0
-        #: Ticks [0, marked) of the output have the half added.
+        #: The output's ticks [0, marked) have been marked: one half was added to their values.
         self.marked = 0
         self._feed(saros.connect(url, timestamps="epoch"))
         self._threads = [threading.Thread(target=self._run, args=(work,)) for work in (self._feed, self._mark)]
@@ -229,7 +231,7 @@ class World:
         self.marked += len(times)
 
     def end(self) -> None:
-        """Insert no more rows, except one whose time lets the delay pass."""
+        """Stop both threads; insert one more row, whose time is so late that all earlier rows are outside the delay."""
         self._ends.set()
         for thread in self._threads:
             thread.join()

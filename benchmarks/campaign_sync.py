@@ -1,12 +1,12 @@
-"""The sync tool on new seeds: random stories over unreliable links, and crashes and failing disks of both sides.
+"""The sync tool with new seeds: random stories over unreliable links, and crashes and failing disks on both sides.
 
     python benchmarks/campaign_sync.py --minutes 20 [--seed N]
     python benchmarks/campaign_sync.py --mutants [--only name]
 
 The receiver of a story is a server or a cluster. Crashes and failures occur at any disk operation of a sender, a server
 or a node. A failure occurs once, or repeatedly until there is space again. Prints a line about once a minute; the first
-violation is printed with its seed, and the exit code is 1. `--mutants` plants mistakes instead, one at a time: each
-must be found.
+violation is printed with its seed, and the exit code is 1. `--mutants` instead plants mistakes one at a time: each
+mistake must be found.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from sync.sync_mutants import MUTANTS
 from sync.sync_stories import tell_story
 from sync.sync_world import Centre, Edge, devices_of
 
-#: The fraction of the states after a crash that are tried: for a sender or server, for nodes, and for crashes during a
-#: recovery.
+#: The fraction of the states after a crash that are tried: after crashes of a sender or server, after crashes of a
+#: node, and after crashes during a recovery.
 _SHARE, _SHARE_OF_NODES, _SHARE_DEEP = 0.2, 0.05, 0.02
-#: One in this many operations fails: once, a few times, or until there is space again.
+#: One in this many disk operations is made to fail.
 _STEP = 5
 _FAILURES = ((errno.EIO, 1), (errno.EIO, 3), (errno.ENOSPC, 1), (errno.ENOSPC, 1_000_000))
 _TOLD_SECONDS = 60.0
 
 
 def drawn_rounds(chance: Random) -> list[list[Operation]]:
-    """Draw rounds of a few operations each, which can be run one after the other."""
+    """Draw three rounds of four operations and a flush each, all valid in this order."""
     edge = Edge(Centre().line())
     rounds: list[list[Operation]] = []
     mark = 0

@@ -1,11 +1,12 @@
-"""Two embedded instances sync to one cluster, as processes, over faulty links, with kills on all sides.
+"""Two embedded instances sync to one cluster over faulty links, while processes on all sides are killed.
 
     python benchmarks/campaign_sync_kills.py [--points 10000000] [--cuts 100] [--kills 20] [--seed N] [--nodes 3]
 
-Each instance writes and seals its points in four parts, deletes some, and merges; `saros sync start` runs in parallel.
-Links with a connection are cut; nodes and senders are killed with SIGKILL, one at a time, while links refuse
-connections, stall, lose and damage data. At the end each node must have the same points as the instances (counts, sums,
-first and last times of every device), and nothing may be left over. `--nodes 0`: send to a single server.
+Each instance writes and seals its points in four parts, deletes some points, and merges; `saros sync start` runs in
+parallel. Links that have a connection are cut. Nodes and senders are killed with SIGKILL, one at a time, while links
+refuse connections, stall, or lose or damage data. At the end, each node must have the same points as the instances
+(counts, sums, first and last times of every device), and no temporary files may be left over. `--nodes 0`: send to a
+single server.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ _WEATHERS = (
     Weather(delay_s=0.05),
 )
 _END_SECONDS = 300.0
-#: Slow enough that most cuts occur during a transfer.
+#: The senders' rate limit, low enough that most cuts occur during a transfer.
 _BYTES_PER_SECOND = 4_000_000
-#: Timeout for a link to have a connection again: rounds start at least every second, but later after failures.
+#: Limit for the time until a link has a connection again: rounds start every second, but later after failures.
 _CONNECTED_SECONDS = 60.0
 
 
@@ -63,7 +64,7 @@ class World:
         self.folder, self.proxy, self.points, self.chance = folder, proxy, points, chance
         self.edges = ["edge0", "edge1"]
         self.kills = {"server": 0, "sender": 0}
-        #: The number of cuts during a transfer, and of other cuts.
+        #: The number of cuts during a transfer, and the number of other cuts.
         self.cuts = {"sending": 0, "waiting": 0}
         centre = folder / "centre"
         #: Folders of the server, or of the cluster's nodes.
@@ -94,7 +95,7 @@ class World:
             self.start_sender(edge)
 
     def await_server(self, path: Path) -> int:
-        """Return the port of a started server; on a busy machine its start may take longer than the command waits."""
+        """Return the port of a server when it is up; on a busy machine, its start may outlast the command's wait."""
         found, limit = None, time.monotonic() + _END_SECONDS
         while found is None and time.monotonic() < limit:
             found = serving(str(path))
@@ -103,7 +104,7 @@ class World:
         return int(found.address.rpartition(":")[2])
 
     def start_sender(self, edge: str) -> None:
-        """Start a sender; on a busy machine this, too, may take longer than the command waits."""
+        """Start a sender and wait until it is up; on a busy machine, its start may outlast the command's wait."""
         done = saros_command("sync", "start", "--data", str(self.folder / edge))
         limit = time.monotonic() + _END_SECONDS
         while owner_of(str(self.folder / edge / "sync-sender")) is None:
@@ -111,7 +112,7 @@ class World:
             time.sleep(0.1)
 
     def fill(self, edge: str, part: int) -> None:
-        """Write and seal a part of an instance's points; delete some after the third, and merge after the last."""
+        """Write and seal a part of an instance's points; the third part also deletes some, and the last merges."""
         rows = self.points // _DEVICES // _PARTS
         random = np.random.default_rng(part)
         with saros.connect(str(self.folder / edge)) as db:
@@ -150,7 +151,7 @@ class World:
             time.sleep(0.05)
 
     def cut_something(self) -> None:
-        """Abort all connections of a connected link, and refuse new ones for a moment."""
+        """Abort all connections of one link, and make the link refuse new connections for a moment."""
         limit = time.monotonic() + _CONNECTED_SECONDS
         links = [(edge, f"{edge}-{port}") for edge in self.edges for port in self.ports]
         while not (found := [(edge, link) for edge, link in links if self.proxy.connections(link)]):
@@ -174,7 +175,7 @@ class World:
                 self.proxy.set_weather(f"{edge}-{port}", forth=FAIR)
 
     def differences(self) -> list[str]:
-        """Return the differences between the instances and the server, or one of the nodes."""
+        """Return all differences between the instances and the server or each of the nodes."""
         return [text for port in self.ports for text in self._differences(port)]
 
     def _differences(self, port: int) -> list[str]:
@@ -194,7 +195,7 @@ class World:
         return found
 
     def leftovers(self) -> list[str]:
-        """Return files that do not belong to the last round of a sender or are missing from it, journals, snapshots."""
+        """Return journals, snapshots, and files that exist only in a sender's last round or only at its receiver."""
         found = []
         for edge in self.edges:
             for receiver in (self.folder / edge / "sync-sender").glob("*_*"):

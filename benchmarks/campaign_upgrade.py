@@ -1,4 +1,4 @@
-"""A cluster of processes is upgraded node by node, under load, from a former release: no write may be lost.
+"""A cluster of processes under load is upgraded node by node from a former release: no write may be lost.
 
 python benchmarks/campaign_upgrade.py [--former v0.1.0] [--kills 2] [--seed 1] [--folder F]
 
@@ -9,8 +9,8 @@ python benchmarks/campaign_upgrade.py [--former v0.1.0] [--kills 2] [--seed 1] [
        then kill nodes with SIGKILL, whatever their version, and audit
           an audit compares every point, at each node too, with the clients' ledgers: nothing lost or wrong
 
-The order of the nodes and the kills are drawn from the seed. A violation makes the exit code 1, and then folder,
-ledgers and logs are kept. Without `--former`, the newest tag is the former release.
+The order of the nodes and the kills are drawn from the seed. After a violation, the exit code is 1, and folder, ledgers
+and logs are kept. Without `--former`, the newest tag is the former release.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import saros
 
 ROOT = Path(__file__).resolve().parents[1]
 NODES, REPLICAS = 3, 3
-#: All nodes must be ready within this time after the start of one.
+#: All nodes must be ready within this time after one of them was started.
 READY_SECONDS_MAX = 120.0
 
 
@@ -44,7 +44,7 @@ READY_SECONDS_MAX = 120.0
 
 
 def former_release(former: str | None) -> str:
-    """Return the hash of a tag or commit; of the newest tag by default. Exits without one."""
+    """Return the commit hash of a tag or commit, by default of the newest tag. Exits if there is no such commit."""
     git = ["git", "-C", str(ROOT)]
     if former is None:
         tags = subprocess.run([*git, "describe", "--tags", "--abbrev=0"], capture_output=True, text=True, check=False)
@@ -60,7 +60,7 @@ def former_release(former: str | None) -> str:
 
 
 def install(commit: str) -> str:
-    """Install a commit into its own environment, unless it is already there, and return the path of its `saros`."""
+    """Install a commit into its own environment, unless that exists; return the path of its program `saros`."""
     environment = ROOT / "build" / "former" / commit[:12]
     program = environment / "bin" / "saros"
     if not program.exists():
@@ -79,7 +79,7 @@ def install(commit: str) -> str:
 
 
 class Upgrading(Campaign):
-    """The clients and audits of `Campaign`, with upgrades instead of its cycles."""
+    """The clients and audits of `Campaign`, with upgrades of the nodes instead of cycles of faults."""
 
     def _go_through(self) -> None:
         self._audit()

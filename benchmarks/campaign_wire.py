@@ -1,10 +1,10 @@
-"""Mutated messages of both client protocols, sent to a server, for longer than in the tests and with new seeds.
+"""Mutated messages of both client protocols to a server, with new seeds and for longer than the tests send them.
 
 python benchmarks/campaign_wire.py [--minutes M] [--protocol iotdb|native] [--seed 1]
 
-Bits and lengths are changed; parts are omitted, repeated, exchanged and nested; with and without login. The server must
-not crash, log an internal error, or leak memory, and must keep serving another client. A violation names its seed; the
-exit code is then 1.
+The mutations change bits and lengths, and omit, repeat, exchange and nest parts; the messages are sent with and without
+a login. The server must not crash, log an internal error, or leak memory, and must keep serving another client. A
+violation names its seed; the exit code is then 1.
 """
 
 from __future__ import annotations

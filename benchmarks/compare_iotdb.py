@@ -4,11 +4,12 @@ python benchmarks/compare_iotdb.py [--port 6667] [--record] [TOPIC ...]
 python benchmarks/compare_iotdb.py [--port 6667] --minutes M [--seed 1] [--samples N]
 
 The statements are those of `tests/iotdb/*.sql`; see `tests/iotdb_answers.py`. IoTDB must run on this machine with user
-root, password root; all its databases are dropped. Without --record, prints the answers that differ and are not in
-`tests/iotdb/differences.toml`, and the percentage of equal ones; the exit code is 1 if there are any. With --record,
-writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros. With --minutes, runs random queries over random
-databases (`tests/engine/model`) on both servers, and prints the seed of each database with a difference that no rule of
-`differences.toml` explains; then how many differences each rule explains, with --samples some of them.
+root, password root; all its databases are dropped. Without --record, the program prints the answers that differ and are
+not in `tests/iotdb/differences.toml`, and the percentage of equal answers; the exit code is 1 if it prints a
+difference. With --record, it writes IoTDB's answers to `tests/iotdb/answers`, without starting Saros. With --minutes,
+it runs random queries over random databases (`tests/engine/model`) on both servers, and prints the seed of each
+database with a difference that no rule of `differences.toml` explains. It then prints how many differences each rule
+explains, and with --samples some of these differences.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from engine.model.history import TYPES, Database, Delete, Write
 from engine.model.windows import TimeWindows
 from iotdb_answers import Comparison, Session, answers, ask, differences, rule_for, session_at, topics, write_recording
 
-#: The number of changes to a random database, and of queries over it.
+#: The number of changes to a random database, and the number of queries over it.
 _STEPS, _QUERIES = 12, 40
 
 
@@ -89,7 +90,7 @@ def campaign(iotdb: Session, saros: Session, minutes: float, seed: int, samples:
 
 
 def statements_of(seed: int) -> Iterator[str]:
-    """Yield the statements that make a random database, and queries over it."""
+    """Yield statements that make a random database, followed by queries over it."""
     chance = Random(seed)
     history, model = draw_history(chance, _STEPS), Database()
     yield "delete database root.**"
@@ -164,7 +165,7 @@ def _insertion(change: Write) -> str:
 
 
 def _literal(value: Value) -> str:
-    """Return a value as both dialects write it; they differ for infinity and for the sign of zero."""
+    """Return a literal that both dialects read alike; the dialects differ for infinity and for the sign of zero."""
     if isinstance(value, float) and not (value and math.isfinite(value)):
         return "NaN" if math.isnan(value) else "0.0" if value == 0 else "1e30"
     return f"'{value}'" if isinstance(value, str) else "null" if value is None else str(value)

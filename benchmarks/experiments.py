@@ -9,8 +9,8 @@ python benchmarks/experiments.py [--only idle,loaded,migration,throughput,ingest
 
 Each experiment stores its numbers in `results.json` without changing those of the others; then the page and the charts
 are generated from all numbers (`experiments_page`). All nodes share the machine with their clients, so the experiments
-measure the cost of growing rather than the gain of more machines. `throughput` therefore begins with a baseline, an
-idle process next to the cluster, and reports the processor time of each process (`growth_phases`).
+measure the cost of growing rather than the gain of more machines. `throughput` therefore begins with a baseline, in
+which an idle server runs next to the cluster, and reports the processor time of each process (`growth_phases`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DATABASES, BATCH_ROWS = 20, 100
 #: Sensors per device; the thesis has 200 devices and 10,000 series.
 SENSORS = 50
 STEP_MS = 1_000
-#: Rows of a slice: few, so that every group has slices; and many, to measure the files that move.
+#: Rows of a slice: few rows, so that every group has slices; and many rows, to measure the files that move.
 SLICE_ROWS, LONG_SLICE_ROWS = 1_000, 10_000
 CLIENTS = 2
 SIZES_OF_CLUSTERS = (3, 4, 5, 6)
@@ -124,7 +124,7 @@ class Load:
 
     @property
     def processes(self) -> dict[str, int]:
-        """Return the ids of the clients' processes, by name."""
+        """The process ids of the clients by name."""
         return {f"client {number}": process.pid or 0 for number, process in enumerate(self._processes, 1)}
 
     def stop(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -176,7 +176,7 @@ def loaded() -> Numbers:
 
 
 def _members(cluster: LocalCluster) -> Numbers:
-    """Measure the seconds of stage one and in total, by the smaller size, and the phases of growth from 4 to 5."""
+    """Measure for each change the seconds of stage one and in total, and the phases of the growth from 4 to 5."""
     adds, removes, phases = [], [], {}
     for size in SIZES_OF_CLUSTERS[:-1]:
         time.sleep(CALM_SECONDS)
@@ -195,7 +195,7 @@ def _members(cluster: LocalCluster) -> Numbers:
 
 
 def migration() -> Numbers:
-    """Measure figures 6.4 to 6.6: seconds until a fourth node has all its data, the data, and sizes of files."""
+    """Measure figures 6.4 to 6.6: seconds until a fourth node has its data, the data's size, and the files' sizes."""
     by_points, by_points_long, by_series = [], [], []
     for slice_rows, measured in ((SLICE_ROWS, by_points), (LONG_SLICE_ROWS, by_points_long)):
         with cluster_of(REPLICAS, slice_rows) as cluster:

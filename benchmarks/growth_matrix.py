@@ -8,8 +8,8 @@
              cut      the node continues, without any messages for six seconds
              full     the node continues, with a full disk for six seconds
 
-In every case the change must end, completed or aborted, and nothing may be left over on any node: no group, no file in
-transit, no snapshot. A point that no node of the role reaches before the change ends is reported as not reached.
+In every case the change must end, completed or aborted, and no node may keep a superfluous group, a file in transit or
+a snapshot. If no node of the role reaches a point before the change ends, the report says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ import saros
 
 LEADER, OTHER, JOINER = "the leader of the meta group", "another one", "the one that joins"
 KINDS = ("kill", "lose", "pause", "cut", "full")
-#: Roles that reach the points outside the meta group; in data groups, the meta leader is a member like others.
+#: For each point, the roles that reach it. Points of data groups lack the role of the meta leader, which is an ordinary
+#: member there.
 POINT_ROLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(befallen_node.META_STEPS, (LEADER, OTHER, JOINER)),
     "a group begins": (OTHER, JOINER),
@@ -51,9 +52,9 @@ POINT_ROLES: dict[str, tuple[str, ...]] = {
 PROGRAM = (sys.executable, "-P", befallen_node.__file__)
 PAUSE_SECONDS, AWAY_SECONDS = 6.0, 1.0
 _RETRY_SECONDS, _POLL_SECONDS = 0.2, 0.02
-#: A node that was removed from a group deletes its replica when it learns of the removal, perhaps after the change.
+#: Time after the end of a change in which nodes may still reach a point: a removed replica is deleted late.
 _LATE_SECONDS = 5.0
-#: Nothing may be left over after this time: captured files are kept until their lease ends if the puller was killed.
+#: Time after which no superfluous data may be left: if a puller was killed, captured files stay until their lease ends.
 _LEFT_SECONDS_MAX = 90.0
 #: Folders of a node for data in transit.
 _PASSING = ("arriving", "snapshots")
@@ -75,7 +76,7 @@ CASES = [Case(point, role, kind) for point, roles in POINT_ROLES.items() for rol
 
 
 class Matrix:
-    """Injects cases into a cluster whose nodes support faults; one node may be lost. Single-threaded."""
+    """Injects cases into a cluster whose nodes run `PROGRAM`, and which can lose one node. Single-threaded."""
 
     def __init__(self, cluster: LocalCluster, nodes: int) -> None:
         """Make a matrix for a cluster that has `nodes` nodes before and after each case."""
@@ -83,7 +84,7 @@ class Matrix:
         self._nodes = nodes
 
     def befall(self, case: Case) -> int | None:
-        """Run one case, from a node's admission until the cluster is as before; return the faulted node.
+        """Run one case, from a node's admission to the end of the change; return the node that had the fault.
 
         Returns None if no node of the role reached the point. Raises NodeFailed, saros.Error.
         """
@@ -109,7 +110,7 @@ class Matrix:
         return node
 
     def shrink(self) -> None:
-        """Remove nodes until the cluster has its original size, and check that nothing is left over.
+        """Remove nodes until the cluster has its original size, and check that no superfluous data is left.
 
         Raises NodeFailed, saros.Error.
         """
@@ -132,7 +133,7 @@ class Matrix:
         return [node for node in before if (node == leader) == (role == LEADER)] or before
 
     def _await_point(self, watch: Watch, begun: Future[None], armed: Sequence[int], point: str) -> int | None:
-        """Wait for the first node that stops at the point, and let the others continue; return it.
+        """Return the first node that stops at the point; let all other nodes that stop there continue.
 
         Returns None if the change ended before a node reached the point.
         """
@@ -224,7 +225,7 @@ class Matrix:
     # ------------------------------------------------------------------ afterwards
 
     def _left_over(self) -> list[str]:
-        """Return data on nodes that should not be there."""
+        """Return the groups, files and snapshots that should not be on their nodes."""
         found = []
         for node in self._cluster.nodes:
             mine = {str(row["RegionId"]) for row in self._cluster.regions(node) if row["DataNodeId"] == node}

@@ -1,6 +1,6 @@
-"""Runs a campaign's main function: Ctrl-C ends the process with one line and exit code 130.
+"""Runs a campaign's main function: Ctrl-C ends the process with one line of output and exit code 130.
 
-This holds whatever threads are running. Child processes ignore Ctrl-C, and end with their parent.
+The process ends even if other threads are still running. Child processes ignore Ctrl-C, and end with their parent.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Try mutants in a pytest session that has imported and collected everything: each runs in a forked process.
+"""Try mutants in a pytest session that has imported and collected all tests: each mutant runs in a forked process.
 
     record     one process runs the tests with probes: the statements that each test executes, and its processor time
     test       a process for each mutant runs the tests that execute its statement, fastest first, up to a budget of
                processor time
     simulate   the same with seeds of a simulation
 
-A test that fails, or a process that dies, kills the mutant. A process that uses much more processor time than the tests
-need, or none for a long time (a deadlock), is ended, and its mutant counts as killed by time. Linux only.
+A test that fails, or a process that dies, kills the mutant. If a process uses much more processor time than the tests
+need, or no processor time for a long time (a deadlock), it is killed, and its mutant counts as killed by time. Linux
+only.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ import mutation
 import pytest
 from mutation import Mutant
 
-#: Limits of a process: processor seconds beyond the budget, bytes beyond the session's, seconds without any progress.
+#: Limits of a process: processor seconds beyond the budget, bytes beyond the session's memory, seconds without
+#: progress.
 SPARE_S, SPARE_BYTES, IDLE_S = 5, 4 << 30, 15.0
 #: The `by` of a mutant that has also survived the simulation.
 SIMULATED = "after simulations"
@@ -51,7 +53,7 @@ class Record:
 
     #: Processor seconds of each test.
     seconds: dict[str, float] = field(default_factory=dict)
-    #: (file, line) of a statement to the tests that execute it.
+    #: The tests that execute a statement, by the statement's (file, line).
     tests: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
@@ -70,7 +72,7 @@ class MutantSession:
     functions: dict[tuple[str, str], FunctionType] = field(default_factory=dict)
 
     def pytest_sessionstart(self) -> None:
-        """Let Hypothesis draw the same examples each time, without shrinking failing ones."""
+        """Let Hypothesis draw the same examples each time, and not shrink a failing example."""
         import hypothesis  # imported here, after pytest has rewritten its assertions
 
         phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
@@ -78,7 +80,7 @@ class MutantSession:
         hypothesis.settings.load_profile("mutants")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Work."""
+        """Prepare the session, and call `work`."""
         if session.testsfailed:
             raise session.Interrupted(f"{session.testsfailed} errors during collection")
         self.items = {item.nodeid: item for item in session.items}
@@ -115,7 +117,7 @@ class MutantSession:
         return json.dumps({"seconds": seconds, "lines": lines, "failed": failed})
 
     def seeds(self) -> int:
-        """Return how many seeds of the simulation fit into the budget; they must not fail."""
+        """Return how many seeds of the simulation, run without a mutant, fit into the budget."""
         return int(self._fork(lambda: str(_simulate(self.simulation, sys.maxsize, self.budget_s)[0]), None))
 
     # ------------------------------------------------------------------------------------------ with one

@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType
 
-#: The name under which probes find the function that they call.
+#: The name of the built-in function that probes call.
 PROBE = "__saros_probe__"
 #: Names that loggers have.
 LOGGERS = {"log", "logger", "logging", "_log", "_logger"}
@@ -84,7 +84,7 @@ class Change:
             self._put(before)
 
     def texts(self) -> tuple[str, str]:
-        """Return the statement's first line before and after; if it does not differ, the changed part alone."""
+        """Return the statement's first line before and after the change or, if that is equal, only the changed part."""
         part = getattr(self.owner, self.field)
         part = part if self.index is None else part[self.index]
         before = _first_line(self.statement)
@@ -155,14 +155,14 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _is_plain(test: ast.expr) -> bool:
-    """Return whether no other change negates the condition."""
+    """Return whether the condition has no part whose mutation negates the whole condition."""
     return not isinstance(test, ast.Compare | ast.BoolOp) and not (
         isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     )
 
 
 def _is_left_alone(node: ast.AST) -> bool:
-    """Return whether nothing in the node is mutated: assertions, texts, types, and calls of loggers."""
+    """Return whether no part of the node is mutated, as in assertions, f-strings, signatures and calls of loggers."""
     match node:
         case ast.Assert() | ast.JoinedStr() | ast.arguments() | ast.Expr(ast.Constant()) | ast.keyword(arg="strict"):
             return True
@@ -228,7 +228,7 @@ def _children(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
-    """Yield the functions of a module and of its classes, with their qualified names, if these are unique."""
+    """Yield the functions of a module and of its classes that have a unique qualified name, each with this name."""
 
     def within(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, Function]]:
         for node in body:
@@ -251,7 +251,7 @@ def _tree(file: Path) -> ast.Module:
 
 
 def mutants(root: Path, file: str) -> list[Mutant]:
-    """Return the mutants of a file below `root`. If changes look the same, the second is called `(2)`, and so on."""
+    """Return the mutants of a file below `root`. The second of two changes that look the same gets a `(2)`."""
     found, seen = [], Counter[tuple[str, str, str]]()
     for number, change in enumerate(changes(_tree(root / file))):
         before, after = change.texts()
@@ -272,7 +272,7 @@ def mutated_code(root: Path, mutant: Mutant) -> CodeType:
 
 
 def probed_code(root: Path, file: str, number: int) -> dict[str, CodeType]:
-    """Return the code of all functions with a probe before each statement, called with (`number`, line)."""
+    """Return the code of all functions with a probe before each statement: a call of `PROBE` with (`number`, line)."""
     tree = ast.parse((root / file).read_text(encoding="utf-8"))
     for _, function in functions(tree):
         for node in list(ast.walk(function)):

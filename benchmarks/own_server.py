@@ -25,7 +25,7 @@ class OwnServer:
 
     port: int
     process: int
-    #: Port and URL of its HTTP service; 0 and "" if it has none.
+    #: Port and URL of the server's HTTP service; 0 and "" if it has none.
     http_port: int
     http: str
 

@@ -1,13 +1,13 @@
-"""Saros as a peer of the common workload in `../shared/peerbench`, for which its goals are stated.
+"""Saros as a peer of the common workload in `../shared/peerbench`, on which the goals for Saros are measured.
 
     SAROS_DURABILITY=fsync python benchmarks/peerbench_adapter.py --peer saros --profile small --phases bulk,query
 
     saros            served by a process of its own, one client on the same machine
     saros-embedded   in the client's process
 
-The arguments are those of the workload's `bench.py`, and data is below PEERBENCH_ROOT. `SAROS_DURABILITY` sets the
-database's durability (default fsync), and is part of the results. SAROS_PEERBENCH_ALIGNED=no creates devices that are
-not aligned. Only the public driver is used, and the workload checks every answer against NumPy.
+The arguments are those of the workload's `bench.py`, and the data is in the folder PEERBENCH_ROOT. `SAROS_DURABILITY`
+sets the database's durability (default fsync), which the results record. SAROS_PEERBENCH_ALIGNED=no creates devices
+that are not aligned. Only the public driver is used, and the workload checks every answer against NumPy.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Embedded(Adapter):
         self.connection.close()
 
     def create(self):
-        """Load everything that is otherwise loaded at first use: the workload excludes first calls for all peers."""
+        """Load everything that is otherwise loaded at first use, since the workload measures no first calls."""
         sample = next(self.w.batches(10, self.kinds))
         self.connection.insert("root.first.d", sample.times, sample.cols, aligned=self.aligned)
         self.cursor.execute("flush")
@@ -111,7 +111,7 @@ class Embedded(Adapter):
     # ------------------------------------------------------------------ reading
 
     def rows(self, text, *values):
-        """Return times and columns of a device, without the paths."""
+        """Return a device's times and columns; the columns are named without the device's path."""
         columns = self.cursor.execute(text, values).fetch_numpy()
         times = columns.pop("Time")
         return times, {path.rpartition(".")[2]: column for path, column in columns.items()}
@@ -139,7 +139,7 @@ class Embedded(Adapter):
         return self.cursor.execute(text, (a, b, thr)).fetchone()
 
     def windows(self, functions, source, devs, a, b, win):
-        """Return an array of series, functions and windows."""
+        """Return an array whose dimensions are series, functions and windows."""
         text = f"select {functions} from {source} group by ([{a}, {b}), {win}ms)"
         columns = self.cursor.execute(text).fetch_numpy()
         named = functions.split(", ")

@@ -1,10 +1,10 @@
-"""The measurements of `peerbench_adapter.py` and the peers' adapters as one table of goals: Markdown.
+"""Print the measurements of `peerbench_adapter.py` and of the peers' adapters as a table of goals: Markdown.
 
     python benchmarks/peers_table.py [--others CORES] RESULTS.jsonl ...
 
-A goal is a ratio to the best peer of a kind: a minimum for rates, a maximum for times and bytes. Cells are best /
-median over the rounds, and CPU seconds of client and server. `--others`: ignore rounds during which other processes
-used more than this many processors. Saros is measured with the durability that the goal names.
+A goal is a ratio of Saros' figure to the best peer's: a minimum for rates, a maximum for times and bytes. A cell has
+the best and the median of the rounds, and the CPU seconds of client and server. `--others`: ignore rounds during which
+other processes used more than this many processors. Saros is measured with the durability that the goal names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OURS = ("saros", "saros-embedded")
 
 @dataclass(frozen=True)
 class Goal:
-    """A field of a phase (in the phase `query`, a query's name) at a size, and the required ratio to the best peer."""
+    """A required ratio to the best of `peers` for a `field` of the results (in the phase `query`, a query's name)."""
 
     name: str
     what: str

@@ -1,4 +1,4 @@
-"""Charts as SVG text: lines over numbers, bars over names. Pure."""
+"""Charts as SVG text: line charts over numbers, and bar charts over names. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def lines(title: str, x: str, y: str, series: Mapping[str, Points], marks: Mapping[str, float] | None = None) -> str:
-    """Return a chart with a line per series; `marks` are moments, drawn as dashed lines with a name."""
+    """Return a chart with a line per series; each of `marks` is drawn as a dashed vertical line with its name."""
     every = [point for points in series.values() for point in points]
     x_max, y_max = _nice(max(p[0] for p in every)), _nice(max(p[1] for p in every))
     parts = _frame(title, x, y, y_max, series)

@@ -1,4 +1,4 @@
-"""Shared code of the campaigns of mutated messages: options, seeds until the time is up, the report."""
+"""Shared code of the campaigns that send mutated messages: their options, their seeds, and their report."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ SECOND = 1_000 * MS
 LATENCY_NS = MS
 #: A silent voter is replaced after this time, which is shorter than in production to keep the simulation short.
 SILENCE_NS = 5 * SECOND
-#: Bytes of gRPC and HTTP/2 per message, for a batch of one.
+#: Bytes that gRPC and HTTP/2 add to a message that is sent alone.
 ENVELOPE_BYTES = 40
 #: Limits for clusters of any size.
 LIMITS: Mapping[str, float] = {
@@ -95,7 +95,7 @@ def rack_of(node: int) -> str:
 
 @dataclass
 class Traffic:
-    """Messages and bytes that one node has sent, for the meta group and for data groups."""
+    """Messages and bytes that one node has sent: for the meta group (key True) and for data groups (key False)."""
 
     messages: Counter[bool] = field(default_factory=Counter)
     bytes: Counter[bool] = field(default_factory=Counter)
@@ -117,7 +117,7 @@ class Simulation:
         self._count = 0
         #: The last applied entry of the meta group.
         self._applied = 0
-        #: By group: the entry of its proposed command.
+        #: For each group, the log index of the command that `serves` proposed.
         self._asked: dict[GroupId, int] = {}
         for group, wanted in self.topology.wanted.items():
             for node in wanted.nodes:
@@ -155,7 +155,7 @@ class Simulation:
         began = time.thread_time()
         replica = self.groups[node][group]
         event()
-        # A follower that knows its leader has nothing to do here.
+        # After a tick, a follower that knows its leader has nothing to send.
         while not is_tick or replica.is_leader or replica.leader is None:
             ready = replica.ready()
             for message in ready.messages:
@@ -233,7 +233,7 @@ class Simulation:
         return known is not None and not known.is_joint and set(known.voters) <= self.alive
 
     def serves(self) -> bool:
-        """Return whether each group has committed a command that was proposed after the first call."""
+        """Return whether each group has committed a command; the first call proposes one to each group."""
         for group in self.topology.wanted:
             leader = self.leader(group)
             if leader is None:
@@ -311,7 +311,7 @@ def lost_rack(simulation: Simulation) -> dict[str, float]:
 
 
 def commands(topology: Topology) -> Iterator[GrowthCommand]:
-    """Yield the next steps of a change, as the nodes would report them."""
+    """Yield the commands by which nodes would report the next steps of the change."""
     change = topology.change
     assert change is not None
     yield from (Ready(change.id, group) for group, ready in change.new_groups.items() if not ready)

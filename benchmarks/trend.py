@@ -4,8 +4,8 @@
                                                           z (Mann-Kendall)   rises at all?
 
 Both use the order of the values only, so that single outliers such as a garbage collection do not count. The medians of
-spans are tested instead of the samples: neighbouring samples are not independent, and the test would take noise for
-significant.
+spans are tested instead of the samples, because neighbouring samples are not independent, and the test would take their
+noise for a trend.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-#: The number of spans whose medians are tested: fewer than ten are never significant, and many are not independent.
+#: The number of spans whose medians are tested. Fewer than ten never give a significant trend; the medians of too many
+#: short spans are not independent.
 SPANS = 20
-#: z above which a series rises: a one-sided error probability of 1 in 100.
+#: The z above which a rise is significant, with a one-sided error probability of 1 in 100.
 SIGNIFICANT_Z = 2.326
 
 
@@ -33,7 +34,7 @@ class Trend:
     z: float
 
     def exceeds(self, share_max: float, rise_max: float) -> bool:
-        """Return whether the series rises significantly, by more than a share of its level and by more than a limit."""
+        """Return whether the rise is significant, and larger than both `share_max` of the level and `rise_max`."""
         return self.z > SIGNIFICANT_Z and self.rise > max(share_max * self.level, rise_max)
 
 
