@@ -125,7 +125,7 @@ def test_cancelling_many_tasks_waits_for_none_of_their_statements(tmp_path: Path
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             assert {asyncio.CancelledError} == set(map(type, ended))
-            assert 5.0 > time.process_time() - before  # more than a minute if all ran to their end
+            assert 5.0 > time.process_time() - before  # more than a minute if all statements ran to their end
             for cursor in cursors:
                 await cursor.close()
             assert [] == await (await connection.execute("show queries")).fetchall()

@@ -162,7 +162,7 @@ def test_adding_numpy_columns_makes_no_arrow_arrays(connection: saros.Connection
             writer.add("root.a.d", np.array([1]), columns)
         finally:
             sys.setprofile(None)
-    # Building Arrow arrays would take 250 calls.
+    # A conversion to Arrow arrays would take 250 Python calls.
     assert calls.count("call") + calls.count("c_call") < 150
 
 

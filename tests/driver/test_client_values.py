@@ -14,7 +14,7 @@ import pytest
 from saros_wire.client_values import UnreadableValues, arrow_array
 
 NAN = float("nan")
-TWO_O_CLOCK = datetime(2024, 1, 1, 2)  # noqa: DTZ001 (as naive as NumPy's)
+TWO_O_CLOCK = datetime(2024, 1, 1, 2)  # noqa: DTZ001 (naive like NumPy's times)
 #: A categorical column as Polars exports it: a dictionary of string views.
 _CATEGORIES = pa.chunked_array(
     [pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.uint32()), pa.array(["a", "b"], pa.string_view()))]

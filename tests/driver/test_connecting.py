@@ -1,4 +1,4 @@
-"""The arguments that `connect` accepts, and its messages about others."""
+"""The arguments that `connect` accepts, and its messages about arguments that it refuses."""
 
 from __future__ import annotations
 

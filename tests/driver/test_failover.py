@@ -1,4 +1,4 @@
-"""The driver on real nodes that die, lose answers, come back, and know each other.
+"""The driver on real nodes that stop, lose answers, restart, and name each other.
 
 A `Node` is a database served on a port in this process. A test can change its replies, or lose an answer after the call
 was executed, as when a connection breaks.
@@ -46,7 +46,7 @@ from saros_wire import protocol
 from saros_wire.frames import Call, Header
 from saros_wire.generated import client_pb2
 
-#: The message types of the replies that tests change; an item of a stream is bytes.
+#: The message types of the replies that tests change. An item of a stream is passed to a test as bytes.
 _REPLIES = {
     Call.OPEN: client_pb2.OpenReply,
     Call.EXECUTE: client_pb2.Answer,
@@ -61,7 +61,8 @@ class Node:
     def __init__(self, folder: Path, port: int | None = None, certificate: WatchedFiles | None = None) -> None:
         self.api = ClientApi(str(folder), SystemClock())
         self.calls: Counter[Call] = Counter()
-        #: Called with a reply or an item; its return value is sent. It may raise `Lost`.
+        #: A function that is called with a reply or an item of a stream; its result is sent instead. It may raise
+        #: `Lost`.
         self.change: dict[Call | str, Callable] = {}
         self._port = PortListener(HOST, port or free_ports(1)[0], certificate, [_Protocol(self)])
         self.address = self._port.address
@@ -485,7 +486,7 @@ def test_a_node_that_hangs_holds_a_write_up_for_a_little_while(
         pytest.raises(saros.OperationalError, match="it is unknown whether"),
     ):
         connection.insert("root.a.e", [9], {"x": [1.0]})
-    assert time.monotonic() - started < PATIENCE_S / 2  # the node hangs for twice this time
+    assert time.monotonic() - started < PATIENCE_S / 2  # the node answers only after twice this time
     released.set()
 
 

@@ -1,4 +1,4 @@
-"""A process that forks: writes of its children are not mistaken for repetitions of each other's.
+"""A process that forks: a node does not mistake one child's writes for repetitions of another child's writes.
 
     parent     connects, writes
       child    is refused its parent's connection, connects by itself, writes

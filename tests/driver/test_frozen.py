@@ -1,6 +1,6 @@
 """Frozen nodes: the process is stopped (SIGSTOP), but the kernel still accepts connections and data.
 
-Every call ends nevertheless, either at another node or with an error that names the frozen one.
+Every call ends nevertheless, either at another node or with an error that names the frozen node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros.transport import exchange, uploads
 pytestmark = pytest.mark.slow
 
 SILENT = "the node at {} has not answered for"
-#: A node whose threads compute in Python for longer than a silent node is waited for.
+#: A node whose threads compute in Python for longer than the driver waits for a silent node.
 BUSY_S, BUSY_THREADS = 6, 8
 BUSY = f"""
 import sys, threading, time
@@ -73,7 +73,7 @@ def single(tmp_path: Path) -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[LocalCluster]:
-    """A cluster of three nodes that all have all data."""
+    """A cluster of three nodes that each have a replica of all data."""
     yield from _started(tmp_path, 3)
 
 

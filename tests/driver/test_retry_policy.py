@@ -47,7 +47,7 @@ def test_the_attempts_at_a_read_share_its_limit(failure: Failure, after_s: float
     read.failed(failure, CLUSTER, after_s)
     assert max(30.0, after_s + 30.0 if after_s > 30.0 else 0.0) == read.deadline
     with pytest.raises(saros.OperationalError):
-        read.failed(failure, CLUSTER, read.deadline + 5.0)  # later failures do not extend it again
+        read.failed(failure, CLUSTER, read.deadline + 5.0)  # later failures do not extend the time again
 
 
 def test_the_limit_of_a_read_never_goes_beyond_its_time_out() -> None:
@@ -121,7 +121,7 @@ def test_a_call_that_breaks_connections_is_not_sent_for_ever() -> None:
     attempts = RetryPolicy(30.0)
     for _ in range(LOST_MAX - 1):
         attempts.failed(LOST, HERE, 0.0)
-        attempts.failed(LOST, None, 0.0)  # while a session was being opened: not the call's fault
+        attempts.failed(LOST, None, 0.0)  # the session could not be opened, so the call is not the cause
     with pytest.raises(saros.OperationalError, match="connection closed"):
         attempts.failed(LOST, HERE, 0.0)
 

@@ -35,12 +35,12 @@ Values = tuple[int, ...]
 
 
 class Phase(IntEnum):
-    """The last entry of the meta group about the change."""
+    """The stage of the change, which is the meta group's last entry about it."""
 
     PREPARE = 0
     GROUP_READY = 1
     GO = 2
-    #: Has the position of the fence; from this entry on, the table assigns the slots to the new group.
+    #: The entry with the position of the fence; from this entry on, the table assigns the slots to the new group.
     FENCED = 3
     CHANGE_DONE = 4
     ABORT = 5
@@ -57,7 +57,7 @@ class Table(IntEnum):
 class Copy(NamedTuple):
     """A new member's copy of slot a's earlier data."""
 
-    #: The copied values of the old group; staged ones are invisible, and lost in a crash.
+    #: The values copied from the old group; while they are only staged, they are invisible, and a crash loses them.
     values: Values = ()
     #: 0: nothing, 1: some files are staged, 2: all files are, 3: installed by one rename, durable.
     state: int = 0
@@ -66,7 +66,7 @@ class Copy(NamedTuple):
 class Read(NamedTuple):
     """A read of slot a in progress."""
 
-    #: The length of the history when it began; older values are stale.
+    #: The length of the history when the read began; a result with only older values is stale.
     since: int
     #: The member of the old group that pins the data until the read is over; None: no member yet.
     pinned: int | None
@@ -233,7 +233,7 @@ class Expansion:
     def _load(self, state: State, place: int, node: int) -> Iterator[tuple[str, State]]:
         copy = state.copies[place]
         source = next((at for who, at in state.leases if who == node), None)
-        if copy.state in (0, 1) and source is None:  # files staged under an ended lease do not count
+        if copy.state in (0, 1) and source is None:  # files that were staged under a lease that has ended do not count
             for at, held in enumerate(OLD_MEMBERS):
                 if not state.dropped[at] and self._may_pull(state, at):
                     leases, copies = _sorted(*state.leases, (node, held)), _put(state.copies, place, Copy())
@@ -285,7 +285,7 @@ class Expansion:
         elif OPEN in state.new:
             after = state._replace(new=(*state.new, value), history=history)
             if value == DELETION and self.wrong == "M-D":
-                # It deletes existing data, and leaves no tombstone that could hide later data.
+                # DROP deletes existing data, and leaves no tombstone that could hide later data.
                 copies = tuple(Copy((), c.state) if c.state == 3 else c for c in state.copies)
                 after = after._replace(new=(OPEN,), copies=copies)
             yield f"the client {what} (new group)", after

@@ -3,9 +3,10 @@
     node      term, log, commit; a leader also knows how much of its log each other node has (`match`)
     step      an election, one entry sent (conflicting entries are truncated), a commit; each is atomic
 
-The correct protocol: a node uses the last membership in its log, committed or not; JOINT needs majorities of the old
-and of the new members, NEW (after JOINT is committed) of the new ones; a leader changes members only after an entry of
-its own term is committed, and counts no entries of earlier terms.
+The correct protocol: a node uses the last membership in its log, committed or not; JOINT needs a majority of the old
+members and one of the new members; NEW, which follows when JOINT is committed, needs a majority of the new members. A
+leader changes members only after an entry of its own term is committed, and does not count replicas of earlier terms'
+entries.
 
 The wrong protocols, by `wrong`: "thesis" is the method of the thesis. PRE adds node 4 when it is received; once PRE is
 done, the meta group's END removes node 3 on each node that hears of it, regardless of its log. PRE is done when it is
@@ -26,7 +27,7 @@ Log = tuple[tuple[int, str], ...]
 
 
 class Node(NamedTuple):
-    """The state of a node; `match` and `commit` are used while it is a leader."""
+    """The state of a node; `match` and `commit` are used while the node is a leader."""
 
     term: int = 1
     log: Log = ()

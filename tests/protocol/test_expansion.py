@@ -33,7 +33,7 @@ MISTAKES = (
     ("no pins", Scope(reads=True), "I7"),
     ("leases do not end", Scope(faults=True), "I8"),
 )
-#: Mistakes that take more than a second to find.
+#: Mistakes that the exploration takes more than a second to find.
 SLOW = {"M-C", "M-G"}
 
 

@@ -33,7 +33,7 @@ class Clock:
 
 
 class ScriptedDriver:
-    """A driver that runs one step per quantum, and is finished after the last one."""
+    """A driver that runs one of its steps per quantum, and is finished after the last step."""
 
     def __init__(self, query: str, number: int, steps: list[Step]) -> None:
         self.id = DriverId(QueryId(query), 0, 0, number)

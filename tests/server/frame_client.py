@@ -65,7 +65,7 @@ class FrameClient:
         receive_bytes: int = 0,
         source: str = "",
     ) -> None:
-        """`source` is the address of this machine to connect from; empty: any."""
+        """`source` is the address of this machine to connect from; any address if `source` is empty."""
         if address.startswith("unix-abstract:"):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(PATIENCE_S)
@@ -123,7 +123,7 @@ class FrameClient:
         self.send(encode_header(Kind.PING, number))
 
     def receive(self) -> Frame | None:
-        """Return the next frame; None: the node has closed the connection."""
+        """Return the next frame, or None if the node has closed the connection."""
         data = receive(self.socket, HEADER_BYTES)
         if not data:
             return None
@@ -167,7 +167,7 @@ class FrameClient:
             yield frame.body
 
     def open(self, user: str = "", password: str = "") -> client_pb2.OpenReply:
-        """Open a session, which later calls use."""
+        """Open the session that later calls use."""
         reply = self.call(Call.OPEN, client_pb2.OpenRequest(user=user, password=password))
         opened = client_pb2.OpenReply.FromString(reply.head)
         self.token = opened.session

@@ -1,6 +1,6 @@
 """Parquet files built byte by byte, with pages and footers that declare more than the file contains.
 
-Thrift's compact protocol, as far as the format needs it: https://github.com/apache/parquet-format.
+The module writes as much of Thrift's compact protocol as https://github.com/apache/parquet-format needs.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def parquet(page: bytes, values: int, encoding: int, codec: int) -> bytes:
 
 
 def file_of(footer: bytes, pages: bytes = b"") -> bytes:
-    """Return a file with these pages and this footer."""
+    """Return a Parquet file with the pages and the footer."""
     return b"PAR1" + pages + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 

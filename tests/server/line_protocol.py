@@ -1,4 +1,4 @@
-"""A protocol of text lines on the port, written only with the client API: the example of docs/protocols.md.
+"""A protocol of text lines on the port, which uses only the client API: the example of docs/protocols.md.
 
 LOGIN user password                     OK
 SQL statement                           the rows as CSV, then END; OK count if the statement has no rows
@@ -75,7 +75,7 @@ class LineHandler:
         return line.decode(errors="replace").strip()
 
     def look(self) -> None:
-        """Look at what the client has sent while a statement runs; `handle` reads it afterwards."""
+        """While a statement runs, look for a CANCEL from the client; `handle` reads it afterwards."""
         self.connection.pull(LINE_BYTES_MAX)
         if bytes(self.connection.buffered).startswith(b"CANCEL\n"):
             self.cancel.cancel()
@@ -90,7 +90,7 @@ class LineHandler:
         except ConnectionClosed:
             self.cancel.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 (the top of a call)
+        except Exception as error:  # noqa: BLE001 (every error of a call is reported to the client)
             code, message = refusal_of(error)
             self.connection.send([f"ERR {code} {' '.join(message.split())}\n".encode()])
 

@@ -22,17 +22,17 @@ from saros_storage.io.disk import LocalDisk
 from saros_wire.frames import NO_TOKEN, Call
 from saros_wire.generated import client_pb2
 
-#: The calls that need a session: all except those that anyone may make.
+#: The calls that need a session, which are all calls that are not public.
 SESSION_CALLS = sorted(set(Call) - {Call.OPEN, Call.PING})
 CHEAP = Cost(10)
 ROOT, ANN = "root-has-a-secret", "ann-has-a-secret"
 SECOND = 1_000_000_000
-#: A query with more rows than may wait for a client, so that it does not end by itself.
+#: A query with more rows than a node buffers for a client, so that the query does not end before it is read.
 LARGE = f"select {', '.join(f'x + {i}' for i in range(24))} from root.a.d"
 
 
 def raw_call(address: str, call: Call, message: Message | None, token: bytes | None = None, body: bytes = b"") -> bytes:
-    """Make one call on a connection of its own; return the head of the answer, or the first item of a stream."""
+    """Make one call on a separate connection; return the head of the answer, or the first item of a stream."""
     with FrameClient(address) as client:
         client.token = NO_TOKEN if token is None else token
         frame = client.reply(number := client.request(call, message, body))

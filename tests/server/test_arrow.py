@@ -241,7 +241,7 @@ def test_numbers_of_one_type_become_columns_that_are_views_of_the_message(dtype:
 
 
 def test_buffers_in_another_order_are_read_where_they_are() -> None:
-    """A message of the same shape as the driver's, but with two buffers exchanged in its metadata."""
+    """The message has the shape of the driver's messages, but its metadata exchanges two buffers."""
     values = {name: np.arange(8.0) + first for name, first in (("a", 10), ("b", 20), ("c", 30))}
     message = message_of(batch_of(values))
     assert [values["b"].tolist(), values["c"].tolist()] == [columns_in(message)[n].numbers.tolist() for n in "bc"]

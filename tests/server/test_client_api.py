@@ -1,4 +1,4 @@
-"""The operations of the client API: each has a policy, and none runs without the session that its policy requires."""
+"""The operations of the client API: each has a policy, and runs only with the session that the policy requires."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_query_can_be_cancelled_by_its_id(api: ClientApi, token: bytes) -> Non
 
 
 def test_inserts_of_several_devices_have_outcomes_of_their_own(api: ClientApi, token: bytes) -> None:
-    for _ in range(2):  # first with unknown shapes, then with known ones
+    for _ in range(2):  # the first time with unknown statement shapes, then with known ones
         inserts = [
             rows_of("root.a.d1", 1, 2),
             InsertRequest("root.a.d2", None, 0, [1, 2], {"x": [True, False, True]}),

@@ -42,7 +42,7 @@ def opened(connection: ApiConnection) -> bytes:
 
 
 def opened_alone(api: ClientApi) -> bytes:
-    """Open a session on a connection, which ends without closing it."""
+    """Open a session on a connection that then ends without closing the session."""
     connection = api.connect(HERE)
     token = opened(connection)
     connection.close()

@@ -66,7 +66,7 @@ def read_all(result: Result) -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Yield three nodes, each with all data."""
+    """Yield three nodes that each have a replica of all data."""
     nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 3)
     for times in np.array_split(np.arange(POINTS), 20):
         nodes.node(0).engine.insert_columns("root.a.d", times, {"x": Column(DataType.DOUBLE, times.astype(np.float64))})
@@ -81,7 +81,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(3))
 def test_any_node_shows_what_lies_on_every_disk(cluster: Nodes, number: int) -> None:
-    """A busy node may at first be considered silent."""
+    """On a busy machine, a node may at first count as silent."""
 
     def partitions() -> list[tuple[object, ...]]:
         found = [(row[0], row[1], row[-1]) for row in cluster.run(number, "show partitions")]

@@ -19,7 +19,7 @@ from saros_server.server import Server
 
 @pytest.fixture(params=["embedded", "remote"])
 def connection(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[saros.Connection]:
-    """Yield the same database, embedded in this process or served on a port; both must behave alike."""
+    """Yield an empty database, embedded in this process or served on a port; both kinds must behave alike."""
     folder = str(tmp_path / "data")
     if request.param == "embedded":
         with saros.connect(folder, timestamps="epoch", options={"durability": "os"}) as opened:

@@ -168,7 +168,7 @@ def test_a_query_that_takes_longer_can_be_cancelled_after_a_moment(
 
 
 def test_queries_of_tasks_that_are_cancelled_are_ended_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream that is cancelled as soon as it begins may never reach the node, which then waits for it."""
+    """If a stream is cancelled as soon as it begins, its request may never reach the node that the test waits for."""
     monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 600.0)
 
     async def cancel_some() -> None:
@@ -190,7 +190,7 @@ def test_queries_of_tasks_that_are_cancelled_are_ended_at_once(server: Server, m
 def test_large_results_that_wait_for_their_clients_keep_no_call_waiting(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There are as many results as threads for other calls; a client that waited for a thread lost its other rows."""
+    """There are as many open results as threads for other calls; a client that had to wait for a thread lost rows."""
     monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 0.5)
     with saros.connect(f"saros://{server.address}") as connection:
         cursors = [connection.execute(LARGE) for _ in range(40)]

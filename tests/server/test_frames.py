@@ -1,4 +1,4 @@
-"""The native protocol at a server: each call, streams with credits, client messages meanwhile, and garbage."""
+"""The native protocol at a server: each call, streams with credits, client messages during a call, and garbage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClientApi]:
     made = ClientApi(str(tmp_path_factory.mktemp("frames") / "data"), SystemClock())
     times, x = np.arange(ROWS), np.random.default_rng(1).random(ROWS)
     made._own.insert("root.a.d", times, {"x": x, "y": times, "z": times[::-1]}, aligned=None)
-    made._own.execute("flush", (), None)  # rows of a file are read in several blocks, and may wait for a client
+    made._own.execute("flush", (), None)  # a file's rows are read in several blocks, which may wait for a client
     yield made
     made.close()
 
@@ -229,7 +229,7 @@ def test_a_client_without_credits_gets_a_window(client: FrameClient, api: Client
         assert frame is not None
         sizes.append(len(frame.body))
     assert sum(sizes[:-1]) < WINDOW_BYTES
-    client.ping(99)  # nothing else may come before its answer
+    client.ping(99)  # no other request may come before the answer to this one
     assert (Kind.PONG, 99) == kind_of(client.receive())
     client.credit(number, sum(sizes))
     rest = list(client.items(number))

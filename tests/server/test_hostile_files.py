@@ -1,4 +1,4 @@
-"""Imports of files that contain or declare far more than their size: they are refused, and take little memory."""
+"""Imports of files that contain or declare far more data than their size: each is refused and takes little memory."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from saros_server.sources.parquet_worker.process import ParquetRefused, ParquetW
 from saros_server.sources.source_options import SourceError, SourceOptions
 
 MIB = 1 << 20
-#: Memory of the process that reads Parquet; a third of it is used from the start.
+#: The memory limit of the process that reads Parquet, which uses a third of it from the start.
 WORKER_BYTES = 320 * MIB
-#: The allowed growth of this process.
+#: The number of bytes by which the memory of this process may grow.
 GROWTH_BYTES = 200 * MIB
 
 

@@ -1,4 +1,4 @@
-"""Inserts as Arrow IPC streams: invalid streams are refused, whatever messages they have."""
+"""Inserts as Arrow IPC streams: a stream that is invalid is refused, whichever messages it contains."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_messages_of_other_types_are_refused(order: str) -> None:
 
 
 def test_a_message_of_an_unknown_type_is_refused() -> None:
-    """Arrow's reader would crash the process."""
+    """Arrow's own reader would crash the process on such a stream."""
     schema, batch = messages()
     kinds = [place for place in range(len(schema)) if schema[place] == 1]
     refused = 0

@@ -1,4 +1,4 @@
-"""A leader soon hands its group over to the head, but does not do so repeatedly."""
+"""A leader soon hands its group over to the member that is to lead it, the head, but not again and again."""
 
 from __future__ import annotations
 

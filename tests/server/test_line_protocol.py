@@ -1,4 +1,4 @@
-"""A second protocol on the client API, which offers everything that a client needs: see docs/protocols.md."""
+"""A second protocol that uses the client API, which offers everything that a protocol needs: see docs/protocols.md."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Client:
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.socket()
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # the listener must wait for the client
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # makes the server wait for the client
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect((host, int(port)))
         self.lines = self.socket.makefile("r", encoding="utf-8")

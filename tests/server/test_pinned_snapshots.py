@@ -1,4 +1,4 @@
-"""Pinned snapshots: statements of any session see the same data there, whatever changes meanwhile; leases end."""
+"""Pinned snapshots: statements of any session see the same data in a snapshot despite later changes; leases end."""
 
 from __future__ import annotations
 

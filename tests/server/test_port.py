@@ -1,4 +1,4 @@
-"""The port: which protocol a client speaks, limits, parking, drain, TLS, and clients that behave badly."""
+"""The port: detection of the client's protocol, limits, parking, drain, TLS, and clients that behave badly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MEGABYTES = b"x" * (24 << 20)
 
 
 class EchoProtocol:
-    """Echoes each request, which is a length and bytes, after `ECHO` at the start of a connection."""
+    """A protocol whose connections begin with `ECHO`; it echoes each request, which is a length and that many bytes."""
 
     name = "echo"
 
@@ -109,7 +109,7 @@ class EchoClient:
         return self.receive()
 
     def is_ended(self) -> bool:
-        """Wait for the node; return whether it has closed the connection."""
+        """Wait until the node sends something or closes the connection; return whether it has closed the connection."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -168,7 +168,7 @@ def echo() -> EchoProtocol:
 
 @pytest.fixture
 def listen(echo: EchoProtocol) -> Iterator[Callable[..., PortListener]]:
-    """Return a function that creates and starts a port with the protocol."""
+    """Return a function that creates and starts a port with the protocol of `echo`."""
     with ExitStack() as made:
 
         def start(certificate: WatchedFiles | None = None, host: str = "127.0.0.1", **limits: float) -> PortListener:

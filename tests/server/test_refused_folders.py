@@ -1,4 +1,4 @@
-"""Messages about a folder or an address that the operating system refuses: they state only its name and the reason."""
+"""Messages about a folder or an address that the operating system refuses state only its name and the reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def refused(folder: Path, call: Callable[[], object]) -> object:
-    """Return the result of `call` without access to the folder; a first call with access loads the modules it needs."""
+    """Return the result of `call` without access to the folder; a first call with access loads the needed modules."""
     with saros.connect(folder) as connection:
         connection.execute("show databases")
     with suppress(saros.Error):
@@ -105,7 +105,7 @@ def test_what_only_reads_works_where_nothing_can_be_written(
         connection.execute("insert into root.a.d(time, x) values (3, 3.5)")
         expected = connection.execute(query).fetchall()
     for command in (f"verify {data}", f"backup --data {data} --to before"):
-        assert 0 == main(command.split())  # so that all is loaded that it needs
+        assert 0 == main(command.split())  # so that everything that the call needs is loaded
     if "numba" in sys.modules:  # kernels that are called below for the first time lie where that user may write
         monkeypatch.setattr("numba.config.CACHE_DIR", str(data.parent / "kernels"))
     if not locked:

@@ -1,4 +1,4 @@
-"""A numbered write has one effect, however often it comes."""
+"""A numbered write has one effect, even if it arrives several times."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_too_old_is_forgotten_and_not_new() -> None:
     assert State.NEW is known.begin((1, 5 + SEQUENCES_KEPT))
     assert State.FORGOTTEN is known.begin((1, 5))
     assert State.NEW is known.begin((1, 5 + 100 * SEQUENCES_KEPT))
-    known.finish((1, 6), 60)  # a very late end evicts no other request
+    known.finish((1, 6), 60)  # the very late end of a request evicts no other request
     assert State.NEW is known.begin((1, 6 + 100 * SEQUENCES_KEPT))
 
 

@@ -337,7 +337,7 @@ def certificate_in(tmp_path: Path) -> CertificateFiles:
     return CertificateFiles(str(certificate), str(key))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the old TLS versions, which must not work
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # warnings about the old TLS versions, which must not work
 def test_with_a_certificate_clients_speak_tls(tmp_path: Path, certificate: CertificateFiles) -> None:
     made = Secured(tmp_path / "data", Security(tls=certificate))
     try:

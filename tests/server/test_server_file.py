@@ -1,4 +1,4 @@
-"""The server of a folder, according to `server.json` and the folder's lock."""
+"""Finding the server of a folder by `server.json` and the folder's lock."""
 
 from __future__ import annotations
 

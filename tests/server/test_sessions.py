@@ -1,6 +1,6 @@
-"""Weak and mid sessions: a read at any node or holder returns nothing older than the session saw, or is marked stale.
+"""Weak and mid sessions: a read at any node returns no older data than the session has seen, or is marked stale.
 
-One register is overwritten with 1, 2, 3 ...; one replica of its group is made to lag.
+The tests overwrite one register with 1, 2, 3 ..., while they make one replica of its group lag.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from saros_engine.base.session_context import SessionContext
 from saros_storage.base.types import DataType
 
 GROUP = GroupId(1)
-#: Ids of the group's members, and the number of the node that has no replica.
+#: Ids of the group's three members; then the index of the asking node, which has no replica.
 LEADER, OTHER, BEHIND, ASKING = 1, 2, 3, 3
 
 
@@ -58,13 +58,13 @@ class Register:
 
 
 def ask_first(patch: pytest.MonkeyPatch, node: int) -> None:
-    """Let the asking node ask this member of the group before the others."""
+    """Let every node ask the group's member `node` before the other members."""
     holders = ReadBarrier.holders
     patch.setattr(ReadBarrier, "holders", lambda self, group: sorted(holders(self, group), key=lambda n: n != node))
 
 
 def leave_behind(town: Town) -> None:
-    """Cut one member off from the others, so that later writes of the group do not reach it."""
+    """Cut the member BEHIND off from the other members, so that later writes do not reach it."""
     for node in (LEADER, OTHER):
         town.weather.cut(node, BEHIND)
 
@@ -73,7 +73,7 @@ def leave_behind(town: Town) -> None:
 def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     town: Town, consistency: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1. The session reads 2 at the leader. 2. It loses the leader, and asks a replica that has 1. 3. A third has 2."""
+    """The session reads 2 at the leader, is cut off from it, and asks a replica that has 1; the third replica has 2."""
     register, session = Register(town), SessionContext(consistency=consistency)
     register.write(1)
     wait_until(lambda: register.read(session) == (1, False))
@@ -86,7 +86,7 @@ def test_a_holder_that_is_behind_leaves_the_answer_to_another(
     value, stale = register.read(session)
     assert 2 == value
     assert not (stale and consistency == "weak")
-    # A session that has seen nothing newer may be shown the replica's value.
+    # A session that has not seen the 2 may read the replica's 1.
     assert (1, False) == register.read(SessionContext(consistency="weak"))
 
 
@@ -107,7 +107,7 @@ def test_what_nobody_has_any_more_is_missed_and_said(town: Town, monkeypatch: py
 
 
 def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next node does not know the series, and neither does the member that it asks first."""
+    """Neither the asking node nor the member that it asks first knows the series that the session read elsewhere."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)

@@ -109,7 +109,7 @@ def test_rounds_of_senders_are_refused(tmp_path: Path) -> None:
         session.close()
 
 
-#: Kinds of statements that change neither data nor schema, whatever they say; SELECT does so with INTO.
+#: Kinds of statements of which no statement changes data or schema; SELECT does so with INTO.
 HARMLESS = {
     "AbortChange", "AdmitNode", "AlterUser", "ChangeNodes", "ClearCache", "Count", "CreateRole", "CreateToken",
     "CreateUser", "DismissNode", "DropPrincipal", "DropToken", "Explain", "Flush", "GiveUpNodes", "Grant", "GrantRole",

@@ -14,7 +14,7 @@ from saros_server.thrift.codec import I32, I64, BadArguments, Binary, Text, enco
 from saros_server.thrift.structs import EndPoint, OpenSessionAnswer, Status
 
 STRUCTS = [found for _, found in inspect.getmembers(structs, dataclasses.is_dataclass)]
-#: Structs that are the arguments of a call themselves, by its name.
+#: Structs that are themselves the arguments of a call, each with the stock client's name.
 ARGUMENTS = {
     "SessionArguments": "requestStatementId_args",
     "SetStorageGroup": "setStorageGroup_args",

@@ -203,7 +203,7 @@ def test_a_client_that_goes_away_ends_its_query_and_its_session(client: ThriftCl
 
 @pytest.mark.slow
 def test_a_client_that_goes_away_ends_the_statement_that_runs(tmp_path: Path) -> None:
-    """The statement would run for minutes."""
+    """Unless it is ended, the statement runs for minutes."""
     server = ThriftServer(tmp_path, options="query_timeout_ms = 600000\n")
     try:
         server.api._own.insert("root.a.d", np.arange(3_000_000), {"x": np.arange(3_000_000.0)}, aligned=None)

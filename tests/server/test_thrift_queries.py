@@ -66,7 +66,7 @@ def test_rows_come_with_times_and_nulls(client: ThriftClient) -> None:
 def test_results_without_times_say_so(client: ThriftClient, name: str) -> None:
     result = client.execute("select count(i), max_time(t) from root.a.d", name=name)
     assert (True, [(3, 3)]) == (result.answer.ignore_time, result.all())
-    result = client.execute("select 1", name=name)  # as connection pools check that a connection is alive
+    result = client.execute("select 1", name=name)  # by which pools check that a connection is alive
     assert (True, ["1"], ["INT64"], [(1,)]) == (
         result.answer.ignore_time,
         result.answer.columns,
@@ -377,7 +377,7 @@ def test_queries_of_nothing_are_refused(client: ThriftClient) -> None:
 
 
 def test_running_queries_have_their_times_as_those_of_rows(client: ThriftClient) -> None:
-    """Clients of IoTDB 1.3 know no other column of times."""
+    """Clients of IoTDB 1.3 can read no other column of times."""
     result = client.execute("show queries")
     assert ("QueryId", "TEXT", False) == (result.answer.columns[0], result.answer.types[0], result.answer.ignore_time)
 

@@ -27,7 +27,7 @@ def value(type_: int, content: object) -> bytes:
 
 
 def records(*rows: tuple[str, int, dict[str, tuple[int, object]]]) -> RecordsMessage:
-    """Return rows of (device, time, type byte and value by measurement)."""
+    """Return a message with rows given as (device, time, {measurement: (type byte, value)})."""
     return RecordsMessage(
         [device for device, _, _ in rows],
         [list(values) for _, _, values in rows],

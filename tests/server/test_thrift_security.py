@@ -21,11 +21,11 @@ OPEN_TO_ALL = {
     *("cancelOperation", "closeOperation"),
     "pruneSchemaTemplate",  # refused whatever it asks for
 }
-#: Calls that any user may make: about the own session, and about templates.
+#: Calls that any user may make: calls about the user's own session, and a query about templates.
 ANY_USER = {"getTimeZone", "setTimeZone", "fetchResults", "fetchResultsV2", "querySchemaTemplate"}
 #: Calls that only test the connection.
 TESTS = {name for name in METHODS if name.startswith("testInsert")}
-#: A call that asks for everything that the user may see.
+#: A call that is not refused: it returns all the data that the user may see.
 OF_ALL_THAT_IS_SEEN = "executeFastLastDataQueryForOnePrefixPath"
 NOT_LOGGED_IN, DENIED = 802, 803
 DEVICE, SERIES, INT32, PLAIN, LZ4 = "root.a.d", ["root.a.d.s"], 1, 0, 7
@@ -99,7 +99,7 @@ REQUESTS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
-    """A database with a point, a template that is set, and one that is not."""
+    """A server with a point, a template that is set on a path, and a template that is not."""
     made = ThriftServer(tmp_path_factory.mktemp("matrix"))
     directory = made.api.node.directory
     assert directory is not None

@@ -122,7 +122,7 @@ def test_what_is_wrong_with_a_token_is_told(node: HttpNode) -> None:
     assert "mistyped" in answers[0].json()["message"]
     assert "wrong user or password" in answers[1].json()["message"]
     assert "too many attempts failed" in answers[2].json()["message"]
-    assert 200 == ask(node, f"Bearer {secret}").status_code  # wrong tokens from the same address do not lock it out
+    assert 200 == ask(node, f"Bearer {secret}").status_code  # wrong tokens do not lock the address out
 
 
 def test_without_users_a_token_is_not_looked_at(tmp_path: Path) -> None:

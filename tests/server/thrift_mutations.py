@@ -1,7 +1,8 @@
 """Damaged messages of IoTDB's session protocol, passed to the server's side of a connection.
 
-A message is a call of a stock client, with bytes changed, lost, duplicated or moved, or lengths and types replaced. It
-must be answered, or end the connection; nothing else may be raised, and no error may be logged as a bug. One thread.
+A message is a call of a stock client, with bytes changed, lost, duplicated or moved, or lengths and types replaced. The
+server must answer the message or end the connection; it may raise no other exception and log no internal error. One
+thread.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from saros_server.thrift.protocol import ThriftHandler
 
 #: Numbers that break careless code.
 NUMBERS = [-1, 0, 1, 2, 127, 128, 255, 256, 65_535, 1 << 20, (1 << 24) - 1, 1 << 26, (1 << 31) - 1, -(1 << 31)]
-#: More bytes for one call than this would be a leak.
+#: The maximum size of all answers to one call; more bytes would be a leak.
 ANSWER_BYTES_MAX = 64 << 20
 
 
 class FakeConnection:
-    """A client that has sent some bytes and waits; implements what a handler uses of `Connection`."""
+    """A connection whose client has sent some bytes and waits; it has only the methods that a handler calls."""
 
     def __init__(self, data: bytes) -> None:
         self.peer = Peer("ipv4:127.0.0.1", is_local=True)

@@ -3,8 +3,8 @@
     seed --> valid messages, mutated: bits, lengths, pieces left out, repeated, exchanged, nested
          --> a connection each few messages: most after a login; it is closed after the last message, or by the server
 
-A violation is: the server ends, or logs an error of its own; its memory grows; the other client is not served, or its
-points are not those that it wrote. Which messages a connection sends depends on its seed alone.
+Each of these is a violation: the server ends, or logs an internal error; its memory grows; the other client is not
+served, or does not read the points that it wrote. The seed alone determines the messages of a connection.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EXTREMES = (0, 1, 127, 255, 65_535, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (
 #: Deeply nested structs and lists, in Thrift's binary protocol and in protobuf.
 _NESTS = (b"\x0c\x00\x01", b"\x0f\x00\x01\x0f\x00\x00\x00\x01", b"\x0d\x00\x01\x0d\x0d\x00\x00\x00\x01", b"\x0a\x7f")
 _NEST_MAX = 3_000
-#: Memory may grow by this much in the second half of a campaign: caches fill, points come to MemTables.
+#: The bytes by which memory may grow in the second half of a campaign, while caches and MemTables fill.
 _GROWTH_BYTES = 192 << 20
 
 #: The pause between two calls of the other client.
@@ -117,7 +117,7 @@ def mutated(chance: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def _requests(session: int, statement: int) -> Iterator[tuple[str, object]]:
-    """Yield valid requests: a name and a struct each."""
+    """Yield valid requests, each as the name of a call and a struct."""
     series, device, ints = ["root.a.d.i"], "root.a.d", struct.pack(">2i", 1, 2)
     number, times = struct.pack(">Bi", 1, 5), struct.pack(">2q", 1, 2)
     values = ints + struct.pack(">i1si2s", 1, b"x", 2, b"yz") + b"\1\1\0\0"
@@ -203,7 +203,7 @@ _WITHOUT_BODY = tuple(sorted(set(Call) - {*_WITH_BODY, Call.CLOSE}))
 
 
 def _native_parts(token: bytes) -> Iterator[_Parts]:
-    """Yield valid frames: kind, call, head, body."""
+    """Yield valid frames, each as (kind, call, head, body)."""
     prefix = struct.pack("<I", 1_000) + token
     statement = client_pb2.ExecuteRequest(statement="select * from root.a.d").SerializeToString()
     write = client_pb2.ExecuteRequest(statement="insert into root.a.d(time, i) values (1, 2)").SerializeToString()
@@ -233,7 +233,7 @@ def _native_connection(server: AttackedServer, chance: random.Random) -> tuple[s
 
 
 def _native_frame(chance: random.Random, number: int, valid: _Parts, other: _Parts) -> bytes:
-    """Return a valid frame after mutations: of its head, or its body; sometimes as the request of another call."""
+    """Return a frame after mutations of its head or body; a request sometimes gets the number of another call."""
     kind, call, head, body = valid
     if kind is Kind.REQUEST:
         if not chance.randrange(8):
@@ -286,7 +286,7 @@ def attack(protocol: WireProtocol, server: AttackedServer, seed: int) -> Counter
         sender.join()
     answered = protocol.answers(bytes(received))
     ended = answered < len(frames)
-    # The server closed the connection at a message without an answer, and did not read later ones.
+    # If an answer is missing, the server closed the connection at that message, and did not read the later messages.
     return Counter({f"{protocol.name} messages": answered + ended, f"{protocol.name} connections": 1})
 
 
@@ -300,10 +300,10 @@ def _send(connection: socket.socket, data: bytes) -> None:
 
 
 class AttackedServer:
-    """A server process, its log, and a client of each protocol that writes points and counts them, all the time."""
+    """A server process, its log, and a client of each protocol that continuously writes points and counts them."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        """`options` are those of the server command, such as a port for HTTP; without options, there is no HTTP."""
+        """`options` are passed to the command that starts the server; HTTP is off unless they contain a port for it."""
         self._folder = folder
         data = folder / "data"
         data.mkdir(parents=True)
@@ -331,7 +331,7 @@ class AttackedServer:
         #: The token of a session that all connections of the native protocol share, since sessions outlive connections
         #: there.
         self.token = b""
-        #: The number of times that the other client was served.
+        #: The number of the other client's requests that the server answered.
         self.served = 0
         try:
             wait_until(lambda: serving(str(data)) is not None)

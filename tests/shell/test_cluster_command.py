@@ -76,7 +76,7 @@ def file_of(directory: Path, node: NodeId) -> ClusterFile:
 
 
 def well(directory: Path) -> subprocess.CompletedProcess[str]:
-    """Return the result of `status` once it succeeds: on a busy machine a group may lack a leader for a moment."""
+    """Return the result of `status` as soon as it succeeds; on a busy machine, a group may briefly lack a leader."""
     said = []
 
     def is_well() -> bool:
@@ -93,7 +93,7 @@ def well(directory: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the directory of a running cluster of three nodes, all ended afterwards, even if the start failed."""
+    """Yield the directory of a running cluster of three nodes; afterwards end all nodes, even if the start failed."""
     made = tmp_path_factory.mktemp("cluster")
     try:
         done = run("up", "--nodes", "3", "--dir", str(made), "--base-port", str(base_port()))
@@ -310,7 +310,7 @@ def test_a_node_whose_port_is_taken_says_so(tmp_path: Path) -> None:
 def interrupted_up(directory: Path, port: int) -> str:
     """Interrupt `up` as soon as it has launched a server, and return its messages from then on."""
     up = [*SAROS, "up", "--nodes", "1", "--dir", str(directory), "--base-port", str(port)]
-    # If the process that runs the tests ignores the signal, its children would inherit that.
+    # If the process that runs the tests ignores the signal, a child process would ignore it, too.
     words = ["env", "--default-signal=INT", *up]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
@@ -347,7 +347,7 @@ def test_down_ends_also_what_is_just_coming_up(tmp_path: Path) -> None:
 
 
 def servers_of(directory: Path) -> list[int]:
-    """Return the processes that serve the directory or a folder in it, or are about to."""
+    """Return the processes that serve, or are about to serve, the directory or a folder in it."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -364,7 +364,7 @@ def servers_of(directory: Path) -> list[int]:
 
 @pytest.mark.slow
 def test_a_cluster_with_users_shows_its_groups_to_who_logs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`up` prints a one-time password once; `status` shows processes without a login, groups with one."""
+    """`up` prints a one-time password once; `status` shows processes without a login, and groups only with a login."""
     monkeypatch.setenv("SAROS_PASSWORD_COST", "10")
     monkeypatch.delenv("SAROS_PASSWORD", raising=False)
     up = ("up", "--nodes", "1", "--dir", str(tmp_path), "--base-port", str(base_port() - 5_000), "--auth")
@@ -470,7 +470,7 @@ def test_a_making_that_was_interrupted_is_begun_anew(tmp_path: Path, lost: NodeI
 
 @pytest.mark.parametrize("lost", [ONE, TWO])
 def test_a_node_that_lost_its_folder_does_not_come_back(tmp_path: Path, lost: NodeId) -> None:
-    """The node no longer knows for whom it voted, and could vote twice in a term."""
+    """The node no longer knows for which node it voted, and could vote twice in a term."""
     made = make(str(tmp_path), 2, 2, base_port(), DISK)
     ran = TWO if lost == ONE else ONE
     (tmp_path / f"node{ran}" / "node.json").touch()
@@ -622,7 +622,7 @@ def _tls_port(folder: Path, *, tls: bool) -> tuple[socket.socket, int]:
 def test_who_joins_is_told_at_once_that_certificates_do_not_go_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All four cases: the other nodes have certificates or not, and the new node has one or not."""
+    """All four cases are tested: the other nodes have certificates or not, and the new node has one or not."""
     make_certificates(str(tmp_path), ID, {NodeId(1): "127.0.0.1", NodeId(2): "127.0.0.1"})
     (tmp_path / "bare").mkdir()
     (tmp_path / "given").mkdir()

@@ -1,4 +1,4 @@
-"""The question before a statement that deletes much."""
+"""The question that the shell asks before a statement that deletes much data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real recordings, imported by the command and asked by SQL, against what pandas computes from the same CSV."""
+"""Real recordings are imported by the command; SQL queries must return the values that pandas computes from the CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of points that replace others, compared with a model: a set of pairs of series and time."""
+"""The number of points that replace existing points, compared with a model, which is a set of (series, time)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_commands_stand_between_statements(piped) -> None:
 
 
 def test_what_was_not_run_behind_a_mistake_is_counted(piped) -> None:
-    """The error shows which of many pasted statements failed, but not how many followed it."""
+    """The error shows which of many pasted statements failed, but not how many statements follow it."""
     text = f"{INSERT}\nselct 1;\n{INSERT}\n-- a comment;\n\\l\nselect x from root.a.d;"
     code, out, err = piped(text)
     assert (1, ["done, 2 points"]) == (code, out)

@@ -101,7 +101,7 @@ def pandas_frame(columns: dict[str, pa.Array]) -> pd.DataFrame:
     return frame
 
 
-#: By name: a way to write values, and the types of the new series that it creates.
+#: By name: a way to write values, and the types of the series that this way creates.
 DOORS: dict[str, tuple[Door, dict[str, str]]] = {
     "csv": (through_a_file("csv"), UNTYPED),
     "csv --types": (through_a_file("csv", "--types"), SAME),

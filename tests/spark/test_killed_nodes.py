@@ -58,7 +58,7 @@ EXPECTED = [(f"root.in.d{number}", time, time + number * 1.0) for number in rang
 
 
 def killed_with_the_moment(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Task], ScanOptions]:
-    """Plan a job, read its first task, and kill the node that pins its snapshot; return the tasks and options."""
+    """Plan a job, read its first task, and kill the node that pins the job's snapshot; return the tasks and options."""
     monkeypatch.setattr(connecting, "FAILOVER_S", PATIENCE_S)
     given = {"url": target(cluster), "path": "root.in.*", "pointsPerPartition": str(ROWS), "timeType": "long"}
     options = scan_options(given)
@@ -74,7 +74,7 @@ def test_tasks_read_on_at_another_node(cluster: LocalCluster, monkeypatch: pytes
     tasks, options = killed_with_the_moment(cluster, monkeypatch)
     began = time.monotonic()
     assert EXPECTED == rows_of(tasks, options)
-    assert PATIENCE_S > time.monotonic() - began  # a node that refuses connections is not waited for
+    assert PATIENCE_S > time.monotonic() - began  # the job does not wait for a node that refuses connections
 
 
 def test_tasks_read_on_at_a_node_that_was_started_anew(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_tasks_read_on_at_a_node_that_was_started_anew(cluster: LocalCluster, mo
 
 
 def killing(process: int, marker: Path) -> Any:
-    """Return a function that kills the process, once, after a tenth of a partition's rows."""
+    """Return a function that kills the process after a tenth of a partition's rows, but only once."""
 
     def passed(rows: Iterator[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):

@@ -79,7 +79,7 @@ def test_modes_that_cannot_be_and_rows_that_do_not_fit_say_so(spark: Any, url: s
 def test_rows_that_cannot_be_written_fail_the_job_at_their_first_attempt(
     spark: Any, url: str, tmp_path: Path, method: str
 ) -> None:
-    """The job's error names the bad row, and task 1 of 3, which contains it, is attempted only once."""
+    """The job's error names the bad row; task 1 of 3, which contains this row, is attempted only once."""
     attempts = spark.sparkContext.accumulator(0)
 
     def counted(batches: Any) -> Any:

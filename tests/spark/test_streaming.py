@@ -95,7 +95,7 @@ def test_a_query_that_starts_again_goes_on_where_it_stopped(spark: Any, url: str
 
 
 def test_a_stream_writes_each_batch_once(spark: Any, url: str, tmp_path: Path) -> None:
-    """The last batch is repeated, as after a crash between its commit in Saros and that in the checkpoint."""
+    """The last batch is repeated, as after a crash between its commit in Saros and its commit in Spark's checkpoint."""
     files = tmp_path / "in"
     sink = {"url": url, "progress": "root.ops.once", "checkpointLocation": str(tmp_path / "checkpoint")}
 

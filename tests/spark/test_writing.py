@@ -22,7 +22,7 @@ from saros_spark.write.writing import Attempt, Receipt, commit, discard, prepare
 
 INSTANT = pa.timestamp("us", "UTC")
 WEEK = 604_800_000
-#: Numbers that make the names of jobs unique.
+#: Numbers that make the jobs' names unique.
 NUMBERS = itertools.count()
 
 

@@ -25,7 +25,7 @@ class BadLine:
         self._line = line
         self._chance = chance
         self._badness = badness
-        #: Requests that are still in transit.
+        #: Repeated or delayed requests that will still arrive.
         self._late: list[Callable[[], object]] = []
         self.fair = False
         self.events: dict[str, int] = {}

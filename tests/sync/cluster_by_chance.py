@@ -1,4 +1,4 @@
-"""A cluster as receiver with random faults; at most one of its nodes is down at a time.
+"""A cluster that receives rounds and has random faults; at most one of its nodes is down at a time.
 
 power      a node loses power, between requests or during a round; afterwards a file may be missing from its disk
 asks       a request between nodes is lost
@@ -27,7 +27,7 @@ class ClusterByChance(Places):
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
-        #: The node that was called last.
+        #: The node that the sender called last.
         self.asked = NodeId(1)
         self._rests = False
         size, copies, chores = chance.choice((3, 3, 4)), chance.choice((1, 2, 3)), chance.choice(CHORES)
@@ -104,7 +104,7 @@ class ClusterByChance(Places):
 
 
 class _Line(Line):
-    """A link that switches nodes at random, and tells the cluster which one it calls."""
+    """A link that switches nodes at random, and tells the cluster which node it calls."""
 
     def __init__(self, cluster: ClusterByChance, node: NodeId) -> None:
         super().__init__(cluster, node)

@@ -1,4 +1,4 @@
-"""A node of a cluster loses power at each disk operation, or an operation fails, while the cluster receives rounds.
+"""While a cluster receives rounds, one of its nodes loses power at each disk operation, or a disk operation fails.
 
 crash      the node continues with a possible state of its disk, the others with their state at that moment; the sender
            retries: all nodes show their earlier state or the edge's, then the edge's, and nothing is left over
@@ -21,9 +21,9 @@ from saros_cluster.meta.metadata_kv import Notes
 from saros_cluster.placement.ring import NodeId
 from saros_storage.schema import SchemaTree, decode_change
 
-#: The node that the sender calls, and a node that only keeps a replica.
+#: Nodes that may crash: the node that the sender calls, and a node that only stores a replica.
 TAKES, KEEPS = NodeId(1), NodeId(2)
-#: The other nodes complete an interrupted commit within this time.
+#: Seconds within which the other nodes complete an interrupted commit.
 _FINISHED_SECONDS = 6.0
 
 
@@ -39,7 +39,7 @@ class _Known:
     after: State
 
     def places(self, node: NodeId, disk: CrashDisk) -> Places:
-        """Return the cluster that continues after the crash, with this disk at the crashed node."""
+        """Return the cluster as it continues after the crash, with `disk` at the crashed node."""
         disks = {other: CrashDisk(picture) for other, picture in self.disks.items()}
         tree = SchemaTree()
         for line in self.schema.splitlines():

@@ -1,4 +1,4 @@
-"""A cluster as receiver in one thread: each node has its own disk; one log of notes and one schema are shared.
+"""A cluster that receives rounds in one thread. Each node has its own disk; all share one log of notes and one schema.
 
     nodes      keeper, receiver and ledger as in production, on crash disks; they call each other through `Places.ask`
     agreed     notes and schema, which groups keep: they are never lost here, but a node may not know them yet
@@ -46,7 +46,7 @@ from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
 from saros_sync.transport import Answer, BeginReply
 
-#: Longer than old rounds, and rounds that a reader holds, are kept.
+#: A time after which nodes delete even old rounds that a reader used.
 _LONG_SECONDS = 1_000.0
 
 
@@ -164,20 +164,21 @@ class Places:
         self.schema = schema or SchemaTree()
         self.nodes = [NodeId(number + 1) for number in range(count)]
         self.copies = copies or count
-        #: By sender: its replicas; other senders are kept by the first nodes.
+        #: The replicas of each sender; the data of a sender without an entry is on the first nodes.
         self.kept_by: dict[str, list[NodeId]] = {}
         #: By sender: its next replicas.
         self.next: dict[str, list[NodeId]] = {}
         self.running: dict[NodeId, Place] = {}
-        #: Nodes that are down, in the state in which they were stopped.
+        #: The nodes that are down, as they were when they stopped.
         self.stopped: dict[NodeId, Place] = {}
-        #: Called during each "ask", "wait", "put" or "schema"; may raise what the called side would raise.
+        #: A function that is called during each "ask", "wait", "put" or "schema"; it may raise the called side's
+        #: errors.
         self.meanwhile: Callable[[str], None] = lambda _: None
         for node in self.nodes:
             self.start(node, CrashDisk() if disks is None else disks[node])
 
     def start(self, node: NodeId, disk: CrashDisk, notes: Notes | None = None) -> None:
-        """Start a node that knows these notes, or all notes."""
+        """Start a node that knows the first `known` notes, or all notes."""
         self.stopped.pop(node, None)
         self.running[node] = Place(self, node, disk, self.notes if notes is None else notes)
 
@@ -202,7 +203,7 @@ class Places:
         self.notes = self.notes.as_of(self.notes.version + 1)
 
     def move(self, sender: str) -> None:
-        """Complete the move. The new replicas must have all available data."""
+        """Complete the move. The move ends when the new replicas have all available data."""
         self.kept_by[sender] = self.next.pop(sender)
         self.notes = self.notes.as_of(self.notes.version + 1)
 
@@ -219,7 +220,7 @@ class Places:
         return True
 
     def check_moved(self, entry: SenderEntry) -> None:
-        """Check that a sender's new replicas durably have everything that any node has of its round."""
+        """Check that a sender's new replicas durably have all files of its round that any node has."""
         places = {**self.running, **self.stopped}
         for node in self.members(entry.id):
             lacking = self._lacks(places[node].disk, entry)
@@ -237,7 +238,7 @@ class Places:
         self.meanwhile("ask")
         try:
             answer = place.replica_store.handlers()[name](asker, request)
-            if name == AHEAD:  # in production a thread does this at any later time
+            if name == AHEAD:  # in production, a thread does this at some later time
                 place.step()
             return answer
         except (StorageError, OSError) as error:
@@ -262,7 +263,7 @@ class Places:
         return place
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, in which all nodes do their background work."""
+        """Let time pass, and let all nodes do their background work."""
         self.clock.advance(seconds)
         self.meanwhile("wait")
         for place in list(self.running.values()):
@@ -288,7 +289,7 @@ class Places:
         self.running[min(self.running)].receiver.finish()
 
     def check_nothing_left(self, context: str) -> None:
-        """Check that each node has exactly the files that it must keep, with the right content. Raises Wrong."""
+        """Check that each node has exactly the files that it must have, with the right content. Raises Wrong."""
         for node, place in self.running.items():
             root, senders = f"{FOLDER}/{SYNC}", place.ledger.now.catalog.senders
             kept = {sender for sender in senders if node in self.members(sender)}
@@ -312,7 +313,7 @@ class Places:
         return self._ledger.now.catalog
 
     def states(self) -> list[State]:
-        """Return the state that each node shows; all nodes run."""
+        """Return the state that each node shows, while all nodes run."""
         return [place.state() for place in self.running.values()] if len(self.running) == len(self.nodes) else []
 
     def line(self, node: NodeId | None = None) -> Line:
@@ -320,7 +321,7 @@ class Places:
 
 
 class Line:
-    """A link to the nodes that switches to another one if a node is down. Implements `Transport`."""
+    """A link to the nodes, which switches to another node if one is down. Implements `Transport`."""
 
     def __init__(self, places: Places, node: NodeId) -> None:
         self.places = places

@@ -6,9 +6,9 @@
 
 With `depth` 2, the side crashes again during the recovery. `share`: the fraction of states that are tried, at random.
 
-Instead of a crash, an operation and some after it may fail with EIO or ENOSPC. Then the disk works again, and the
-sender, to which the error was raised or reported, continues. A centre whose log has failed is restarted, as its store
-requires.
+Instead of a crash, an operation and some after it may fail with EIO or ENOSPC. The error is raised at the sender or
+reported to it; then the disk works again, and the sender continues. A centre whose log has failed is restarted, as its
+store requires.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Known:
 def centre_crashes(
     rounds: Rounds, chance: Random, share: float = 1.0, depth: int = 1, chores: Executor | None = None
 ) -> int:
-    """Crash the centre; return the number of tried states. Raises Wrong."""
+    """Crash the centre; return the number of tried states of its disk. Raises Wrong."""
     centre = Centre(chores=chores or chance.choice(CHORES))
     edge = Edge(centre.line())
     centre.disk.keeps_pictures = True
@@ -110,7 +110,7 @@ def _go_on_with_centre(context: str, disk: CrashDisk, known: Known, chance: Rand
 
 
 def sender_crashes(rounds: Rounds, chance: Random, share: float = 1.0) -> int:
-    """Crash the whole edge; return the number of tried states. Raises Wrong."""
+    """Crash the edge, both its store and its sender; return the number of tried states of its disk. Raises Wrong."""
     centre = Centre(chores=Late())
     edge = Edge(centre.line())
     tried = 0
@@ -201,7 +201,7 @@ def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def each_failure(tell: Callable[[int], CrashDisk], step: int, start: int) -> int:
-    """Call `tell` with the number of each `step`th operation, which then fails; return the number of calls."""
+    """Call `tell` for every `step`th operation with its number, so that it fails; return the number of calls."""
     places = count(start, step)
     return sum(1 for _ in takewhile(lambda place: tell(place).failed, places))
 
@@ -232,7 +232,7 @@ def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None]
 
 @contextmanager
 def no_failure(context: str) -> Iterator[None]:
-    """Turn any failure within the context into Wrong."""
+    """Raise Wrong instead of any exception that is raised within the context."""
     try:
         yield
     except (StorageError, OSError) as error:
@@ -253,7 +253,7 @@ def check(context: str, found: State, allowed: tuple[State, ...]) -> None:
 
 
 def check_sender_clean(context: str, disk: CrashDisk) -> None:
-    """Check that a sender between two rounds has only the files that it needs for the next."""
+    """Check that a sender between two rounds has only the files that it needs for the next round."""
     folder = SenderFolder(FOLDER, disk)
     for name in folder.receivers():
         left = set(disk.list(folder.of(name).path)) - {"receiver", "last_local_files", "LOCK", "status"}

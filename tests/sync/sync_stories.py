@@ -35,7 +35,7 @@ class Story:
         self.centre = centre
         self.lines = [BadLine(self.centre.line(), self.chance) for _ in range(edges)]
         self.edges = [Edge(line) for line in self.lines]
-        #: The devices with sealed data of each edge at its last accepted round.
+        #: For each edge, the devices that had sealed data at the edge's last accepted round.
         self.sealed: list[Mapping[str, Device]] = [{} for _ in range(edges)]
         self.mark = 0
         self.rounds = 0
@@ -102,7 +102,7 @@ class Story:
         self.check()
 
     def check(self) -> None:
-        """Check that the centre has the data that the owner of each device had sealed."""
+        """Check that the centre has for each device the data that the device's owner had sealed."""
         for state in self.centre.states():
             owners = self.centre.catalog.owners()
             wanted = {
@@ -131,7 +131,7 @@ def tell_story(seed: int, edges: int = 2, steps: int = 40, *, cluster: bool = Fa
 def two_senders_at_once() -> None:
     """Let two senders commit the same device at two nodes of a cluster at once.
 
-    Raises Wrong unless exactly one of them gets it, and the other is told.
+    Raises Wrong unless exactly one sender becomes the owner and the other sender is told so.
     """
     places = Places()
     edges = [Edge(places.line(node)) for node in places.nodes[:2]]

@@ -39,9 +39,9 @@ from saros_sync.transport import Answer, BeginReply, Transport
 T = TypeVar("T")
 ADDRESS = "centre:6667"
 NAME = "centre_6667"
-#: Small chunks, so that each content has many.
+#: The size of chunks, so small that each content has many chunks.
 SENDING = ReceiverOptions(f"saros://{ADDRESS}", chunk_bytes=100, name="edge")
-#: Small, so that a content is fsynced several times while it arrives.
+#: The bytes between two fsyncs, so few that a content is fsynced several times while it arrives.
 incoming.GOOD_BYTES = 300
 
 

@@ -1,4 +1,4 @@
-"""Files that all replicas fetch ahead, while a round still arrives; they are checked like all others."""
+"""Files that all replicas fetch before the round has arrived completely; they are checked like all other files."""
 
 from __future__ import annotations
 

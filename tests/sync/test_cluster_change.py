@@ -1,4 +1,4 @@
-"""Rounds while a sender's replicas change: new replicas have the round before the previous ones leave."""
+"""Rounds while a sender's replicas change: new replicas have the round before the previous replicas leave."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places:
 
 
 def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Places) -> None:
-    """The change begins after the previous replicas have the round, and before its note is written."""
+    """The change begins when the previous replicas have the round, but before the round's note is written."""
     edge, entry = sent(places)
     edge.tell(write_rows("root.a.d2", [1], 1))
     begun: list[bool] = []

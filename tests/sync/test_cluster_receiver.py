@@ -1,4 +1,4 @@
-"""Rounds to a cluster: each node shows exactly the sent data, whichever node receives them or fails meanwhile."""
+"""Rounds to a cluster: each node shows exactly the sent data, whichever node receives the rounds or fails meanwhile."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Line:
     def __init__(self, cluster: Nodes, node: int = 0) -> None:
         self.cluster = cluster
         self.node = node
-        #: The size of chunks in bytes.
+        #: The size of a chunk in bytes.
         self.sent = 0
         #: Called before a commit.
         self.before_commit: Callable[[], None] = lambda: None
@@ -268,7 +268,7 @@ def test_what_the_cluster_has_is_refused_and_what_senders_have_is_changed_nowher
 def test_a_node_that_has_not_heard_of_the_sender_takes_no_rows_of_its_device(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The node's states of the meta group and the schema are old; the group of the series must refuse the rows."""
+    """The node has old states of the meta group and of the schema; the group of the series must refuse the rows."""
     late = synced(cluster, 2)
     known = late.ledger.now
     edge = Edge(Line(cluster))
@@ -382,10 +382,10 @@ def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -
 def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if no slot moves and only a group's members change, each member has all data after the change.
+    """Even if no slot moves and only a group's members change, each member has all data after the change.
 
-    A member that has reported that it has all contents still has them when the change ends, whatever its replica store
-    does in between.
+    A member that has reported all contents still has them when the change ends, whatever work its replica store does in
+    between.
     """
     steps: Counter[ReplicaStore] = Counter()
     step, tell = ReplicaStore.step, Reconciler._propose_command

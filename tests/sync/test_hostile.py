@@ -1,4 +1,4 @@
-"""A malicious sender: ids and names that are paths, wrong sizes, other files than TsFiles, times outside a slice."""
+"""A malicious sender: ids and names that are paths, wrong sizes, files that are not TsFiles, times outside a slice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents that arrive: the files that a receiver keeps open, and the unsynced state of its disk that it relies on."""
+"""Contents that arrive: the files that a receiver keeps open, and how far it relies on unsynced data on its disk."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_round_over_a_link_that_stalls_damages_and_breaks_is_exact(
         worker = Worker(folder, name, LocalDisk(), connect, lambda _: None)
         try:
             sent = worker.run_round()
-        except Unreachable:  # however many requests failed, the next round continues
+        except Unreachable:  # the next round continues, however many requests of the previous round failed
             sent = worker.run_round()
         finally:
             worker.close()

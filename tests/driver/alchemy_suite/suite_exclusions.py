@@ -1,4 +1,4 @@
-"""The tests of SQLAlchemy's suite that are not run, each with its reason. All others must pass or skip themselves."""
+"""The tests of SQLAlchemy's suite that are not run, each with its reason. All other tests must pass or be skipped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INTO = "INSERT from SELECT is SELECT INTO in Saros"
 _EXPRESSIONS = "LIMIT and OFFSET take numbers, and no expressions"
 _CONCAT = "|| of texts is refused: use func.concat"
 
-#: By pattern (with * as a wildcard) of a class or of `class.test`.
+#: The reasons by a pattern (with * as a wildcard) for a class or for `class.test`.
 EXCLUDED = {
     "BizarroCharacterTest": _INDEXES,
     "BooleanTest.test_null": _NULLS,

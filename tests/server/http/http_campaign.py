@@ -3,9 +3,10 @@
     /openapi.json --> routes --seed--> a valid request --> mutated: method, path, query, headers, body, framing, cut
                   --> a connection each; the response is read to its end
 
-Requests are made from the descriptions of the routes, so a new route is included automatically. A violation is: a
-response with 500, or a connection that stays open without one; the server ends, or logs an error of its own; its memory
-grows; another client is not served, or its points are not those that it wrote. A request depends on its seed alone.
+Requests are made from the descriptions of the routes, so a new route is included automatically. Each of these is a
+violation: a response has status 500; a connection stays open without a response; the server ends, or logs an internal
+error; its memory grows; another client is not served, or does not read the points that it wrote. The seed alone
+determines a request.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from waiting import PATIENCE_S
 
 #: The number of requests between two checks of the server.
 _LOOK_EVERY = 50
-#: After this time without a response, the client ends its side of the connection, which ends an incomplete request.
+#: Seconds without a response after which the client shuts down its side of the connection, to end an incomplete
+#: request.
 _HALF_SECONDS = 0.3
 _RESPONSE = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _CONTINUE = 100
@@ -335,13 +337,13 @@ def _send(client: socket.socket, data: bytes) -> None:
 
 
 class OtherClient:
-    """A client of HTTP that continuously writes points and counts them."""
+    """An HTTP client that continuously writes points and queries their number."""
 
     def __init__(self, url: str) -> None:
         self._client = httpx.Client(base_url=url, auth=("root", ROOT), timeout=PATIENCE_S)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._use)
-        #: The number of its requests that were served.
+        #: The number of this client's requests that the server answered.
         self.served = 0
         self.failures: list[str] = []
 
@@ -372,7 +374,7 @@ class OtherClient:
 
 @contextmanager
 def attacked(folder: Path) -> Iterator[tuple[AttackedServer, httpx.Client, OtherClient]]:
-    """Run a server with HTTP and its other client; yield a client that is logged in as ann."""
+    """Run a server with HTTP and an `OtherClient`; yield both, and a client that is logged in as ann."""
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"
     with (

@@ -26,7 +26,7 @@ from saros_storage.io.disk import LocalDisk
 
 
 class HttpNode:
-    """A node, its service, and a client."""
+    """A node, its HTTP service, and a client of this service."""
 
     def __init__(self, api: ClientApi, service: HttpService, **options: Any) -> None:
         self.api = api
@@ -66,7 +66,7 @@ def serving(
 
 @contextmanager
 def http_server(folder: Path, security: Security | None = None, **options: Any) -> Iterator[HttpNode]:
-    """Run a complete server with HTTP; `options` are those of the client."""
+    """Run a complete server with HTTP; `options` are passed to the HTTP client."""
     server = Server(str(folder), "127.0.0.1", 0, http_port=0, security=security)
     server.start()
     assert server.http is not None

@@ -18,7 +18,7 @@ def page(name: str) -> str:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """Return each command, adapted to this machine, and its output."""
+    """Return each command of the page that calls the server, with the output that the page shows."""
     found: list[tuple[list[str], list[str]]] = []
     for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
         words = line.removeprefix("    ").removeprefix("  ")
@@ -43,5 +43,5 @@ def run(command: str, node: HttpNode, folder: Path) -> str:
 
 
 def pieces(text: str, language: str) -> list[str]:
-    """Return the examples in a language."""
+    """Return the page's code blocks in a language."""
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)

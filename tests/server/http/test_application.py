@@ -34,7 +34,7 @@ ROUTES = [
     Route("GET", "/metrics", Policy.LOCAL_OR_AUTHENTICATED, lambda *_: Response()),
 ]
 PUBLIC = {("GET", "/ping"), ("GET", "/openapi.json"), ("GET", "/health"), ("GET", "/ready")}
-#: Public routes without requests in the matrix. Each was reviewed; a new one fails a test.
+#: Public routes without requests in the matrix. Each of these routes was reviewed; a new public route fails a test.
 OPEN = {
     *(("GET", path) for path in ("/", "/console", "/console/", "/console/session", "/health", "/ready")),
     *(("GET", f"/console/{name}") for name in ("index.html", "console.js", "console.css", "icon.svg")),

@@ -43,7 +43,7 @@ def _stream(_: HttpRequest, __: HttpSession) -> Response:
     return Response(Chunks(_endless(), CLOSED.set))
 
 
-#: A body in chunks of one buffer or several: empty, small, and larger than a single write.
+#: The chunks of a body, which have one or several buffers: empty, small, and larger than a single write.
 CHUNKS: list[Chunk] = [
     b"first",
     b"",

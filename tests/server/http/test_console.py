@@ -141,7 +141,7 @@ def test_logins_pass_the_gate_with_its_audit_trail_and_its_delays(tmp_path: Path
         browser = Browser(node.url)
         statuses = [browser.log_in("ann", password).status_code for password in (ANN, "wrong", ANN)]
         browser.client.close()
-    assert [200, 401, 401] == statuses  # the last attempt came too soon after a failure
+    assert [200, 401, 401] == statuses  # the last attempt is refused because it follows too soon after a failed one
     text = "".join(file.read_text() for file in (tmp_path / "data" / "audit").glob("*.jsonl"))
     assert 2 <= text.count('"ann"')
 

@@ -140,7 +140,7 @@ def test_a_file_that_is_not_read_is_refused_by_name(
     node: HttpNode, data: bytes, said: str, format_: str | None
 ) -> None:
     if format_ is not None and data.startswith(b"["):
-        return  # as a CSV, it has a header
+        return  # read as a CSV file, the data has a valid header
     send(node, data)
     answer = node.client.post("/import/preview", json=about(data, format=format_))
     assert 400 == answer.status_code

@@ -1,4 +1,4 @@
-"""Conversion of JSON arrays to columns: values of one kind take a short way, which must not change what is stored."""
+"""Conversion of JSON arrays to columns: the fast path for values of one kind stores the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LISTS = st.one_of(*(st.lists(values, min_size=1, max_size=9) for values in (INTE
 
 
 def column(type_: DataType, values: list[Any]) -> Column | str:
-    """Return the stored column, or the start of the error."""
+    """Return the column to store, or the beginning of the error's message."""
     shape = Shape(("s",), (type_.name,))
     try:
         return tablet("root.d", None, shape, list(range(len(values))), [values]).columns["s"]

@@ -72,7 +72,7 @@ Cell = tuple[str, int, str, type, object]
 
 
 def device_of(measurement: str, tags: Sequence[tuple[str, str]]) -> str:
-    """Return a path that is different for every series."""
+    """Return a text that is different for each series, as its path."""
     return repr((measurement, sorted(tags)))
 
 

@@ -50,7 +50,7 @@ def write(client: httpx.Client, *found: TimeSeries, **options: object) -> httpx.
 
 
 def query(*selectors: Selector, start: int = FIRST, end: int = LAST) -> Query:
-    """Return a query of matchers: name, operator, value."""
+    """Return a query with matchers, each given as (name, operator, value)."""
     matchers = [LabelMatcher(name=name, type=TYPES[operator], value=value) for name, operator, value in selectors]
     return Query(start_timestamp_ms=start, end_timestamp_ms=end, matchers=matchers)
 
@@ -73,7 +73,7 @@ def result(answer: httpx.Response) -> ReadResponse:
 def read(
     client: httpx.Client, *selectors: Selector, start: int = FIRST, end: int = LAST
 ) -> dict[str, list[tuple[int, float]]]:
-    """Return the samples of the series that matchers select, by their labels as text."""
+    """Return the samples of each series that the matchers select; the keys are the series' labels as text."""
     (found,) = result(ask(client, [query(*selectors, start=start, end=end)])).results
     return {
         ",".join(f"{label.name}={label.value}" for label in one.labels): [

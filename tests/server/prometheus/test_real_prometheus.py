@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(PROMETHEUS is None, reason="there is no prometheus"),
 ]
-#: Queries whose answers must be the same.
+#: Queries whose results must be the same over remote read and over Prometheus' storage.
 EXPRESSIONS = [
     "up",
     "prometheus_tsdb_head_samples_appended_total",
@@ -102,7 +102,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory, node: HttpNode) -> Iterator[tuple[Prometheus, Prometheus, int]]:
-    """One that scrapes itself and writes to Saros, one that only reads there, and a time up to which all is written."""
+    """A Prometheus that writes its metrics to Saros, one that only reads from Saros, and the last complete second."""
     folder = tmp_path_factory.mktemp("prometheus")
     login = f"basic_auth: {{username: root, password: {ROOT}}}"
     writer_yml = f"""

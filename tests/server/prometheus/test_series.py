@@ -1,4 +1,4 @@
-"""Paths of Prometheus' series: one for each set of labels, from which the labels are read again."""
+"""The paths of Prometheus' series: each set of labels has its own path, from which the labels can be read again."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _GENERATOR = "openapi-generator-cli", "7.23.0"
 _COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 _SECONDS = 45
 _ANYTHING = ""
-#: The reason why each artefact is unavailable, so that this process does not try to fetch it again.
+#: The reasons why artefacts are unavailable, kept so that this process does not try to fetch them again.
 _failures: dict[str, str] = {}
 
 

@@ -1,4 +1,4 @@
-"""Programs that use IoTDB's clients, and their output, which is the same on IoTDB and on Saros, line by line.
+"""Programs that use IoTDB's clients. Each line of their output must be the same on IoTDB and on Saros.
 
     python        stock.py of ../shared/iotdb: Session, SessionPool, DB-API, SQLAlchemy
     jdbc, pool    Stock.java of ../shared/iotdb: JDBC, SessionPool
@@ -94,7 +94,7 @@ def cli(port: int, _: Path) -> list[str]:
 
 
 def tools(port: int, folder: Path) -> list[str]:
-    """Export a database, and import it again; the server may load files from the folder."""
+    """Export a database to the folder and import it again; the server must be allowed to load files from the folder."""
     lines = list[str]()
 
     def run(program: str, *words: str) -> None:

@@ -1,4 +1,4 @@
-"""Write a frame through one door and read it through all others: each must show the same points."""
+"""Write a frame through one door and read it through each other door, which must show the same points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ZONES = ("UTC", "Asia/Kolkata", "America/New_York", "Europe/Amsterdam")
 
 @dataclass(frozen=True)
 class Walk:
-    """A frame, and how it is exported and imported again.
+    """A frame, and the options with which it is written, exported and imported again.
 
     exists   whether its series are created before it is written
     export   the file format of the export
@@ -76,7 +76,7 @@ def _drop(place: Place, frame: Frame) -> None:
 
 
 def _with_texts(frame: Frame) -> Frame:
-    """Return the frame with the types of series created from Arrow's types: TEXT instead of STRING."""
+    """Return the frame as it is in series that were created from Arrow's types: TEXT instead of STRING."""
     columns = {name: ("TEXT" if t == "STRING" else t, values) for name, (t, values) in frame.columns.items()}
     return Frame(frame.unit, frame.device, frame.aligned, frame.moments, frame.times, columns)
 
@@ -111,7 +111,7 @@ def _check_cursors(place: Place, frame: Frame) -> None:
 def _check_files(place: Place, other: Place, frame: Frame, walk: Walk) -> None:
     """Export, read the file with other libraries, and import it into another database."""
     if walk.export == "parquet" and "Time" in walk.frame.columns:
-        return  # refused: the file would have two columns called Time
+        return  # the export is refused because the file would have two columns called Time
     typed = walk.export in ("csv", "json") and (walk.typed or not all(map(_is_plain, walk.frame.columns)))
     options = ["--zone", walk.zone, *(["--types"] if typed else [])]
     file = doors_out.export(place, frame, f"out.{walk.export}", *options)

@@ -1,4 +1,4 @@
-"""The ways into a database. Each function writes a frame and returns the part that survives this way unchanged.
+"""The ways into a database. Each function writes a frame and returns the part that the way preserves.
 
 The limits of each way are documented: NaN is null in pandas, and the line protocol has four types.
 """
@@ -226,7 +226,7 @@ def _field(value: object) -> str:
 
 
 def csv_file(place: Place, frame: Frame) -> Frame:
-    """Import a CSV with types after the names of columns."""
+    """Import a CSV whose header gives each column's type after its name."""
     file = place.files / "in.csv"
     with file.open("w", newline="", encoding="utf-8") as stream:
         # An empty field is a null; an empty text needs quotes.
@@ -285,7 +285,7 @@ def parquet(place: Place, frame: Frame) -> Frame:
     return frame
 
 
-#: Ways that need existing series, because they cannot state each of the ten types.
+#: Ways that need existing series, because they cannot express each of the ten types.
 UNTYPED: Mapping[str, Door] = {
     "pandas": pandas,
     "lists": lists,

@@ -48,7 +48,7 @@ def _of_table(frame: Frame, table: pa.Table) -> Values:
 
 
 def ticks(moment: datetime, unit: str) -> int:
-    """Return an aware instant as a count of the unit."""
+    """Return an aware `datetime` as an integer in the unit."""
     return (moment - _EPOCH) // timedelta(microseconds=1) * UNITS[unit] // 1_000_000
 
 
@@ -157,7 +157,7 @@ def _places(names: Sequence[str], frame: Frame) -> list[int]:
 
 
 def _of_texts(frame: Frame, header: Sequence[str], lines: Iterable[Sequence[object]]) -> Values:
-    """Return the values of a file whose header names series, or their paths with types."""
+    """Return the values of a file whose header has the series' names or their paths with types."""
     titles = {f"{frame.path(name)}({type_})": name for name, (type_, _) in frame.columns.items()}
     names = [titles.get(title, title) for title in header[1:]]
     types = {name: type_ for name, (type_, _) in frame.columns.items()}

@@ -24,7 +24,7 @@ UNITS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = date(1970, 1, 1).toordinal()
 #: Bounds of dates and `datetime` values, in seconds since 1970; the upper one is exclusive.
 _YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800
-#: Numbers of databases: each frame goes into a new one.
+#: Numbers for the names of databases: each frame is written into a new database.
 _NUMBERS = count()
 
 ODD_NAMES = [
@@ -84,7 +84,7 @@ ODD_TEXTS += [
 ODD_TEXTS += ["\x85", "🙂", "None", "9223372036854775807"]
 
 _CHARACTERS = st.characters(exclude_categories=["Cs"])
-#: Names cannot contain a zero: it ends a name in Arrow's C interface.
+#: Names cannot contain the character U+0000, which ends a name in Arrow's C interface.
 _NAME_CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 _TEXTS = st.sampled_from(ODD_TEXTS) | st.text(_CHARACTERS, max_size=8)
 _NAMES = (
@@ -173,7 +173,7 @@ def are_exact(values: Sequence[object]) -> bool:
 
 
 def canonical(type_: str, value: object) -> object:
-    """Return a form of the value that is equal only for values with the same bits."""
+    """Return the canonical form of the value, which is equal only for values with the same bits."""
     if isinstance(value, float):
         return "NaN" if value != value else struct.pack("d" if type_ == "DOUBLE" else "f", value)
     if isinstance(value, date):

@@ -1,4 +1,4 @@
-"""Databases that frames are written to: one per time unit, in a folder or on a server."""
+"""The databases to which frames are written: one per time unit, either in a folder or on a server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Place:
 
 
 class Places:
-    """Databases by name and time unit, opened when first needed."""
+    """Databases by name and time unit, each opened when it is first needed."""
 
     def __init__(self, way: str, folder: Path, stack: ExitStack) -> None:
         self._way = way

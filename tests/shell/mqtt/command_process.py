@@ -1,4 +1,4 @@
-"""`saros mqtt` in a process of its own, for tests that kill it."""
+"""`saros mqtt` in a separate process, for tests that kill this process."""
 
 from __future__ import annotations
 

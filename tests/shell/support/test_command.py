@@ -52,7 +52,7 @@ LOG = (
 
 @dataclass(frozen=True)
 class Planted:
-    """A running server whose folder, schema, statements and log hold secrets."""
+    """A running server whose folder, schema, statements and log contain secrets."""
 
     folder: Path
     address: str
