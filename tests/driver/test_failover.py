@@ -61,7 +61,7 @@ class Node:
     def __init__(self, folder: Path, port: int | None = None, certificate: WatchedFiles | None = None) -> None:
         self.api = ClientApi(str(folder), SystemClock())
         self.calls: Counter[Call] = Counter()
-        #: A function that is called with a reply or an item of a stream; its result is sent instead. It may raise
+        #: Functions that are called with a reply or an item of a stream; their result is sent instead. They may raise
         #: `Lost`.
         self.change: dict[Call | str, Callable] = {}
         self._port = PortListener(HOST, port or free_ports(1)[0], certificate, [_Protocol(self)])

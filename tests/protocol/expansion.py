@@ -90,7 +90,7 @@ class State(NamedTuple):
     new: Log = ()
     members: tuple[int, ...] = (JOINER, 1)
     copies: tuple[Copy, ...] = (Copy(), Copy())
-    #: LOADED(slot, node) entries; only M-E, which counts them, keeps repeated ones.
+    #: LOADED(slot, node) entries; repeated entries are kept only with the mistake M-E, which counts entries.
     loaded: tuple[tuple[str, int], ...] = ()
     #: (puller, source): the source keeps data for the puller.
     leases: tuple[tuple[int, int], ...] = ()
@@ -285,7 +285,8 @@ class Expansion:
         elif OPEN in state.new:
             after = state._replace(new=(*state.new, value), history=history)
             if value == DELETION and self.wrong == "M-D":
-                # DROP deletes existing data, and leaves no tombstone that could hide later data.
+                # With the mistake M-D, a deletion removes existing data, and leaves no tombstone that could hide later
+                # data.
                 copies = tuple(Copy((), c.state) if c.state == 3 else c for c in state.copies)
                 after = after._replace(new=(OPEN,), copies=copies)
             yield f"the client {what} (new group)", after

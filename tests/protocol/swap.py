@@ -8,9 +8,10 @@ members and one of the new members; NEW, which follows when JOINT is committed, 
 leader changes members only after an entry of its own term is committed, and does not count replicas of earlier terms'
 entries.
 
-The wrong protocols, by `wrong`: "thesis" is the method of the thesis. PRE adds node 4 when it is received; once PRE is
-done, the meta group's END removes node 3 on each node that hears of it, regardless of its log. PRE is done when it is
-committed or, in "C2", when more than half of the nodes have it. The other two omit JOINT, or do not wait for it.
+The argument `wrong` selects a wrong protocol. "thesis" is the method of the thesis. PRE adds node 4 when it is
+received; once PRE is done, the meta group's END removes node 3 on each node that hears of it, regardless of its log.
+PRE is done when it is committed or, in "C2", when more than half of the nodes have it. The other two omit JOINT, or do
+not wait for it.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def use(connection: ApiConnection, token: bytes) -> None:
 
 
 def is_open(api: ClientApi, token: bytes) -> bool:
-    """Use a session on a connection that ends at once."""
+    """Return whether a session exists, by using it on a connection that then ends."""
     connection = api.connect(HERE)
     try:
         use(connection, token)

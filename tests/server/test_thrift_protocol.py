@@ -148,7 +148,7 @@ def test_a_closed_statement_closes_its_results_and_takes_no_more(client: ThriftC
     client.open()
     client.execute("insert into root.a.d(time, x) values (1, 1), (2, 2)")
     result = client.execute("select x from root.a.d", rows=1)
-    # The request of the Python client, which swaps the two numbers.
+    # The Python client sends this request, because it swaps the two ids.
     client.done("closeOperation", structs.CloseOperation(client.statement_id, None, client.session_id))
     fails_with(714, "", client.fetch, result.answer.query_id, 1)
     fails_with(301, "statement", client.execute, "show version")

@@ -122,7 +122,7 @@ def test_a_flipped_byte_is_found_and_refused(tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.slow
 def test_a_server_is_backed_up_while_it_is_written_to(tmp_path: Path) -> None:
-    """The backup has every row acknowledged before it began, and its rows are a prefix of the written ones."""
+    """The backup has every row that was acknowledged before it began, and its rows are a prefix of the written rows."""
     data, backups = tmp_path / "data", tmp_path / "backups"
     data.mkdir()
     (data / "saros.toml").write_text('durability = "os"\nlog_archive_bytes = "64MiB"\n')

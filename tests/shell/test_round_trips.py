@@ -47,7 +47,7 @@ def create(folder: str, type_: str, device: str = "root.plant.pump") -> None:
 
 
 def fill(folder: str, type_: str, device: str = "root.plant.pump") -> pa.Array:
-    """Write a series of the type, and a second one so that a CSV has a row even where the first one is null."""
+    """Write a series of the type, and a second series so that a CSV has a row even where the first series is null."""
     values = VALUES[type_]
     create(folder, type_, device)
     with saros.connect(folder) as connection:

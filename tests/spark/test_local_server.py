@@ -16,8 +16,8 @@ import saros
 from saros_server.process.server_file import serving as found_server
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skab.yaml"
-#: A program that waits in short steps: Python would handle a signal that arrives just before a long wait only after it.
-#: It restores SIGINT, which tests in the background of a shell, and their child processes, ignore.
+#: A program that waits in short steps, because Python would handle a signal that arrives just before a long wait only
+#: after the wait. It restores the handling of SIGINT, which processes in the background of a shell ignore.
 WANTS = """
 import select, signal, sys, saros_spark
 signal.signal(signal.SIGINT, signal.default_int_handler)

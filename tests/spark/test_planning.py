@@ -1,4 +1,4 @@
-"""Slices cover a relation exactly, whatever the estimates; times and durations are parsed as users write them."""
+"""Slices cover a relation exactly, even if estimates are wrong; times and durations are parsed as users write them."""
 
 from __future__ import annotations
 

@@ -418,7 +418,7 @@ def test_a_job_reads_on_when_its_server_was_started_anew(url: str) -> None:
     ids=lambda options: " ".join(map(str, options.values())) or "by_device",
 )
 def test_a_job_fails_whose_series_are_dropped(url: str, options: dict[str, object], *, database: bool) -> None:
-    """It fails even if other devices of the same task have series of that name; unrelated drops have no effect."""
+    """The read fails even if other devices of the task have series of that name; unrelated drops have no effect."""
     with saros.connect(url) as connection:
         for name in ("a", "b", "other"):
             device = f"root.drop.{name}" if name != "other" else "root.spared.other"

@@ -29,7 +29,7 @@ _FINISHED_SECONDS = 6.0
 
 @dataclass(frozen=True)
 class _Known:
-    """The other nodes and the edge at the time of a crash, and the states that are allowed after it."""
+    """The other nodes and the edge at the time of a crash, and the data's allowed states after the crash."""
 
     disks: dict[NodeId, Picture]
     notes: Notes

@@ -46,7 +46,7 @@ from saros_sync.receiver.synced_view import SyncedView
 from saros_sync.round import Content
 from saros_sync.transport import Answer, BeginReply
 
-#: A time after which nodes delete even old rounds that a reader used.
+#: Seconds after which nodes have deleted all old rounds, even those that a reader held.
 _LONG_SECONDS = 1_000.0
 
 
@@ -166,7 +166,7 @@ class Places:
         self.copies = copies or count
         #: The replicas of each sender; the data of a sender without an entry is on the first nodes.
         self.kept_by: dict[str, list[NodeId]] = {}
-        #: By sender: its next replicas.
+        #: The replicas to which each moving sender moves.
         self.next: dict[str, list[NodeId]] = {}
         self.running: dict[NodeId, Place] = {}
         #: The nodes that are down, as they were when they stopped.
@@ -178,7 +178,7 @@ class Places:
             self.start(node, CrashDisk() if disks is None else disks[node])
 
     def start(self, node: NodeId, disk: CrashDisk, notes: Notes | None = None) -> None:
-        """Start a node that knows the first `known` notes, or all notes."""
+        """Start a node that knows `notes`, by default all notes."""
         self.stopped.pop(node, None)
         self.running[node] = Place(self, node, disk, self.notes if notes is None else notes)
 
@@ -203,7 +203,7 @@ class Places:
         self.notes = self.notes.as_of(self.notes.version + 1)
 
     def move(self, sender: str) -> None:
-        """Complete the move. The move ends when the new replicas have all available data."""
+        """Complete the move. Call this only when the new replicas have all available data."""
         self.kept_by[sender] = self.next.pop(sender)
         self.notes = self.notes.as_of(self.notes.version + 1)
 

@@ -45,7 +45,7 @@ def rounds() -> Rounds:
 
 @dataclass(frozen=True)
 class Known:
-    """The allowed states of the centre at a moment, the edge's state (the final one), and the other side's disk."""
+    """The allowed states of the centre at a crash, the edge's final state, and the disk of the other side."""
 
     allowed: tuple[State, ...]
     after: State

@@ -203,7 +203,7 @@ class Centre:
         return [devices_of(self.store)]
 
     def check_nothing_left(self, context: str) -> None:
-        """Check that all stored contents are visible, and no round is in progress. Raises Wrong."""
+        """Check that the receiver shows all contents that it stores, and that no round is in progress. Raises Wrong."""
         folders = set(self.disk.list(f"{FOLDER}/sync-receiver")) - {"device_owner"}
         if folders != set(self.catalog.senders) or self.receiver.rounds_in_progress():
             raise Wrong(

@@ -242,7 +242,7 @@ def test_the_leader_gives_the_schema_what_a_commit_that_was_cut_short_has_not(pl
     places.finish()
     places.wait(4.0)
     places.finish()
-    assert places.schema.device("root.a.d2") is not None  # the node that received the round might still be doing this
+    assert places.schema.device("root.a.d2") is not None  # another node may still be dropping it
     places.wait(2.0)
     places.finish()
     assert places.schema.device("root.a.d2") is None

@@ -163,7 +163,7 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
 
 
 def test_who_keeps_a_sender_has_its_files_before_the_commit(cluster: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_store, "_TELL_SECONDS", PATIENCE_S)  # a replica that is not told fetches at the commit
+    monkeypatch.setattr(replica_store, "_TELL_SECONDS", PATIENCE_S)  # unless told, a replica fetches at the commit
     for node in range(PLACES):
         synced(cluster, node).receiver._ahead_bytes = 1
     edge = Edge(line := Line(cluster))
@@ -336,7 +336,7 @@ def test_a_damaged_copy_is_fetched_from_another_node(cluster: Nodes) -> None:
 
 
 def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -> None:
-    """With one copy of all data, a second round arrives while slots move, and the nodes that had the first one leave.
+    """With one copy of all data, a second round arrives while slots move and the first round's nodes leave.
 
     Until the move has ended, each read returns the data of one of the two rounds, never a mixture.
     """

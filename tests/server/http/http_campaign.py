@@ -49,7 +49,7 @@ _STATEMENTS = (
     "insert into root.m.d(time, a, b) values (1, 2, 'x')",
     "explain select a from root.m.d",
 )
-#: Values of the fields that descriptions name, without case and underscores.
+#: Values of the fields in the routes' descriptions, by name in lower case without underscores.
 _VALUES: Mapping[str, Any] = {
     "timestamps": [1, 2],
     "measurements": ["a", "b"],
@@ -105,7 +105,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Values of the Authorization header that log in."""
+    """Values of the Authorization header with valid credentials."""
 
     valid: Sequence[str]
 

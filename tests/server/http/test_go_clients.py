@@ -41,7 +41,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
 
 @pytest.fixture(scope="module")
 def data_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program that reads like Grafana's data source."""
+    """The compiled program that reads a service as Grafana's data source does."""
     try:
         return artefacts.go_program(PROGRAMS / "grafana", tmp_path_factory.mktemp("programs") / "grafana")
     except artefacts.Unavailable as error:

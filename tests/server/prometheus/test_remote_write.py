@@ -1,4 +1,4 @@
-"""The status of a write depends on the outcomes of its series: it asks for a retry only if that can help."""
+"""The status of a write depends on the outcomes of its series: the status asks for a retry only if a retry can help."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = UserMistake("another type", code=507)
 
 
 def session(errors: Sequence[StorageError], calls: list[int]) -> Any:
-    """Return a session whose writes end with these errors, and then succeed; it records the number of inserts."""
+    """Return a session whose first inserts end with `errors`; each call appends its number of inserts to `calls`."""
     left = list(errors)
 
     def call(_: object, inserts: Sequence[InsertRequest]) -> list[object]:

@@ -1,4 +1,4 @@
-"""IoTDB's own clients from PyPI and Maven Central, and others, kept in the user's cache folder, not in the repository.
+"""Other projects' clients, such as IoTDB's from PyPI and Maven Central, which are kept in the user's cache folder.
 
     python_packages("2.0.11")    a folder for PYTHONPATH
     java_classes("2.0.5", paths)    a class path: the jars, and programs compiled with them

@@ -151,7 +151,7 @@ def _is_no_clock(name: str, _: str) -> bool:
 
 
 def sql(place: Place, frame: Frame) -> Frame:
-    """Execute one INSERT of all rows, with parameters. There, a column called `time` is the time, even if quoted."""
+    """Execute one INSERT of all rows, with parameters. In SQL, a column called `time` is the time, even if quoted."""
     frame = frame.only(_is_no_clock)
     if not frame.columns:
         return frame
