@@ -542,7 +542,7 @@ def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
     written: list[tuple[int, int]],
     missing: list[tuple[int, int]],
 ) -> None:
-    """There are three messages of ten rows; one that is written in part is written up to its fourth row."""
+    """The client sends three messages of ten rows; of a message that is written in part, four rows are written."""
     sent = 0
 
     def insert(_: EmbeddedSession, __: str, times: Int64Array, *___: object, **____: object) -> int:

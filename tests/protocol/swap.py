@@ -10,8 +10,8 @@ entries.
 
 The argument `wrong` selects a wrong protocol. "thesis" is the method of the thesis. PRE adds node 4 when it is
 received; once PRE is done, the meta group's END removes node 3 on each node that hears of it, regardless of its log.
-PRE is done when it is committed or, in "C2", when more than half of the nodes have it. The other two omit JOINT, or do
-not wait for it.
+PRE is done when it is committed or, in "C2", when more than half of the nodes have it. The other two protocols omit
+JOINT, or append NEW before JOINT is committed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The results that are shown by `less`, and its arguments. Here `less` is a script that records them."""
+"""The results that are shown by `less`, and its arguments. The tests' `less` is a script that records them."""
 
 from __future__ import annotations
 
