@@ -55,7 +55,9 @@ def campaign(examples: int, first: int) -> int:
     violations = 0
     with tempfile.TemporaryDirectory() as folder:
         for way in WAYS:
-            with open_places(way, Path(folder)) as places:
+            root = Path(folder) / way
+            root.mkdir()
+            with open_places(way, root) as places:
                 for door in DOORS:
                     begin = time.process_time()
                     count = -(-examples // (len(WAYS) * len(DOORS)))
