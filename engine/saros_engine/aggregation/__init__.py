@@ -1,1 +1,1 @@
-"""Aggregates over windows of all kinds: of time, of rows, of values."""
+"""Aggregation over windows: windows of time, and windows formed by the rows or their values."""

@@ -4,14 +4,14 @@
 
 `StateTable` holds partial states in parts, one per block, and merges the states of a window only when they are read.
 Complete windows are removed from the table, so its size stays at about one block for any number of windows. `take`
-returns values or states, depending on the stage: values for SINGLE and FINAL, states for PARTIAL and MERGE.
+returns values in the stages SINGLE and FINAL, and states in the stages PARTIAL and MERGE.
 
     GlobalAggregation     one row of results in all
     TimeAggregation       windows over time, including empty ones; sliding windows use panes (`windows.py`)
-    LabelAggregation      states that carry their window's label as time, in any order -> one row per label
+    LabelAggregation      one row per label; each input row holds states, and its time is the label of its window
 
-Windows formed by rows (session, variation, condition, count) are in `row_windows.py`. Each object is used by one
-operator.
+Windows formed by rows (session, variation, condition, count) are in `row_windows.py`. Each aggregation is used by only
+one operator.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from saros_storage.base.types import DataType, Int64Array
 from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import SpanStatistics, Summaries
 
-#: Rows per block of results: enough to amortize the cost of a block, and few enough for 1,000 series at a time.
+#: The number of rows per block of results. It is large enough to amortize the cost of a block, and small enough that
+#: 1,000 series can be aggregated at the same time.
 WINDOW_ROWS_MAX = 4_096
 #: Once the states take this many bytes, complete windows are returned even if they do not fill a block.
 STATE_BYTES_MAX = 16 << 20
-#: The number of parts of a state table at which the states of each window are merged; a merge reads all parts.
+#: When a state table has this many parts, the states of each window are merged into one row. A merge reads all parts.
 _PARTS_MAX = 256
 
 
@@ -85,7 +86,7 @@ class Calls:
         return [retyped(call.type, aggregate.final(part)) for call, (aggregate, part) in pairs]
 
     def summary(self, known: Sequence[SpanStatistics]) -> list[Column]:
-        """Return the state columns of all calls, from statistics of the input columns, with one row per span."""
+        """Compute the state columns of all calls from statistics of the input columns; return one row per span."""
         result: list[Column] = []
         for call, aggregate in zip(self.calls, self.aggregates, strict=True):
             argument = call.arguments[0]
@@ -123,13 +124,13 @@ class StateTable:
         self._calls = calls
         #: True if parts are added in descending order of time.
         self._newest_first = newest_first
-        #: Slots (not descending within a part) and their state columns.
+        #: For each part, its slots in ascending order (a slot may occur repeatedly) and their state columns.
         self._parts: list[tuple[Int64Array, list[Column]]] = []
-        #: Bytes held.
+        #: The size of the slots and states in bytes.
         self.nbytes = 0
 
     def add(self, slots: Int64Array, states: list[Column]) -> None:
-        """Add one state row for each of `slots`, which must not descend; rows of the same slot are in time order."""
+        """Add one state row for each of `slots`, which must be sorted; rows of the same slot must be in time order."""
         if len(slots):
             self._parts.append((slots, states))
             self.nbytes += _bytes_of(slots, states)
@@ -191,11 +192,11 @@ class Aggregation(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held between calls."""
+        """The number of bytes that the aggregation holds in memory between calls."""
         ...
 
     def add_block(self, block: Block) -> None:
-        """Add rows."""
+        """Add the rows of a block."""
         ...
 
     def finish(self) -> None:
@@ -203,7 +204,7 @@ class Aggregation(Protocol):
         ...
 
     def take(self) -> Block | None:
-        """Remove and return complete results if they fill a block.
+        """Remove complete results and return them as a block; return None while they do not fill a block.
 
         After `finish`, return the remaining results block by block, then None.
         """
@@ -232,7 +233,7 @@ class GlobalAggregation:
         self._table.add(np.zeros(1, np.int64), self._calls.states(block, whole))
 
     def add_summaries(self, summaries: Summaries) -> None:
-        """Add statistics that replace rows."""
+        """Add the statistics of spans of rows instead of the rows themselves."""
         states = self._calls.summary((summaries.reversed() if self._newest_first else summaries).columns)
         self._table.add(np.zeros(summaries.rows, np.int64), states)
 
@@ -293,7 +294,10 @@ class TimeAggregation:
         self._advance(int(block.times[0]), int(block.times[-1]))
 
     def add_summaries(self, summaries: Summaries) -> None:
-        """Add statistics that replace rows; each span is inside one cell, or in a gap between windows."""
+        """Add the statistics of spans of rows instead of the rows themselves.
+
+        Each span must be inside one window (or pane, if windows overlap), or in a gap between windows.
+        """
         starts, ends = summaries.starts, summaries.ends
         if not (starts <= ends).any():
             return
@@ -327,7 +331,10 @@ class TimeAggregation:
         return result.reversed() if self._descending else result
 
     def _advance(self, first: int, last: int) -> None:
-        """Move the border of complete windows; `first` and `last` are the times of the rows just added."""
+        """Move the border between complete and incomplete windows.
+
+        `first` and `last` are the first and the last time of the rows that were just added.
+        """
         if self._descending:
             self._border = min(self._border, self._windows.count_starting_until(first - 1))
         else:
@@ -349,7 +356,7 @@ class TimeAggregation:
         return self._calls.merge(states, RowRanges(first - base, stop - base))
 
     def _forget(self) -> None:
-        """Drop the cells that no later result needs."""
+        """Drop the states of the cells that no later result needs."""
         if self._descending:
             if self._high:
                 stop = int(self._windows.ends(self._high - 1, self._high)[0])
@@ -367,7 +374,7 @@ class LabelAggregation:
 
     def __init__(self, calls: Calls, end_of: Callable[[Int64Array], Int64Array] | None) -> None:
         self._calls = calls
-        #: Maps labels to the last times of their windows; None if the results have no such column.
+        #: Maps labels to the last times of their windows; None if the results have no column of window ends.
         self._end_of = end_of
         self._table = StateTable(calls)
         #: The labels in ascending order, and the state row of each; None before `finish`.

@@ -1,17 +1,18 @@
 """Windows formed by the rows themselves: session, variation, condition, count.
 
-A *splitter* reads the blocks of one operator in time order. It selects the rows that belong to windows and marks those
-that begin a window; between blocks it keeps the state that it needs. The other rows (a null control with ignoreNull, a
-row that fails the condition) belong to no window.
+A *splitter* reads the blocks of one operator in time order. It selects the rows that belong to windows, and marks each
+selected row that begins a window. The other rows (rows that fail the condition, and rows whose control is null if
+ignoreNull is given) belong to no window. The *control* is the expression that is written in the window clause.
 
     session     a window begins where the time since the previous row exceeds the gap
-    variation   a window begins where the control differs from the window's first by more than delta (0: differs at all)
-    condition   a window is a run of rows for which the predicate is true; kept if its length satisfies KEEP
+    variation   a window begins where the control differs by more than delta from its first value in the current window;
+                if delta is 0, where the control changes
+    condition   a window is a run of rows for which the predicate is true; it is kept if its length satisfies KEEP
     count       a window begins after every `size` rows; a last window with fewer rows is dropped
 
-Unless nulls are ignored, a null control forms a group of its own for variation, ends a condition's run, and counts as a
-row for count. A window's label is the time of its first row, and its end the time of its last. Each object is used by
-one operator.
+Unless nulls are ignored, rows with a null control form separate windows (variation), end a run (condition), or count
+like other rows (count). The label of a window is the time of its first row; its end is the time of its last row. Each
+splitter is used by only one operator.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Splitter(Protocol):
         ...
 
     def keeps(self, lengths: Int64Array) -> BoolArray:
-        """Return a flag per window: true if a window of this number of rows belongs to the result."""
+        """Return a flag for each window, given the numbers of rows in the windows: true if the result includes it."""
         ...
 
 
@@ -116,7 +117,7 @@ class _Variation:
         self._control = compile_expression(windows.control)
         self._delta = windows.delta
         self._ignore_null = windows.ignore_null
-        #: The value of the previous row. With delta 0 it equals the first value of the window, since all values do.
+        #: The value of the previous row. If delta is 0, all values of a window are equal, so it is the first value too.
         self._before: Column | None = None
         #: The first value of the current window, if delta is greater than 0.
         self._base: float = 0
@@ -142,7 +143,7 @@ class _Variation:
         return Split(rows, begins)
 
     def _changes(self, sequence: Column) -> BoolArray:
-        """Return a flag for each row except the first: true if it differs from the previous row."""
+        """Return a flag for each row except the first: true if its value differs from the previous row's."""
         keys = text_ranks(sequence.text) if sequence.type.is_text else sequence.numbers
         changed = keys[1:] != keys[:-1]
         if sequence.valid is not None:
@@ -151,7 +152,7 @@ class _Variation:
         return np.asarray(changed)
 
     def _far(self, column: Column) -> BoolArray:
-        """Return a flag per row: true if it differs from the first row of its window by more than delta.
+        """Return a flag per row: true if its value differs by more than delta from the first value of the window.
 
         Integers are compared exactly; DATE values are compared as days.
         """
@@ -177,7 +178,7 @@ class _Condition:
         self._ignore_null = windows.ignore_null
         self._keep = _KEEP[windows.keep_operator]
         self._keep_count = windows.keep_count
-        #: True if the last row (the last that is not null, if nulls are ignored) was in a window.
+        #: True if the last row (if nulls are ignored: the last row that is not null) was in a window.
         self._open = False
 
     def split(self, block: Block) -> Split:

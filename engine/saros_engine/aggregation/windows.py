@@ -4,19 +4,20 @@
     sequence.starts(low, high)                      numbered from 0; starts and ends never decrease with the number
     first = sequence.first_ending_after(t)          windows with smaller numbers are complete once time has reached t
 
-Window k begins `k` steps after the range's start and ends `k` steps and an interval after it, cut off at the range's
-end. The months of all steps are added to the range's start at once, in the time zone, so that the 31st stays the 31st
-in every month that has one. The calendar days are added next, which keeps the time of day when daylight saving time
-begins or ends. Fixed ticks are added last. Therefore, windows whose interval equals their step never overlap.
+Window k begins `k` steps after the start of the range. It ends `k` steps and one interval after that start, but not
+after the end of the range. The months of all steps are added to the start of the range at once, in the time zone, so
+that the 31st stays the 31st in every month that has 31 days. The calendar days are added next, which keeps the time of
+day when daylight saving time begins or ends. Fixed ticks are added last. Therefore, windows whose interval equals their
+step never overlap.
 
-Overlapping windows consist of *panes*, the spans between neighbouring borders: each row is added to one pane, and
-windows merge panes.
+Overlapping windows consist of *panes*, the spans between neighbouring borders. Each row is added to one pane, and the
+states of a window are merged from those of its panes.
 
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
 
-A sequence of fixed windows keeps only the borders near those that were read last, however many windows it has; the
-borders of calendar windows are kept in arrays. Pure: any thread.
+A sequence of fixed windows caches only the borders near those that were read last, whatever the number of windows. The
+borders of calendar windows are all kept in arrays. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from saros_storage.base.types import Int64Array, TimeUnit
 from saros_storage.read.row_ranges import RowRanges
 from saros_storage.scan.reading import WindowGrid
 
-#: The maximum number of overlapping or calendar windows, whose borders are listed, and of windows kept to be reversed.
+#: The maximum number of windows if they overlap, follow the calendar, or are returned in descending order.
 WINDOWS_MAX = 1_000_000
 #: The number of windows whose borders are computed at once.
 _BORDERS = 4_096
@@ -44,7 +45,7 @@ _CACHED_SEQUENCES = 16
 
 
 class WindowSequence(Protocol):
-    """Windows in time order, numbered from 0. Times passed to its methods may be outside of the range."""
+    """Windows in time order, numbered from 0. Times passed to the methods may be outside of all windows."""
 
     @property
     def count(self) -> int:
@@ -85,7 +86,7 @@ class FixedSequence:
         self._interval = interval
         self._step = step
         self.count = max(-(-(end - start) // step), 0)
-        #: The cached borders: those of windows [low, high), as low, high, starts, ends.
+        #: The cached borders of windows [low, high), as a tuple of low, high, starts and ends.
         self._kept = 0, 0, _NONE, _NONE
 
     def starts(self, low: int, high: int) -> Int64Array:
@@ -184,7 +185,7 @@ def window_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND)
 
 
 def require_few(sequence: WindowSequence, kind: str) -> None:
-    """Raise UserMistake 2005 if there are more windows of a kind than can be kept."""
+    """Raise UserMistake with code 2005 if there are more than `WINDOWS_MAX` windows; `kind` describes them."""
     if sequence.count > WINDOWS_MAX:
         raise _too_many(f"{sequence.count:,} {kind}")
 
@@ -220,8 +221,9 @@ def _panes(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
 
 
 def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowGrid:
-    """Return the widest grid without window borders inside a cell, so that statistics of a cell may replace its rows.
+    """Return the grid with the widest cells that have no window border inside.
 
+    The statistics of such a cell may be used instead of its rows.
     The cells of calendar windows are usually days, or hours if daylight saving time begins or ends in the range.
     """
     if windows is None:
@@ -232,7 +234,9 @@ def grid(windows: TimeWindows | None, unit: TimeUnit = TimeUnit.MILLISECOND) -> 
 
 
 def cut(sequence: WindowSequence, times: Int64Array) -> tuple[Int64Array, RowRanges]:
-    """Return the numbers of the windows near ascending `times`, and their ranges of rows, which may be empty.
+    """Return the numbers of the windows that may contain the ascending `times`, and the range of rows in each window.
+
+    A range may be empty.
 
     The windows must not overlap.
     """

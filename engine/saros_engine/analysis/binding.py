@@ -2,12 +2,13 @@
 
     root.a.d1.s1 + 1 > 2        ->  Operation(>, Operation(+, InputColumn 0, 1: DOUBLE), 2: BOOLEAN)
 
-`Columns` resolves paths and aggregates: before an aggregation, paths are the scans' columns; after it, aggregates are
-its results. Error messages quote expressions as written, like those of IoTDB.
+`Columns` maps paths and aggregate calls to columns. Before an aggregation, paths are columns of the scans; after it,
+aggregate calls are columns of the aggregation's result. Error messages quote expressions as written, like those of
+IoTDB.
 
 The binder decides how a comparison treats signed zeros (see `plan/expression.py`). The decision depends on the
-expression as written, not on its bound form: a call that generates points counts as computed, although its values are
-an input column once it is bound.
+expression as written, not on its bound form: a call that generates points counts as computed, although its bound form
+is an input column.
 
 Pure: any thread.
 """
@@ -89,7 +90,7 @@ _BELOW_INT64 = math.nextafter(-(2.0**63), -math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns that the operator evaluating the expression can use, keyed by their names in the statement."""
+    """The columns available to the operator that evaluates an expression, keyed by their names in the statement."""
 
     moment: TimeContext
     #: The column of each path. A path that is missing here is null: the device lacks the measurement.
@@ -138,7 +139,7 @@ def _path(path: PathExpression, columns: Columns) -> Bound:
     return columns.paths.get(path, NULL)
 
 
-#: The constant for a null literal or a missing series. BOOLEAN makes it a valid condition; type checks skip it.
+#: The constant for a null literal or a missing series. Its type makes it a valid condition, and type checks skip it.
 NULL = Constant(None, DataType.BOOLEAN)
 
 
@@ -174,7 +175,7 @@ def _as_double(value: int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-#: The types of parameters, whose values are unknown while a statement is planned.
+#: The type of a parameter for each kind of literal that it may replace. The parameter's value is unknown in planning.
 _GIVEN_TYPES = {
     LiteralKind.BOOLEAN: DataType.BOOLEAN,
     LiteralKind.INTEGER: DataType.INT64,
@@ -252,14 +253,14 @@ def _binary(expression: Binary, columns: Columns) -> Bound:
 
 
 def _is_number(expression: Expression, type_: DataType) -> bool:
-    """Return whether arithmetic accepts the values: numbers and times of rows, but not TIMESTAMP series."""
+    """Return whether arithmetic accepts the expression: a number or a time of rows, but not a TIMESTAMP series."""
     return type_ in NUMERIC_TYPES or (type_ is DataType.TIMESTAMP and not _is_stored_time(expression, type_))
 
 
 def _is_stored_time(expression: Expression, type_: DataType) -> bool:
-    """Return whether the values are stored values of type TIMESTAMP: neither constants nor times of rows."""
+    """Return whether the expression yields stored values of type TIMESTAMP, not constants or times of rows."""
     of_rows = isinstance(expression, Call) and isinstance(next(iter(expression.arguments), None), TimeReference)
-    stored = type_ is DataType.TIMESTAMP and not of_rows  # of_rows: max_by(time, x)
+    stored = type_ is DataType.TIMESTAMP and not of_rows  # `of_rows` is true for max_by(time, x)
     return stored and any_part(expression, lambda part: isinstance(part, PathExpression))
 
 
@@ -327,7 +328,7 @@ def _as_like(expression: Expression, bound: Bound, other: DataType, moment: Time
 def _beside_whole(expression: Expression, bound: Bound, other: DataType) -> Bound:
     """Replace an integer literal below the range of INT64 by a double below all INT64 values.
 
-    The double nearest to the literal would not always do: it may equal the smallest INT64.
+    The double nearest to the literal cannot be used in all cases, because it may equal the smallest INT64.
     """
     if other not in INTEGER_TYPES or not isinstance(expression, Literal) or not isinstance(expression.value, int):
         return bound
@@ -448,10 +449,10 @@ def _retyped(bound: Bound, type_: DataType) -> Bound:
 
 
 def _common_type(types: Sequence[DataType]) -> DataType:
-    """Return the common type of the results of CASE. Raises SemanticError for types that do not mix.
+    """Return the common type of the results of CASE. Raises SemanticError if the types may not be mixed.
 
-    Integers of the same type keep it, and mixed integer types become INT64. Other numbers become DOUBLE. Texts become
-    TEXT. No other types may be mixed.
+    If all results have the same integer type, it is the common type; mixed integer types become INT64. Other numbers
+    become DOUBLE. Texts become TEXT. No other types may be mixed.
     """
     if not types:
         return DataType.TEXT
@@ -508,7 +509,7 @@ def is_known(call: Call) -> bool:
 
 
 def unknown_function(call: Call) -> SemanticError:
-    """Return the error for a call of an unknown function, with the most similar name."""
+    """Return the error for a call of an unknown function; its message suggests the most similar name."""
     name = call.name.lower()
     if name in _WINDOWS_ELSEWHERE:
         return SemanticError(f"Unknown function: {call.name}; write windows of time as GROUP BY ([start, end), 1h)")

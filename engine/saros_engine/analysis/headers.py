@@ -7,7 +7,7 @@
     t LIKE 'a!_' ESCAPE '!'  root.a.t LIKE pattern = 'a!_' escape = '!'
     ts > 2024-01-01          root.a.ts > 1704067200000
 
-The names are not SQL; `str` of an expression is. Pure: any thread.
+The names are not valid SQL, whereas `str` of an expression is. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def column_name(expression: Expression, moment: TimeContext) -> str:
 def _spelled(expression: Expression, moment: TimeContext) -> Expression:
     """Return the expression with its literals spelled as in a column name; only `str` of the result is valid."""
     match expression:
-        case PathExpression():  # the usual case, and fast
+        case PathExpression():  # fast path for the usual case
             return expression
         case Literal(LiteralKind.STRING, str(value)):
             return replace(expression, text=f'"{value}"')

@@ -3,13 +3,13 @@
     FROM root.a.*          SELECT s1 + s2      ->  root.a.d1.s1 + root.a.d1.s2,  root.a.d1.s1 + root.a.d2.s2, ...
                            count(*)            ->  count(root.a.d1.s1), count(root.a.d1.s2), ...
 
-Each path is looked up below each FROM path, in order; the series of a FROM path are in path order. An expression with
-several paths expands to all combinations of their series; the first path varies slowest. Each path of an expanded
-expression is the full path of exactly one series, found in `Scope.series`.
+Each path is looked up below each FROM path, in the order of the FROM paths; the series below one FROM path are in path
+order. An expression with several paths expands to all combinations of their series; the first path varies slowest. Each
+path of an expanded expression is the full path of exactly one series, which `Scope.series` contains.
 
-In ALIGN BY DEVICE the scope is one device, and paths stay relative to it.
+In ALIGN BY DEVICE the scope is one device, and paths stay relative to that device.
 
-Belongs to one statement.
+A scope belongs to one statement.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _COMBINATIONS_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One series and the path by which the statement refers to it, whose last node is its measurement or its alias."""
+    """One series, and the path that names it in the statement: the path ends with the measurement or its alias."""
 
     path: PathExpression
     device: DeviceSchema
@@ -162,7 +162,10 @@ def counts_rows(expression: Expression) -> TypeGuard[Call]:
 
 
 def _row_count(call: Call, find: Callable[[PathExpression], Sequence[PathExpression]]) -> list[Expression]:
-    """Return one COUNT_TIME over all series of the scope, if there are any. Raises SemanticError."""
+    """Return one COUNT_TIME over all series of the scope, or nothing if the scope is empty.
+
+    Raises SemanticError if the argument is not `*`.
+    """
     if call.arguments != (_ALL,):
         raise SemanticError("The parameter of count_time can only be '*'.")
     found = tuple(find(_ALL))
@@ -181,7 +184,7 @@ def _combinations(expression: Expression, found: Sequence[Sequence[PathExpressio
 
 def children_of(expression: Expression) -> tuple[Expression, ...]:
     """Return the operands of an expression, in the order in which they are written."""
-    if isinstance(expression, PathExpression):  # the usual case, and fast
+    if isinstance(expression, PathExpression):  # fast path for the usual case
         return ()
     match expression:
         case Unary(_, operand) | IsNull(operand) | Cast(operand):
@@ -204,7 +207,7 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
 
 
 def rebuilt(expression: Expression, children: Sequence[Expression]) -> Expression:
-    """Return the expression with its children replaced; there must be as many as `children_of` returns."""
+    """Return the expression with the children that `children_of` returns replaced by as many new `children`."""
     match expression:
         case Unary() | IsNull() | Cast():
             return replace(expression, operand=children[0])

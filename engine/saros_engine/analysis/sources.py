@@ -1,4 +1,4 @@
-"""Sources: the scans that a set of series needs, joined by time, and the column number of each series.
+"""Sources: plan the scans that read a set of series, join the scans by time, and number the columns.
 
     root.a.d1.s1  root.a.d2.x  root.a.d1.s2      d1 aligned, d2 not
     TimeJoin( Scan d1 (s1, s2), Scan d2 (x) )    columns: d1.s1 0, d1.s2 1, d2.x 2
@@ -20,7 +20,7 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A planned scan: of series of one aligned device, or of one series of a device that is not aligned."""
+    """A planned scan of some series of one aligned device, or of one series of a device that is not aligned."""
 
     request: ScanRequest
     leaves: tuple[Leaf, ...]
@@ -31,14 +31,17 @@ def source_key(leaf: Leaf) -> tuple[str, str]:
     return leaf.device.path, "" if leaf.device.aligned else leaf.series.measurement
 
 
-#: The number of rows per block of a source; it depends on the number of columns of all sources.
+#: A function that maps the total number of columns of all sources to the number of rows per block of a source.
 BlockRows = Callable[[int], int]
 
 
 def sources_of(
     leaves: Iterable[Leaf], time: TimeRange, block_rows: BlockRows, *, descending: bool = False
 ) -> list[Source]:
-    """Return one source per aligned device and per other series, in order of first use, each series once."""
+    """Return one source for each aligned device, and one for each series of the other devices, in order of first use.
+
+    Each series is read only once.
+    """
     groups: dict[tuple[str, str], dict[str, Leaf]] = {}
     for leaf in leaves:
         groups.setdefault(source_key(leaf), {}).setdefault(leaf.series.measurement, leaf)

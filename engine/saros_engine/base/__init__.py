@@ -1,1 +1,1 @@
-"""Foundations of the engine: errors, the interface to the database below it, sessions and their privileges."""
+"""Foundations of the engine: errors, the interface to the database below the engine, sessions and their privileges."""

@@ -1,8 +1,8 @@
 """The user of a session, the user's privileges, and the audit trail.
 
-An `Access` is an immutable value: the privileges of a user at one version. The component that opened the session
-replaces it when the user's privileges change. Sessions of an embedded database have `UNRESTRICTED`. All statements are
-checked in one place, `authorization`. A cached plan is reused only under an equal `key`.
+An `Access` is an immutable value: one version of a user's privileges. When the privileges change, the component that
+opened the session replaces the session's `Access`. Sessions of an embedded database have `UNRESTRICTED`. All statements
+are checked in one place, `authorization`. A cached plan is reused only for an `Access` with an equal `key`.
 
 Immutable. Pure: any thread.
 """
@@ -20,7 +20,7 @@ from saros_engine.base.errors import EngineError
 
 
 class NoPermission(EngineError):
-    """The user lacks a privilege that the statement needs; the error is the same whether or not `what` exists."""
+    """The user lacks a privilege that the statement needs; the error is the same whether or not the path exists."""
 
     code = 803
 
@@ -47,7 +47,7 @@ class Access:
     #: The user's name; empty for an unrestricted session without a user.
     user: str
     rights: Rights
-    #: Plans made under equal keys are interchangeable.
+    #: Plans that were made for equal keys are interchangeable.
     key: str
     must_change: bool = False
     #: The login used an API token.
@@ -67,13 +67,13 @@ class Access:
         return self.rights.may_below(privilege, path)
 
     def require(self, privilege: Privilege, paths: Iterable[str] = (EVERYWHERE,)) -> None:
-        """Raise NoPermission unless the privilege is held for every path."""
+        """Raise NoPermission unless the user has the privilege on every path."""
         for path in paths:
             if not self.rights.may(privilege, path):
                 raise NoPermission(privilege.value, path if privilege in ON_PATHS else "")
 
     def require_all(self, privilege: Privilege, patterns: Iterable[str]) -> None:
-        """Raise NoPermission unless the privilege is held for every path that the patterns can match, now or later."""
+        """Raise NoPermission unless the user has the privilege on every path that may ever match the patterns."""
         for pattern in patterns:
             if not self.rights.may_all(privilege, pattern):
                 raise NoPermission(privilege.value, pattern)

@@ -1,11 +1,12 @@
 """The schema as one user sees it, without anything that the user may not read.
 
-    SchemaTree --READ_DATA of ann--> ReadableSchema --> planner        SHOW and COUNT look through READ_SCHEMA
+    SchemaTree --READ_DATA of ann----> ReadableSchema --> planner
+    SchemaTree --READ_SCHEMA of ann--> ReadableSchema --> SHOW and COUNT
 
 Wildcards therefore expand to readable series only, and an unreadable series looks like one that does not
-exist. A database, an inner node or a device is visible if something below it was granted.
+exist. A database, an inner node or a device is visible if the user has the privilege on something below it.
 
-Pure: every call reads the current tree, from any thread that may use the tree.
+Pure: every call reads the current tree. Calls may come from any thread that may use the tree.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class ReadableSchema:
 
     @property
     def ttl(self) -> TtlRules:
-        """All rules; a separate privilege is needed to show them to a user."""
+        """All TTL rules; a separate privilege is needed to show them to a user."""
         return self._tree.ttl
 
     @property
@@ -88,7 +89,7 @@ class ReadableSchema:
         return [path for path in self._tree.databases() if self._sees(path)]
 
     def device(self, path: str) -> DeviceSchema | None:
-        """Return a device with its readable series, or None if it has none."""
+        """Return a device with its readable series, or None if it has no readable series."""
         found = self._tree.device(path)
         return None if found is None else self._readable(found)
 
@@ -102,7 +103,7 @@ class ReadableSchema:
         return [device for device in found if device is not None]
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
-        """Return the matching readable series; their devices hold no other series."""
+        """Return the matching readable series, each with its device, which is reduced to its readable series."""
         found = []
         readable: dict[str, DeviceSchema | None] = {}
         for device, series in self._tree.match_series(pattern):
@@ -122,7 +123,10 @@ class ReadableSchema:
         return sorted({split_path(path)[-1] for path in self.child_paths(pattern)})
 
     def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
-        """Return the nodes at `level` above a matching visible path; reads the whole readable schema."""
+        """Return the nodes at `level` to which visible paths that match the pattern lead.
+
+        This reads the whole readable schema.
+        """
         found = set()
         paths = [(*split_path(d.path), s.measurement) for d, s in self.match_series(parse_pattern("root.**"))]
         for nodes in [*paths, *(split_path(path) for path in self.databases())]:

@@ -1,10 +1,10 @@
 """The rows of SHOW CLUSTER and SHOW REGIONS: the nodes, and the state of every replica of every region.
 
     node 1 ─┬─ region 1 leader              a region is the data of one Raft group, and is named by its group;
-            └─ region 3 follower, lag 2     a row is one replica of it
+            └─ region 3 follower, lag 2     a row is one replica of a region
 
-A `ClusterInfo` supplies the rows, which the engine only shows. `OneNode` serves a database outside a cluster: node 1,
-and region 1 with all slots.
+A `ClusterInfo` supplies the rows, which the engine only shows. `OneNode` supplies the rows of a database outside a
+cluster: node 1, and region 1 with all slots.
 
 Rows are values. Implementations are thread-safe and never wait for another node; an unknown value is None.
 """
@@ -82,7 +82,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class RegionRow:
-    """One replica of a region. The numbers of entries refer to the region's log; None if no node reported them."""
+    """One replica of a region. `applied` and `lag` refer to the region's log; they are None if they are unknown."""
 
     region: int
     type: RegionType
@@ -91,14 +91,14 @@ class RegionRow:
     role: ReplicaRole
     #: Databases with data or schema in slots of the region.
     databases: tuple[str, ...]
-    #: Slots that the region owns.
+    #: The number of slots that the region owns.
     slots: int
-    #: Partitions (a database in a slice of time) that the replica holds.
+    #: The number of partitions in the replica. A partition is the part of a database in one slice of time.
     partitions: int | None
     term: int | None
-    #: The last entry that the replica applied.
+    #: The index of the last log entry that the replica applied.
     applied: int | None
-    #: Committed entries that the replica has not applied yet.
+    #: The number of committed log entries that the replica has not applied yet.
     lag: int | None
 
 
@@ -110,8 +110,8 @@ class ChangeRow:
     stage: str
     joining: tuple[NodeId, ...]
     leaving: tuple[NodeId, ...]
-    #: Counts of moves of slots between groups: all, served by the new group, with all files at the new group, released
-    #: by the old group.
+    #: The number of moves of slots between groups; then the number of moves whose slots the new group serves, of moves
+    #: whose files have all arrived at the new group, and of moves whose slots the old group has released.
     moves: int
     opened: int
     arrived: int
@@ -137,7 +137,7 @@ class PlannedMove:
     target: int
     slots: int
     amount: float
-    #: Sums over all slots of the source and of the target.
+    #: The sums of the measure over all slots of the source and of the target, before and after the move.
     source_before: float
     source_after: float
     target_before: float
@@ -158,11 +158,14 @@ class ClusterInfo(Protocol):
         ...
 
     def nodes(self) -> Sequence[NodeRow]:
-        """Return all nodes, by id."""
+        """Return all nodes, sorted by id."""
         ...
 
     def regions(self) -> Sequence[RegionRow]:
-        """Return all replicas, by region number; within a region in ring order, starting with its head."""
+        """Return all replicas, sorted by region number.
+
+        The replicas of one region are in ring order, starting with the region's head.
+        """
         ...
 
     def variables(self) -> Sequence[tuple[str, str]]:
@@ -189,7 +192,7 @@ class ClusterAdmin(Protocol):
         ...
 
     def begin(self, joining: Sequence[NodeId], leaving: Sequence[NodeId]) -> None:
-        """Start a change: admitted nodes join, others leave, and slots are spread evenly."""
+        """Start a change: admitted nodes (`joining`) join, members (`leaving`) leave, and slots are spread evenly."""
         ...
 
     def plan(self, measure: Measure) -> Sequence[PlannedMove]:
@@ -201,7 +204,7 @@ class ClusterAdmin(Protocol):
         ...
 
     def migrate(self, region: int, leaving: NodeId, joining: NodeId) -> None:
-        """Replace a member of a group by another node."""
+        """Replace the member `leaving` of a region's group by the node `joining`."""
         ...
 
     def abort(self) -> None:

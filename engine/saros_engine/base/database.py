@@ -3,8 +3,8 @@
     read_point(consistency) -> ReadPoint   made for a statement
     catch_up(point, scope)                 called before the statement uses the schema or data that the scope names
     schema, view(point)                    the state that the statement then reads
-    write, change_schema, delete ...       return when the change is as durable as configured; each names the client's
-                                           request that it belongs to
+    write, change_schema, delete ...       return when the change is as durable as configured; `request` is the client's
+                                           request that causes the change
 
 Implemented by `saros_storage.store.Store` and `saros_cluster.database.database.ClusterDatabase`. Thread-safe.
 """
@@ -58,8 +58,8 @@ class Database(Protocol):
     ) -> ReadPoint:
         """Return a new read point for a read of this consistency, without waiting.
 
-        `horizon` is the state that the session has seen: its reads must include that state, and the database updates
-        it. `deadline_ns` is the monotonic time at which all waiting ends.
+        `horizon` is the state that the session has seen. The read must include that state, and the database updates
+        `horizon`. `deadline_ns` is the monotonic time at which all waiting ends.
         """
         ...
 
@@ -71,7 +71,7 @@ class Database(Protocol):
         ...
 
     def finish_schema_read(self, point: ReadPoint) -> None:
-        """Record that a statement has read the schema, so that its session never sees an older one.
+        """Record that a statement has read the schema, so that its session never sees an older schema.
 
         For a strong read, every drop that the schema reflects has taken effect in all groups when the call returns.
         """
@@ -92,7 +92,7 @@ class Database(Protocol):
         *,
         request: WriteRequest,
     ) -> None:
-        """Write batches, after the schema changes that they need."""
+        """Make the schema changes that the tablets need, and then write the tablets."""
         ...
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
@@ -102,8 +102,8 @@ class Database(Protocol):
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> Sequence[PendingWrite | None]:
         """Submit tablets of existing series as separate writes, without waiting for each before submitting the next.
 
-        Each tablet comes with its client's request, with which `write` may repeat it. The result has None for a tablet
-        that the caller must pass to `write` instead.
+        Each tablet comes with its client's request; the caller may repeat the write by calling `write` with the same
+        request. The result has None for a tablet that the caller must pass to `write` instead.
         """
         ...
 
@@ -129,7 +129,7 @@ class Database(Protocol):
 
     @property
     def shelf(self) -> CheckpointRegistry:
-        """The checkpoints taken for backups, until they are released."""
+        """The checkpoints that were taken for backups and have not been released yet."""
         ...
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:

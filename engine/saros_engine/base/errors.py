@@ -1,12 +1,12 @@
-"""Errors of the engine, in addition to the errors of storage and grammar; one class for each reaction of the caller.
+"""Errors of the engine, in addition to those of storage and grammar. Each class calls for a different reaction.
 
 EngineError            root: `code` (see `saros_wire.status`) and a message with the next step
  ├─ SemanticError      the statement contradicts the schema or itself: change it
  ├─ StatementNotAllowed  the session refuses the statement: use another one
  ├─ NotSupportedError  part of the dialect that is not implemented: use another way
  ├─ MemoryExceeded     the query holds too much memory: narrow it
- │   └─ MemoryPoolExhausted   all queries together do: run it again later
- ├─ ExtensionFailed    a user-defined function raised, or returned an invalid result
+ │   └─ MemoryPoolExhausted   all queries together hold too much memory: run it again later
+ ├─ ExtensionFailed    a user-defined function raised an exception, or returned an invalid result
  ├─ QueryKilled        the query was killed
  └─ QueryNotFound      no query has the id
 """
@@ -61,7 +61,7 @@ class MemoryPoolExhausted(MemoryExceeded):
 
 
 class ExtensionFailed(EngineError):
-    """User-defined code failed; the message names it, the place, and the reason."""
+    """User-defined code failed; the message names the code, the place in it, and the reason."""
 
     code = 2080
 
@@ -83,7 +83,7 @@ class QueryNotFound(EngineError):
     code = 714
 
     def __init__(self, query: str, silent: Sequence[str] = ()) -> None:
-        """`silent` maps each node that did not report its queries to the reason."""
+        """`silent` has one text for each node that did not report its queries: the node and the reason."""
         message = f"no query {query} is running: see SHOW QUERIES"
         super().__init__("; ".join([message, *silent]))
         self.query = query

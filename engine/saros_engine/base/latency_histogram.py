@@ -14,7 +14,7 @@ _BOUNDS_NS = [int(bound * _NANOSECONDS) for bound in BOUNDS_SECONDS]
 
 @dataclass(frozen=True, slots=True)
 class LatencySnapshot:
-    """`counts` has one count per bucket; the last is for durations above all bounds.
+    """`counts` has one count per bucket; the last count is that of durations above all bounds.
 
     `seconds` is the sum of all durations.
     """

@@ -19,7 +19,7 @@ class Execution(Protocol):
 
     @property
     def query(self) -> QueryId:
-        """Its id."""
+        """The id of the query."""
         ...
 
     def cancel(self, reason: str) -> bool:
@@ -37,7 +37,7 @@ class Execution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
-    """The client of a query. `user`: empty without users; `host`: None for this process."""
+    """The client of a query. `user` is empty if no users are configured; `host` is None if it is this process."""
 
     user: str
     host: str | None = None
@@ -45,14 +45,14 @@ class ClientInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunningQuery:
-    """One query; `started_ns` is wall-clock time, `ticks_ns` monotonic time."""
+    """One query. It started at the wall-clock time `started_ns`, which was the monotonic time `ticks_ns`."""
 
     query: QueryId
     statement: str
     asker: ClientInfo
     started_ns: int
     ticks_ns: int
-    #: Its time limit; None: unlimited.
+    #: The time limit of the query; None if it is unlimited.
     limit_ms: int | None
     execution: Execution
 
@@ -70,7 +70,7 @@ class QueryRegistry:
         self._running: dict[QueryId, RunningQuery] = {}
 
     def next_id(self) -> QueryId:
-        """Return a new id: second of the start, number, node."""
+        """Return a new id, which consists of the current second, a running number, and the node's id."""
         second = self._clock.now_ns() // 1_000_000_000
         with self._lock:
             self._number = (self._number + 1) % _NUMBERS

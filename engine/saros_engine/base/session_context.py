@@ -22,15 +22,15 @@ class SessionContext:
     trail: Trail | None = None
     #: The state of the database that the session's reads have seen.
     horizon: ReadHorizon = field(default_factory=ReadHorizon)
-    #: The folders that LOAD may read from; None: any that the process may read.
+    #: The folders that LOAD may read from; None means any folder that the process may read.
     load_folders: tuple[str, ...] | None = None
-    #: The fixed read point of the session's reads; None: a new one for each read.
+    #: The fixed read point of the session's reads; None means a new read point for each read.
     point: ReadPoint | None = None
     #: True if the session accepts only statements that read.
     read_only: bool = False
     #: True if unrelated clients share the session, so that none of them may change its settings.
     shared: bool = False
-    #: Host of its client; None: this process.
+    #: The host of the session's client; None if the client is in this process.
     host: str | None = None
 
     @property

@@ -26,7 +26,7 @@ _NANOSECONDS_PER_MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class SlowQuery:
-    """A statement, successful or not, that took at least the threshold."""
+    """A statement, successful or not, that took at least as long as the threshold."""
 
     #: Empty for a statement that is not a query, or that failed before its first row.
     query_id: str
@@ -45,9 +45,9 @@ class SlowQueries:
         self._clock = clock
         self.threshold_ms = threshold_ms
         self._lock = threading.Lock()
-        #: The newest statement last.
+        #: The recorded statements; the last is the newest.
         self._kept: deque[SlowQuery] = deque(maxlen=KEPT_MAX)
-        #: Called with each slow query; None: there is no listener.
+        #: A function that is called with each slow query, or None.
         self.listener: Callable[[SlowQuery], None] | None = None
 
     def start(self, statement: str, client: ClientInfo) -> Stopwatch:
@@ -83,7 +83,7 @@ class Stopwatch:
         self._running = [True]
         self.statement = statement
         self.client = client
-        #: Monotonic.
+        #: The monotonic time of the start.
         self.started_ns = started_ns
 
     def stop(self, query_id: str) -> None:

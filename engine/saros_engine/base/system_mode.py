@@ -1,11 +1,11 @@
-"""The system mode (SET SYSTEM TO READONLY or RUNNING), which decides if this node accepts changes of data or schema.
+"""The system mode (SET SYSTEM TO READONLY or RUNNING) decides whether this node accepts changes of data or schema.
 
-    RUNNING --set(read_only=True)--> READONLY --set(read_only=False)--> RUNNING      saved first, then in effect
+    RUNNING --set(read_only=True)--> READONLY --set(read_only=False)--> RUNNING      saved before it takes effect
 
 The mode applies to requests of this node's clients and to jobs that act for them (continuous queries, sync senders).
 Changes agreed on by the cluster are applied as usual, so no replica lags. Changes of users, membership changes, FLUSH
-and MERGE are still accepted. A database opened read-only has a fixed mode: it accepts statements that read, and
-settings of the session. Thread-safe.
+and MERGE are still accepted. A database opened read-only has a fixed mode: it accepts only statements that read, and
+statements that change settings of the session. Thread-safe.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class SystemMode:
     def __init__(
         self, *, read_only: bool = False, keep: Callable[[bool], None] | None = None, is_fixed: bool = False
     ) -> None:
-        """`keep` saves a mode durably; None: the mode is lost with the process. `is_fixed`: `set` is refused."""
+        """`keep` saves a mode durably; if it is None, the mode is lost when the process ends.
+
+        If `is_fixed`, `set` raises OpenedReadOnly.
+        """
         self._read_only = read_only
         self._keep = keep
         #: True if the database was opened read-only.

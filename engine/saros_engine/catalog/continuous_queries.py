@@ -4,10 +4,10 @@
                                              at 02:00  -> the rows of [01:00, 01:50)
 
     ("continuous query", name)         the query
-    ("continuous query done", name)    the last moment that it ran for, and the error of that run
+    ("continuous query done", name)    the last moment for which the query ran, and the error of that run
 
-Once created, a query runs for every moment boundary + k * every. Moments that passed while no node ran queries are
-caught up; with TIMEOUT POLICY DISCARD, only the latest due moment is run.
+After its creation, a query runs for every moment boundary + k * every. If moments pass while no node runs queries, the
+query runs for them later; with TIMEOUT POLICY DISCARD, it runs only for the latest of them.
 
 Pure: any thread.
 """
@@ -59,15 +59,15 @@ class ContinuousQuery:
     #: The range of a run for moment m is [m - start, m - end).
     start: int
     end: int
-    #: True with TIMEOUT POLICY BLOCKED: missed moments are caught up.
+    #: True with TIMEOUT POLICY BLOCKED: the query runs later for the moments that it missed.
     blocked: bool
     zone: str
-    #: The user whose privileges the query has; if empty, it is not restricted.
+    #: The user whose privileges the query has; if empty, the query is not restricted.
     user: str
     created: int
 
     def select(self, moment: int) -> Select:
-        """Return the SELECT with the time range of a run for a moment."""
+        """Return the SELECT, restricted to the time range of the run for `moment`."""
         low, high = moment - self.start, moment - self.end
         select = parse(self.text).statement
         assert isinstance(select, Select)
@@ -108,7 +108,10 @@ def continuous_queries(schema: SchemaReader) -> list[ContinuousQuery]:
 
 
 def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
-    """Return the last moment for which a query ran, and the error of that run; either is None if missing."""
+    """Return the last moment for which a query ran, and the error of that run.
+
+    The moment is None if the query has not run yet; the error is None if there was no error.
+    """
     text = schema.catalogue.get(_DONE, name)
     if text is None:
         return None, None

@@ -4,8 +4,8 @@ In a cluster, the leader of the meta group runs them. When the leader changes, a
 second run writes the same points again.
 
 If a run fails because of the query (a series has another type, a privilege was revoked), its moment counts as done, and
-SHOW CONTINUOUS QUERIES shows the error. If it fails because of the database (no leader, a full disk, too little memory
-for all queries), the run is retried.
+SHOW CONTINUOUS QUERIES shows the error. If a run fails because of the database (no leader, a full disk, too little
+memory for all queries), it is retried.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ContinuousRunner:
         self._stopped.set()
 
     def join(self) -> None:
-        """Stop the thread, and wait for the end of the current run. Call `stop` first."""
+        """Wait for the end of the current run and of the thread. Call `stop` first."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -76,7 +76,7 @@ class ContinuousRunner:
                 continue
 
     def _run_once(self, query: ContinuousQuery) -> bool:
-        """Run a query for its next due moment; return True if there was one and it now counts as done."""
+        """Run a query for its next due moment; return True if there was such a moment and it now counts as done."""
         now = self._clock.now_ns() * self._store.options.time_unit.value // _NANOSECONDS
         moment = query.due(now, last_run(self._store.schema, query.name)[0])
         if moment is None:

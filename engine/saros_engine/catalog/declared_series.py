@@ -1,4 +1,4 @@
-"""Series as statements declare them, completed by the defaults of their types.
+"""Series as statements declare them. Properties that a statement does not declare get defaults.
 
 DATATYPE=FLOAT, ENCODING=RLE, MAX_POINT_NUMBER=3       values are rounded to three decimals when they are written
 DATATYPE=INT32, LOSS=SDT, COMPDEV=2, COMPMINTIME=..    a flush drops points near a line through other points
@@ -61,17 +61,17 @@ def series_of(column: SeriesColumn) -> SeriesSchema:
 
 
 def declared_type(name: str) -> DataType:
-    """Return the type with this name. Raises UserMistake 701."""
+    """Return the type with this name. Raises UserMistake 701 if there is no such type."""
     return DataType[_checked_name(name, DataType.__members__, "data type")]
 
 
 def declared_encoding(name: str | None) -> Encoding | None:
-    """Return the encoding with this name; None for None. Raises UserMistake 701."""
+    """Return the encoding with this name; None for None. Raises UserMistake 701 if there is no such encoding."""
     return None if name is None else Encoding[_checked_name(name, Encoding.__members__, "encoding")]
 
 
 def declared_compressor(name: str | None) -> Compressor | None:
-    """Return the compressor with this name; None for None. Raises UserMistake 701."""
+    """Return the compressor with this name; None for None. Raises UserMistake 701 if there is no such compressor."""
     return None if name is None else Compressor[_checked_name(name, Compressor.__members__, "compressor")]
 
 

@@ -1,11 +1,11 @@
-"""The order of tag keys, for devices whose paths consist of tag values; kept in the schema.
+"""The order of tag keys for devices whose paths consist of tag values. It is stored in the schema as internal series.
 
     root.plant.cpu._saros.tags.t1    ATTRIBUTES('tag'='host')         devices: root.plant.cpu.h1.eu
     root.plant.cpu._saros.tags.t2    ATTRIBUTES('tag'='region')
 
 A series can only be created once, so if two writers append a key at the same time, on any nodes, one of them is refused
-and reads the list again. The list only grows, so a node that knows only a prefix of it derives the same paths. The
-series are internal (`saros_storage.schema.tree`): users do not see them, and patterns do not delete them.
+and reads the list again. The list only grows, so a node that knows only a prefix of the list derives the same paths.
+Users do not see internal series (`saros_storage.schema.tree`), and patterns do not delete them.
 
 Functions over a schema; any thread.
 """
@@ -39,7 +39,7 @@ def device_of_tag_keys(prefix: str) -> str:
 
 
 def tag_key_creation(prefix: str, number: int, key: str) -> CreateSeries:
-    """Return the change that records a key under a number (from 1); it is refused (503) if the number is taken."""
+    """Return the change that records a key under a number (from 1). It is refused with 503 if the number is taken."""
     type_ = DataType.TEXT
     series = SeriesSchema(
         f"{_PREFIX}{number}", type_, DEFAULT_ENCODING[type_], DEFAULT_COMPRESSOR, attributes={_ATTRIBUTE: key}

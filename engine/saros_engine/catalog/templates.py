@@ -1,12 +1,12 @@
 """Device templates: series that all devices of one kind share, kept as entries of the schema's catalogue.
 
     create    ("template", t1) = its columns                  set    ("template on", root.sg) = t1
-    activate  a device at or below root.sg gets t1's series, by CREATE TIMESERIES USING or by a write to it
+    activate  a device at or below root.sg gets t1's series, by CREATE TIMESERIES USING or by a write to the device
 
-A device *uses* the template that is set at or above it if the device exists, is aligned like the template, and has all
-of its series with their types. Use is derived from the schema, not stored. A template may be empty until series are
-added; no device uses an empty template, and activating it has no effect. Templates do not nest: a template cannot be
-set at, above or below the path of another.
+A device *uses* the template that is set at or above its path if the device exists, is aligned like the template, and
+has all series of the template with their types. Use is derived from the schema, not stored. A template may be empty
+until series are added; no device uses an empty template, and activating it has no effect. Templates do not nest: a
+template cannot be set at, above or below a path on which another template is set.
 
 If two nodes change templates at the same time, both statements may succeed, and the later change takes effect.
 Functions over a store; any thread.
@@ -51,7 +51,7 @@ class Template:
     series: tuple[SeriesSchema, ...]
 
     def text(self) -> str:
-        """Return the template's text in the catalogue."""
+        """Return the text that represents the template in the catalogue."""
         return json.dumps(
             {"aligned": self.aligned, "columns": list(map(_series_to_json, self.series))}, ensure_ascii=False
         )
@@ -153,7 +153,10 @@ def used_by(schema: SchemaReader, device: DeviceSchema) -> str | None:
 
 
 def given_by(schema: SchemaReader, device: DeviceSchema, measurement: str) -> str | None:
-    """Return the name of the template that a device's series belongs to; None if the device does not use one."""
+    """Return the name of the template that a device's series belongs to.
+
+    Return None if the device uses no template, or if its template does not have the series.
+    """
     found = template_for(schema, device.path)
     if found is None or found.find(measurement) is None or not found.is_used_by(device):
         return None
@@ -335,7 +338,7 @@ def with_template(
 ) -> list[SchemaChange]:
     """Return the schema changes that a write to a device needs to create missing series.
 
-    If some of them belong to the device's template, the changes create all series of the template.
+    If one of the missing series belongs to the device's template, the changes create all series of the template.
     """
     wanted = template_for(schema, device) if missing else None
     if wanted is None or wanted.aligned != aligned or not any(wanted.find(s.measurement) for s in missing):

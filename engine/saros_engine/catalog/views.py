@@ -1,12 +1,13 @@
-"""Logical views: series without points of their own, whose values an expression over other series computes.
+"""Logical views: series without stored points, whose values are computed by an expression over other series.
 
     ("view", "root.v.d.total") = {"as": "root.a.d1.s1 + root.a.d1.s2", "tags": {...}, ...}   in the schema's catalogue
 
-    schema --ViewedSchema--> planner, SHOW        both see views as series, with the type of their expression
+    schema --ViewedSchema--> planner, SHOW        both see a view as a series with the type of the view's expression
     count(root.v.d.total)  --base-->  count(root.a.d1.s1 + root.a.d1.s2)
 
 The planner names the result columns after the views, and then replaces the views by their expressions; later steps of
-planning see series only. The expression of a view over a view is stored with the inner view's expression inserted.
+planning see series only. If a view refers to another view, its expression is stored with the expression of that other
+view inserted.
 
 A view gives no access to data that the user may not read directly. If a series of its expression was dropped or may not
 be read, or now has a type that the expression does not accept, the view does not appear as a series; SHOW VIEW still
@@ -36,7 +37,7 @@ from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TimeU
 from saros_storage.schema import Catalogue, DeviceSchema, SeriesSchema, TtlRules
 
 KIND = "view"
-#: The context for binding that only determines a type, which depends on neither the time nor the zone.
+#: The context for binding an expression to find out its type, which depends on neither the time nor the zone.
 _ANY_MOMENT = TimeContext("UTC", TimeUnit.MILLISECOND, 0)
 _PARSED_MAX = 4_096
 
@@ -51,13 +52,13 @@ class View:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
-        """Return the view's text in the catalogue."""
+        """Return the text that represents the view in the catalogue."""
         words = {"as": str(self.expression), "tags": dict(self.tags), "attributes": dict(self.attributes)}
         return json.dumps(words, ensure_ascii=False)
 
     @property
     def source(self) -> str | None:
-        """The path of the series if the view is an alias of one series; None if its expression computes."""
+        """The path of the series if the view is an alias of one series; None if the view computes its values."""
         return str(self.expression) if isinstance(self.expression, PathExpression) else None
 
 
@@ -80,7 +81,7 @@ def texts_of_views(catalogue: Catalogue) -> dict[str, str]:
 
 
 def with_bases(catalogue: Catalogue, patterns: Collection[str]) -> Collection[str]:
-    """Return the path patterns, and the paths of the series that views at or below them refer to."""
+    """Return the path patterns, and the paths of the series to which views at or below these patterns refer."""
     texts = texts_of_views(catalogue)
     parsed = [parse_pattern(pattern) for pattern in patterns] if texts else []
     seen = [path for path in texts if any(pattern.overlaps(split_path(path)) for pattern in parsed)]
@@ -94,7 +95,7 @@ def is_view(catalogue: Catalogue, path: str) -> bool:
 
 
 def sources_of_aliases(schema: SchemaReader, device: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the aliased series of those views of a device that are aliases, keyed by the views' measurements.
+    """For each of `names` that is a view of the device and an alias of one series, return the path of that series.
 
     Raises UserMistake 508 if such a series does not exist.
     """
@@ -166,7 +167,7 @@ class ViewedSchema:
         return self._views.get(path)
 
     def series_of(self, view: View) -> SeriesSchema | None:
-        """Return the view as a series; None if its series are missing or have types that it does not accept."""
+        """Return the view as a series; None if series in its expression are missing or have types that do not fit."""
         if view.path not in self._kept:
             self._kept[view.path] = self._as_series(view)
         return self._kept[view.path]
@@ -187,13 +188,13 @@ class ViewedSchema:
         return SeriesSchema(name, type_, encoding, compressor, None, view.tags, view.attributes)
 
     def base(self, path: PathExpression) -> tuple[DeviceSchema, SeriesSchema] | None:
-        """Return the stored series at a full path, and its device; None if it does not exist or is a view."""
+        """Return the stored series at a full path, and its device; None if no series is stored there."""
         device = self._schema.device(join_nodes(path.nodes[:-1]))
         series = None if device is None else device.find(path.nodes[-1])
         return None if device is None or series is None else (device, series)
 
     def database_of(self, path: str) -> str:
-        """Return the database that contains a path; empty if it was dropped."""
+        """Return the database that contains a path; an empty text if the database was dropped."""
         return next((d for d in self._schema.databases() if f"{path}.".startswith(f"{d}.")), "")
 
     # ------------------------------------------------------------------ the schema with views as series
@@ -284,9 +285,9 @@ def view_in(schema: SchemaReader, path: str) -> View | None:
 
 
 class BaseSeries:
-    """Replaces the views in a statement's expressions by their definitions, and adds their series to `series`.
+    """Replaces the views in a statement's expressions by their definitions.
 
-    `device` is the list of nodes to put before relative paths (ALIGN BY DEVICE).
+    The series in these definitions are added to `series`. In ALIGN BY DEVICE, paths are relative to `device`.
     """
 
     def __init__(self, schema: SchemaReader, series: dict[PathExpression, Leaf], device: tuple[str, ...] = ()) -> None:

@@ -1,14 +1,14 @@
 """Expressions over blocks: each bound expression is compiled to a closure that returns one column per block.
 
-    compiled = compile_expression(expression)        once per operator: series functions keep their state in it
-    column = compiled(block)                         block.rows values, one block after another, in the rows' order
+    compiled = compile_expression(expression)        once per operator: the closure keeps the state of series functions
+    column = compiled(block)                         block.rows values; the blocks are passed in the order of the rows
 
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
 double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend. However,
 `/`, `%` and `-x` of integers have integer results (`integer_arithmetic.py`). Comparisons of integers with integers or
 floating-point constants are exact, like those of a FLOAT with a constant (`exact_bounds.py`). Integers are compared
 with FLOAT and DOUBLE columns as doubles. Text is compared by bytes, which is code point order. -0.0 is less than 0.0 if
-binding has decided so.
+the binder has set `signed_zeros`, and otherwise equal to it.
 
 An expression that can fail (a CAST, arithmetic with integer results) is computed only for the rows that need it, so
 that a condition can guard it. Evaluation is from left to right. The right side of AND or OR is computed only for rows
@@ -114,7 +114,7 @@ def compile_expression(expression: Bound) -> Compiled:
 
 
 def compile_predicate(expression: Bound) -> Callable[[Block], BoolArray]:
-    """Compile a BOOLEAN to a function that returns the mask of rows where it is true, neither false nor null."""
+    """Compile a BOOLEAN expression to a function that returns the mask of the rows where the expression is true."""
     if isinstance(expression, Operation) and expression.operator is BinaryOperator.AND:
         left, right = compile_predicate(expression.left), _holding(expression.right)
         return lambda block: right(block, left(block))
@@ -242,12 +242,12 @@ def _comparison(expression: Operation) -> Compiled:
 
 
 def _may_be_zero(side: Bound) -> bool:
-    """Return whether a side may be zero; only a nonzero constant may not."""
+    """Return whether a side of a comparison may be zero: False only for a constant that is not zero."""
     return not isinstance(side, Constant) or side.value == 0
 
 
 def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]:
-    """Return the comparison, changed to take -0.0 as less than 0.0. Equal numbers with different signs are zeros."""
+    """Return the comparison, changed to take -0.0 as less than 0.0. Only zeros are equal with different signs."""
 
     def run(a: NumericArray | float, b: NumericArray | float) -> BoolArray:
         values = np.asarray(function(a, b))
@@ -260,7 +260,7 @@ def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]
 
 
 def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type_: DataType) -> Compiled:
-    """Compile a row-by-row function of both sides; the result is null if either side is."""
+    """Compile a row-by-row function of both sides; the result is null if either side is null."""
 
     def run(block: Block) -> Column:
         (a, a_valid), (b, b_valid) = left(block), right(block)
@@ -345,7 +345,7 @@ def _null_test(operand: Compiled, negated: bool) -> Compiled:
 
 def _membership(expression: Membership) -> Compiled:
     operand = compile_expression(expression.operand)
-    # In SQL, if an item is null, a value that is not found gives null.
+    # In SQL, if one of the items is null, the result for a value that is not found is null.
     with_null = None in expression.items
     found = _member_test(expression)
 
@@ -412,7 +412,7 @@ def _choice(expression: Choice) -> Compiled:
     branches = [_branch(result, expression.type) for result in (*results, otherwise)]
 
     def run(block: Block) -> Column:
-        # choice[i] is the branch of row i: the first condition that holds, otherwise the last branch.
+        # choice[i] is the branch of row i: that of the first condition that holds, or else the last branch.
         choice = np.full(block.rows, len(conditions), np.int64)
         for number, condition in enumerate(conditions):
             choice[condition(block, choice == len(conditions))] = number
@@ -460,7 +460,10 @@ def can_fail(expression: Bound) -> bool:
 
 
 def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
-    """Compile to a function that returns the values at a mask's rows; if it can fail, other rows are skipped."""
+    """Compile an expression to a function that returns the values at the rows of a mask.
+
+    If the expression can fail, it is not computed for other rows.
+    """
     if not can_fail(expression):
         compiled = compile_expression(expression)
         return lambda block, mask: compiled(block).compress(mask)
@@ -470,7 +473,10 @@ def _computed_for(expression: Bound) -> Callable[[Block, BoolArray], Column]:
 
 
 def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
-    """Compile a BOOLEAN to a function that narrows a mask to rows where it is true; skip other rows if it can fail."""
+    """Compile a BOOLEAN expression to a function that narrows a mask to the rows where the expression is true.
+
+    If the expression can fail, it is not computed for rows outside the mask.
+    """
     if not can_fail(expression):
         holds = compile_predicate(expression)
         return lambda block, mask: mask & holds(block)
@@ -486,7 +492,11 @@ def _holding(expression: Bound) -> Callable[[Block, BoolArray], BoolArray]:
 
 
 def _series_first(expression: Bound) -> tuple[Callable[[Block], Block], Bound]:
-    """Return a function that appends the series functions' columns to a block, and the rest of the expression."""
+    """Split an expression into its series functions and the rest.
+
+    Return a function that appends the results of the series functions to a block, and the expression that reads them
+    from there.
+    """
     calls = list(_series_calls(expression))
     places = {id(call): number for number, call in enumerate(calls)}
     rebuild = compile_template(expression, lambda part: places.get(id(part)))

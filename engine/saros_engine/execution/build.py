@@ -1,4 +1,4 @@
-"""The operators of plan nodes; no other module depends on both."""
+"""Build the tree of operators that executes a tree of plan nodes."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from saros_engine.plan.plan import (
 from saros_storage.scan.reading import ReaderFactory
 
 _Unary = Filter | Project | Generate | Aggregate | LevelMerge | FillNode | Sort | Limit
-#: Builds the operator that receives another fragment's rows.
+#: A function that builds the operator that receives another fragment's rows.
 Exchange = Callable[[ExchangeSource], Operator]
 
 
 def build(node: Node, readers: ReaderFactory, context: OperatorContext, exchange: Exchange) -> Operator:
-    """Return the operator tree for a plan tree; operators open their readers when first pulled.
+    """Return the operator tree for a plan tree. An operator opens its readers when its first block is requested.
 
     Raises UserMistake for errors that do not depend on the data (too many windows, an invalid regular expression).
     """

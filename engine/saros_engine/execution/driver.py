@@ -14,7 +14,7 @@ class PipelineDriver:
 
     def __init__(self, id_: DriverId, root: Operator, sink: ExchangeBuffer, clock: Clock, width: int) -> None:
         self._id = id_
-        #: Kept for EXPLAIN ANALYZE.
+        #: The root of the operator tree; EXPLAIN ANALYZE reads the operators' statistics.
         self.root = root
         self._sink = sink
         self._clock = clock

@@ -7,8 +7,8 @@ Each side can end the exchange: `finish` means that the writer has no more block
 error, and `leave` that the reader wants no more blocks, so that the writer stops as well. Both sides wait on futures,
 which are resolved outside the lock.
 
-Buffered blocks are charged to the query's account as queued bytes. Blocks that the client took stay charged until it
-asks for the next block. While the memory pool of all queries is short, a buffer accepts one block at a time.
+Buffered blocks are charged to the query's account as queued bytes. Blocks that the client took stay charged until the
+client asks for the next block. While the memory pool of all queries is short, a buffer accepts one block at a time.
 
 Thread-safe, for one writer and one reader.
 """
@@ -127,9 +127,9 @@ class ExchangeBuffer:
         return blocks[0] if blocks else None
 
     def wait_take(self) -> Block | None:
-        """Wait for the next block and return it; None at the end. Not for a driver's thread.
+        """Wait for the next block and return it; None at the end. Must not be called on a driver's thread.
 
-        Small blocks that are already buffered are joined, because the cost of sending each one to the client would
+        Small blocks that are already buffered are joined, because the cost of sending each block to the client would
         dominate.
         """
         if self._at_client:
@@ -145,7 +145,10 @@ class ExchangeBuffer:
                 future.result()
 
     def wait_readable(self, seconds: float) -> bool:
-        """Wait up to a timeout; return whether `take` has something to report. Not for a driver's thread."""
+        """Wait up to a timeout; return whether `take` has something to report.
+
+        Must not be called on a driver's thread.
+        """
         future = self.readable()
         if future is None:
             return True
@@ -156,7 +159,7 @@ class ExchangeBuffer:
         return True
 
     def _take(self, rows: int, *, to_client: bool = False) -> tuple[list[Block], int]:
-        """Remove and return the next block, and more blocks up to `rows` rows in all; also return their size.
+        """Remove the next block, and more blocks up to `rows` rows in all; return the blocks and their size in bytes.
 
         The list is empty if no block is buffered. If `to_client`, the bytes stay charged as queued until the client
         asks for the next block or leaves.
@@ -247,8 +250,8 @@ class DeviceExchangeOperator(PullOperator):
         rows        d0 d0 d1 d2 ..
 
     Rows are returned in the order of the devices. A device is complete when its buffer has ended or returns a block of
-    a later device; that block is held until its device has its turn. A device may have no rows. Slices of one device
-    are distinguished by the times of their rows.
+    a later device; that block is held until the turn of the later device. A device may have no rows. Slices of one
+    device are distinguished by the times of their rows.
     """
 
     def __init__(self, node: ExchangeSource, buffers: Sequence[ExchangeBuffer], context: OperatorContext) -> None:

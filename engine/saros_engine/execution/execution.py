@@ -5,8 +5,8 @@
 
 However a query ends, its end is handled exactly once, in the call of the scheduler's listener. There, the view is
 closed, the memory account is reduced to the bytes in the root's buffer, and the query leaves the registry. After a
-normal end, the client can still read the rest of that buffer. If the buffer must be reclaimed first because memory is
-short, the client gets an error that says so.
+normal end, the client can still read the rest of that buffer. If memory is so short that the buffer must be reclaimed
+before the client has read it, the client gets an error that says so.
 
 Thread-safe: used by the client's thread and the scheduler's.
 """
@@ -35,12 +35,12 @@ from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import ReadView
 
-#: All buffers of devices waiting for their turn may together take this fraction (1/n) of the query's memory. They
-#: should hold about half of a device when its turn comes; with less, the fragments of other devices would wait for each
-#: other.
+#: All buffers of devices waiting for their turn may together take this fraction (1/n) of the query's memory. A buffer
+#: should hold about half of a device's rows when the device has its turn; if the buffers were smaller, the fragments of
+#: other devices would wait for each other.
 _WAITING_SHARE = 4
-#: The capacity of buffers whose reader joins them: 1.5 times the largest block, so that the next block is produced in
-#: the meantime. A larger buffer would not fit in the processor's caches.
+#: The capacity of a buffer that a join reads: 1.5 times the largest block, so that the next block can be produced while
+#: the join processes a block. A larger buffer would not fit in the processor's caches.
 _JOINED_BYTES = 24 << 20
 #: A plan of at most this many columns produces a block in a few milliseconds, so the client's thread, which would
 #: otherwise wait, may produce the first blocks itself.
@@ -78,7 +78,7 @@ class QueryExecution:
     ) -> None:
         """Build the drivers; take ownership of the view. `ended` is called once, when all resources are released.
 
-        Raises UserMistake as `build`; the view is then closed.
+        Raises UserMistake like `build`, after closing the view.
         """
         self.query = query
         self.plan = plan
@@ -91,11 +91,11 @@ class QueryExecution:
         self._waits_since_ns: int | None = None
         self._view = view
         self._ended = ended
-        #: Held until all resources are released. A lock is ten times cheaper than an event.
+        #: A lock that is held until all resources are released. It is ten times cheaper than an event.
         self._running = threading.Lock()
         self._running.acquire()
         self._scheduler: DriverScheduler | None = None
-        #: The thread that is executing `start`, in which it may run the driver.
+        #: The thread that is executing `start`; the scheduler may run the driver on this thread.
         self.started_by: int | None = None
         self._buffers = [ExchangeBuffer(room, memory) for room in _rooms(plan, memory)]
         memory.end_with(_weak_end(self))
@@ -125,7 +125,7 @@ class QueryExecution:
         return ExchangeOperator(node, buffer, context)
 
     def start(self, scheduler: DriverScheduler, deadline_ns: int | None) -> None:
-        """Submit the drivers to the scheduler; for a small plan, lend it the calling thread.
+        """Submit the drivers to the scheduler; for a small plan, also lend the calling thread to the scheduler.
 
         Raises the errors of `DriverScheduler.submit`, after all resources are released.
         """
@@ -136,7 +136,8 @@ class QueryExecution:
                 self.drivers, query=self.query, listener=self, deadline_ns=deadline_ns, lend=self._may_lend()
             )
         except BaseException as error:
-            # On Ctrl-C, the scheduler may have accepted the drivers already; then it must end the query.
+            # On Ctrl-C, the scheduler may have accepted the drivers already; in that case, the scheduler must end the
+            # query.
             if not scheduler.abort(self.query, error) and self._running.locked():
                 for driver in self.drivers:
                     driver.close(None)
@@ -230,7 +231,7 @@ class QueryExecution:
 
 
 def _weak_end(execution: QueryExecution) -> Callable[[BaseException], None]:
-    """Return a callback to `fail` that does not keep the execution alive."""
+    """Return a callback that calls `fail` of the execution, but does not keep the execution alive."""
     found = weakref.ref(execution)
 
     def end(cause: BaseException) -> None:

@@ -31,7 +31,7 @@ from saros_engine.plan.plan import (
 from saros_storage.base.types import TIME_MAX, TIME_MIN
 from saros_storage.scan.reading import ReadCounters, ScanRequest
 
-#: The maximum number of names shown of a list of columns.
+#: The maximum number of names that are shown if a list of columns is longer.
 _SHOWN = 8
 
 
@@ -45,7 +45,7 @@ def explain(plan: QueryPlan) -> list[str]:
 
 
 def explain_analysis(drivers: Sequence[PipelineDriver], elapsed_ns: int, peak_bytes: int) -> list[str]:
-    """Return the statistics of a finished query as lines of text, by fragment, driver and operator."""
+    """Return the statistics of a finished query as lines of text, grouped by fragment, driver and operator."""
     rows = drivers[0].root.statistics.rows
     lines = [f"Query  rows {rows}  time {_ms(elapsed_ns)}  drivers {len(drivers)}  peak memory {peak_bytes} B"]
     for number, members in groupby(drivers, key=lambda d: d.id.fragment):

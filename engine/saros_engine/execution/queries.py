@@ -1,9 +1,9 @@
-"""SELECTs, from the syntax tree to the blocks of results: plans (cached or new) and their executions.
+"""Plan SELECTs (or reuse cached plans), and execute the plans.
 
     tree --`plan`, `cached_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
 
 An execution has an id, a view of the store, a memory account and a deadline; `open` counts the executions that still
-hold resources. A MERGE runs as long as a query does, so it is counted and listed like one. Thread-safe.
+hold resources. A MERGE may run as long as a query, so it is counted and listed like a query. Thread-safe.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NANOSECONDS_PER_MS = 1_000_000
 _NANOSECONDS_PER_S = 1_000_000_000
 
 
-#: Waiting for the schema ends this long before the statement's timeout, or a tenth of the timeout if that is shorter.
+#: A statement stops waiting for the schema this long before its timeout, or a tenth of the timeout if that is shorter.
 _ERROR_MS_MAX = 250
 
 
@@ -53,7 +53,7 @@ _ERROR_MS_MAX = 250
 class ReadLimits:
     """The limits on how long a statement may wait.
 
-    `timeout_ms` is None for the configured timeout, and 0 for no timeout; `deadline_ns`: see `WriteRequest`.
+    `timeout_ms` is None for the configured timeout, and 0 for no timeout. `WriteRequest` explains `deadline_ns`.
     """
 
     timeout_ms: int | None = None
@@ -135,7 +135,7 @@ class Queries:
         session: SessionContext,
         fill: Callable[[], ast.Statement],
     ) -> QueryPlan:
-        """Return the plan of a SELECT with these values for its `?`, from the plan cache if possible.
+        """Return the plan of a SELECT with the values `given` for its parameters, from the plan cache if possible.
 
         `fill` returns the statement with the values filled in.
         """
@@ -176,7 +176,7 @@ class Queries:
     def start(
         self, plan: QueryPlan, text: str, asker: ClientInfo, timeout_ms: int | None, point: ReadPoint
     ) -> QueryExecution:
-        """Start a plan. `timeout_ms` is None for the configured timeout, and 0 for no timeout.
+        """Start to execute a plan. `timeout_ms` is None for the configured timeout, and 0 for no timeout.
 
         The caller must read the execution to its end, or close it.
         """
@@ -204,7 +204,7 @@ class Queries:
 
     @contextmanager
     def merging(self, text: str, asker: ClientInfo, timeout_ms: int | None) -> Iterator[MergeExecution]:
-        """Register a MERGE while it runs. Its timeout comes from the client only; the configured one is for queries."""
+        """Register a MERGE while it runs. Only its client can set a timeout; the configured timeout is for queries."""
         execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
         self._began(text, asker, timeout_ms, execution)
         try:

@@ -73,7 +73,7 @@ class Result:
 
     @property
     def missing(self) -> Sequence[str]:
-        """A text for each group whose data was omitted: its databases, the group, and the reason."""
+        """One text for each group whose data was omitted; the text names the databases, the group, and the reason."""
         return tuple(self._point.missing.values())
 
     def next_block(self) -> Block | None:
