@@ -10,8 +10,8 @@
     DATE        yyyymmdd             yyyymmdd        != 0      YYYY-MM-DD        midnight    itself       big-endian
     BLOB        -                    -               -         its bytes         -           -            itself
 
-Bytes of a BLOB that are not valid UTF-8 become U+FFFD. Times: `time_conversion`. A value that does not fit the target
-type raises an error that names the value. Pure: any thread.
+Bytes of a BLOB that are not valid UTF-8 become U+FFFD. Times are converted in `time_conversion`. A value that does not
+fit the target type raises an error that names the value. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from saros_storage.base.types import (
 _WHOLE = 2.0**52
 _ASCII_END = 0x80
 _ANY_DAY, _FIRST_DATE, _LAST_DATE = 19_700_101, 10_000_101, 99_991_231
-#: Types that hold every integer.
+#: Types that can hold every INT32 and every INT64.
 _WHOLE_64 = frozenset({DataType.INT64, DataType.TIMESTAMP})
 _ANY_NUMBER = INTEGER_TYPES | FLOATING_TYPES
 _TARGETS: dict[DataType, frozenset[DataType]] = {
@@ -122,7 +122,7 @@ def _big_endian(numbers: NumericArray) -> TextArray:
 
 
 def _of_days(column: Column, target: DataType, zone: str, unit: TimeUnit) -> Column:
-    """Convert a column to or from DATE. Values of nulls are arbitrary."""
+    """Convert a column to or from DATE. The numbers in null rows may be arbitrary."""
     numbers = column.numbers if column.valid is None else np.where(column.valid, column.numbers, _ANY_DAY)
     if column.type is DataType.TIMESTAMP:
         times = numbers if column.valid is None else np.where(column.valid, numbers, 0)
@@ -165,7 +165,7 @@ def _number(column: Column, target: DataType) -> NumericArray:
         with np.errstate(invalid="ignore"):
             values = np.nan_to_num(np.floor(values.astype(np.float64) + 0.5), nan=0.0, posinf=np.inf, neginf=-np.inf)
     limits = np.iinfo(dtype)
-    # As a float, the largest INT64 becomes 2 ** 63, which is one too many.
+    # As a float, the largest INT64 is rounded to 2 ** 63, which does not fit INT64.
     too_large = values >= 2.0**63 if values.dtype.kind == "f" and dtype.itemsize == 8 else values > limits.max
     outside = too_large | (values < limits.min) if values.dtype.kind != "b" else np.zeros(len(values), np.bool_)
     _refuse(column, outside, target)
@@ -200,7 +200,7 @@ def _parse(column: Column, target: DataType) -> NumericArray:
         return dates_of(numbers_from_arrow(parsed, NUMPY_DTYPE[target]))
     numbers = numbers_from_arrow(parsed)
     if numbers.dtype.kind == "f" and np.isinf(numbers).any():
-        # Arrow turns numbers that are too large into infinities; only texts that spell an infinity may become one.
+        # Arrow turns numbers that are too large into infinities, but only a text that spells an infinity is valid.
         written = numbers_from_arrow(arrow_compute().match_substring(texts, "inf", ignore_case=True).fill_null(True))
         _refuse(column, np.isinf(numbers) & ~written, target)
     return numbers

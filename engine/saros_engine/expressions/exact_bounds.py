@@ -1,4 +1,4 @@
-"""Rewriting of comparisons with a constant that the column's type cannot hold, to comparisons with a value of the type.
+"""Rewrite comparisons with a constant that the column's type cannot hold as comparisons with a value of that type.
 
     integer                                       FLOAT
     n < 10.5                n <= 10               f < 0.1               f <= the greatest FLOAT below 0.1
@@ -34,7 +34,7 @@ TURNED = {
 #: The comparisons that numbers below the constant satisfy, and those that numbers above it satisfy.
 _BELOW = frozenset({BinaryOperator.LESS, BinaryOperator.LESS_EQUAL, BinaryOperator.NOT_EQUAL})
 _ABOVE = frozenset({BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL, BinaryOperator.NOT_EQUAL})
-#: Replaces a comparison with a constant between two values of the type by one with the lower of these values.
+#: If the constant lies between two values of the type, the operator to use for a comparison with the lower value.
 _OF_FLOOR = {
     BinaryOperator.LESS: BinaryOperator.LESS_EQUAL,
     BinaryOperator.LESS_EQUAL: BinaryOperator.LESS_EQUAL,

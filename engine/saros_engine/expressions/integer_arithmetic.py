@@ -2,11 +2,12 @@
 
     7 / -2 = -3      7 % -2 = 1      -7 / 2 = -3      -7 % 2 = -1      as in Java
     -n, abs(n), m - n      of the type of their operands
-    by zero                                                     751
-    -n, abs(n), n / -1 of the least number, 5 - the least       750
+    division by zero                                                                error 751
+    -n, abs(n) and n / -1 if n is the least number; 5 - the least number            error 750
 
-Java and NumPy wrap around instead. Null rows never fail. Checks cost one or two passes over the values: rows are
-checked one by one only if the minimum and the maximum of all rows permit a result that does not fit. Pure: any thread.
+Java and NumPy wrap around instead of raising an error. Null rows never fail. Checks cost one or two passes over the
+values: rows are checked one by one only if the minimum and the maximum of all rows permit a result that does not fit.
+Pure: any thread.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def divided(
     valid: BoolArray | None,
     block: Block,
 ) -> Column:
-    """Compute `/` (towards zero) or `%` (with the sign of the dividend) of INT64; null where not `valid`.
+    """Compute `/` (towards zero) or `%` (with the sign of the dividend) of INT64; rows that are not `valid` are null.
 
     Raises UserMistake with code 751 (division by zero) or 750 (the smallest INT64 divided by -1).
     """
@@ -64,9 +65,9 @@ def absolute(column: Column, block: Block) -> Column:
 
 
 def subtracted(left: NumericArray, right: NumericArray, times: Int64Array | None) -> NumericArray:
-    """Return `left - right` for arrays of the same length and dtype, whose rows have these `times`.
+    """Return `left - right` for arrays of the same length and dtype; `times` are the times of the rows.
 
-    Raises UserMistake 750.
+    Raises UserMistake 750 if a difference does not fit the type.
     """
     difference = left - right
     if left.dtype.kind == "i" and not differences_fit(left, right):
@@ -76,7 +77,7 @@ def subtracted(left: NumericArray, right: NumericArray, times: Int64Array | None
 
 
 def distances(left: NumericArray, right: NumericArray, times: Int64Array | None) -> NumericArray:
-    """Return `|left - right|`, like `subtracted`."""
+    """Return `|left - right|`. Arguments and errors are those of `subtracted`."""
     found = np.abs(subtracted(left, right, times))
     if left.dtype.kind == "i" and found.min(initial=0) < 0:
         _refuse(found < 0, None, times, _type_of(left), lambda row: f"abs({left[row]} - {_inside(right[row])})")
@@ -95,7 +96,7 @@ def differences_fit(left: NumericArray, right: NumericArray) -> bool:
 def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Array:
     """Return the sum of each run of INT64; the runs begin at `starts`.
 
-    Raises UserMistake 750, naming the time of the run.
+    Raises UserMistake 750 if a sum does not fit INT64; the message names the time of the run.
     """
     found: Int64Array = np.add.reduceat(values, starts)
     wrong = np.abs(_doubles(values, starts) - found) > _WRAPPED
@@ -104,9 +105,9 @@ def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Arra
 
 
 def checked_integers(values: Float64Array, type_: DataType, times: Int64Array) -> Float64Array:
-    """Return integral doubles, whose rows have these `times`, unchanged if they fit the integer type.
+    """Check that integral doubles fit an integer type, and return them unchanged; `times` are the times of the rows.
 
-    Raises UserMistake 750.
+    Raises UserMistake 750 for a number that does not fit.
     """
     limit = 2.0 ** (31 if type_ is DataType.INT32 else 63)
     _refuse((values < -limit) | (values >= limit), None, times, type_, lambda row: f"{values[row]:.0f}")

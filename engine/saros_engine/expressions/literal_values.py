@@ -38,7 +38,7 @@ def column_of_literals(
 ) -> tuple[Column, str | None]:
     """Return the values as a column, with null where a value does not fit, and a text about the values that do not fit.
 
-    The text, None if all values fit, is meant to follow the name of the column.
+    The text is meant to follow the name of the column; it is None if all values fit.
     """
     values: list[Scalar] = []
     unfit: list[int] = []
@@ -128,7 +128,7 @@ def date_of(literal: Literal, *_: object) -> Scalar:
 
 
 def _blob(literal: Literal, *_: object) -> Scalar:
-    """Return the bytes of a BLOB literal X'0aff', or of a text that contains one or its hex digits."""
+    """Return the bytes of a BLOB literal X'0aff', or of a text that contains such a literal or only hex digits."""
     if not isinstance(literal.value, str) or literal.kind is not LiteralKind.STRING:
         return literal.value if isinstance(literal.value, bytes) else None
     digits = _HEXADECIMAL.fullmatch(literal.value)

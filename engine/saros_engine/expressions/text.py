@@ -1,7 +1,7 @@
 """Text columns through Arrow's kernels: comparison, order, matching.
 
-Matching takes time linear in the text for every pattern: Arrow's regular expressions are RE2's. Comparison is by bytes,
-which for UTF-8 is the order of code points. Conversion to text: `saros_storage.base.text_conversion`.
+Matching takes time linear in the text for every pattern, because Arrow uses RE2. Comparison is by bytes, which for
+UTF-8 is the order of code points. `saros_storage.base.text_conversion` converts other types to text.
 
 Arrow is imported when a query first needs it. Pure: any thread.
 """
@@ -18,9 +18,9 @@ from saros_storage.base.block import Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import BoolArray, ByteArray, Int64Array, NumericArray
 
-#: The bytes of a UTF-8 character after its first byte.
+#: The maximum number of bytes that follow the first byte of a UTF-8 character.
 _FOLLOWING_BYTES_MAX = 3
-#: Smaller bytes are ASCII characters.
+#: Bytes below this one are ASCII characters.
 _ASCII_END = 0x80
 
 
@@ -30,7 +30,10 @@ def map_text(column: Column, function: str, **options: object) -> TextArray:
 
 
 def cased_text(column: Column, kernel: str, change: Callable[[str], str]) -> TextArray:
-    """Change the case of a column. Arrow's `kernel` maps single characters; non-ASCII text uses `change` instead."""
+    """Change the case of a column: by Arrow's `kernel` if all texts are ASCII, or else by `change`.
+
+    Arrow maps each character to one character, which is not right for all other characters.
+    """
     text = column.text
     if text.data[text.offsets[0] : text.offsets[-1]].max(initial=0) < _ASCII_END:
         return map_text(column, kernel)
@@ -44,7 +47,7 @@ def repeat_text(value: str | bytes, count: int) -> TextArray:
 
 
 def compare_text(operator: str, left: TextArray | bytes, right: TextArray | bytes) -> BoolArray:
-    """Compare row by row, by bytes; `operator` is Arrow's name: equal, less, greater_equal, ..."""
+    """Compare texts row by row, by bytes; `operator` is Arrow's name of the comparison: equal, less, ..."""
     import pyarrow as pa
 
     def side(value: TextArray | bytes) -> Arrow:
@@ -54,7 +57,9 @@ def compare_text(operator: str, left: TextArray | bytes, right: TextArray | byte
 
 
 def text_distances(left: TextArray, right: TextArray) -> NumericArray:
-    """Return, per row, the difference of the first differing characters, or of the lengths if none differ, as int32.
+    """Return the distance of the two texts of each row, as int32.
+
+    The distance is the difference of the first characters that differ, or of the lengths if no characters differ.
 
     The difference is negative if the left text sorts first. Like Java's `compareTo`, but by code points.
     """
@@ -65,7 +70,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
     distances = lengths[0] - lengths[1]
     rows, places = _first_differences(left, right)
     at = left.offsets[:-1][rows] + places
-    for _ in range(_FOLLOWING_BYTES_MAX):  # to the first byte of the character: same offset in both texts
+    for _ in range(_FOLLOWING_BYTES_MAX):  # go back to the character's first byte, which has the same offset in both
         back = (left.data[at] & 0xC0) == 0x80
         at, places = at - back, places - back
     distances[rows] = _code_points(left.data, at) - _code_points(right.data, right.offsets[:-1][rows] + places)
@@ -144,7 +149,7 @@ def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
 
 
 def match_text(text: TextArray, pattern: str, *, regexp: bool) -> BoolArray:
-    """Return the mask of texts that match a LIKE pattern without backslashes (`like_pattern`), or contain a REGEXP."""
+    """Return the mask of texts that match a LIKE pattern (see `like_pattern`), or contain a match of a REGEXP."""
     import pyarrow as pa
 
     kernel = arrow_compute().match_substring_regex if regexp else arrow_compute().match_like

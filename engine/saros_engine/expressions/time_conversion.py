@@ -5,7 +5,7 @@
     DATE  -> ticks  the local midnight
     text  -> ticks  a number of ticks, or a time as in INSERT
 
-Offsets are looked up once for each quarter of an hour, since zones change them only at these times. Pure: any thread.
+A zone's offset is looked up once for each quarter of an hour, because it never changes within one. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def dates_of_times(ticks: Int64Array, zone: str, unit: TimeUnit) -> Int32Array:
 
 
 def times_of_dates(dates: NumericArray, zone: str, unit: TimeUnit) -> Int64Array:
-    """Return the midnights of days. Raises UserMistake 701 if a time does not fit 64 bits."""
+    """Return the local midnight of each day. Raises UserMistake 701 if a time does not fit 64 bits."""
     days, places = np.unique(days_of(dates), return_inverse=True)
     where = zone_of(zone)
     seconds = []
@@ -78,7 +78,7 @@ def times_of_dates(dates: NumericArray, zone: str, unit: TimeUnit) -> Int64Array
 
 
 def times_of_texts(texts: list[str | None], zone: str, unit: TimeUnit) -> Int64Array:
-    """Return the ticks of texts; 0 for None. Raises UserMistake 701 for a text that is not a time."""
+    """Return the ticks of the time in each text; 0 for None. Raises UserMistake 701 for a text that is not a time."""
     known: dict[str | None, int] = {None: 0}
     for text in texts:
         if text is not None and text not in known:
@@ -99,7 +99,7 @@ def _ticks(text: str, zone: str, unit: TimeUnit) -> int:
 
 
 def _local(ticks: Int64Array, zone: str, unit: TimeUnit) -> Int64Array:
-    """Return ticks of local time."""
+    """Convert ticks to local time by adding the zone's offset at each time."""
     if not len(ticks):
         return ticks
     quarters, places = np.unique(ticks // (_QUARTER_SECONDS * unit.value), return_inverse=True)

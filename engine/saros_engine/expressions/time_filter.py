@@ -50,7 +50,7 @@ class TimeContext:
 
 
 def constant_time(expression: Expression | None, moment: TimeContext) -> int:
-    """Return the ticks of a constant time; None is now.
+    """Return the ticks of a constant time; None stands for the current time.
 
     Raises UserMistake with code 701 (not a time) or 2007 (does not fit 64 bits).
     """
@@ -84,7 +84,7 @@ def _constant(expression: Expression, moment: TimeContext) -> int | None:
 
 
 def _shifted(start: int, by: Expression, sign: int, moment: TimeContext) -> int | None:
-    """Add or subtract a duration, by the sign; months and calendar days follow the zone's calendar."""
+    """Return `start` plus `sign` (1 or -1) times a duration; months and days follow the zone's calendar."""
     if not isinstance(by, Literal) or not isinstance(by.value, Duration):
         shift = _constant(by, moment)
         return None if shift is None else start + sign * shift
@@ -107,7 +107,7 @@ def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange
 
 
 def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
-    """Return the range of a condition that may contain only comparisons of time (DELETE). Raises SemanticError."""
+    """Return the time range of a DELETE. Raises SemanticError if its condition does more than compare time."""
     time, rest = split_time(where, moment)
     if rest is not None:
         raise SemanticError(
@@ -127,7 +127,10 @@ def conjuncts(where: Expression | None) -> Iterator[Expression]:
 
 
 def range_of(part: Expression, moment: TimeContext) -> TimeRange | None:
-    """Return the range of one conjunct; None if it is not a single range. Raises SemanticError for an invalid date."""
+    """Return the time range that a conjunct selects; None if it does not select a single range.
+
+    Raises SemanticError for an invalid date.
+    """
     match part:
         case Binary(operator, TimeReference(), value) if operator in _TURNED:
             return _compared(operator, _constant(value, moment))

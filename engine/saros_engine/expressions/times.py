@@ -93,7 +93,10 @@ def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
 
 
 def format_time(ticks: int, zone: str, unit: TimeUnit) -> str:
-    """Return ISO text with the zone's offset, `2020-03-09T10:00:00.000+08:00`; ticks if beyond the calendar."""
+    """Return ISO text with the zone's offset, such as `2020-03-09T10:00:00.000+08:00`.
+
+    If the time is beyond the calendar, return the number of ticks.
+    """
     seconds, rest = divmod(ticks, unit.value)
     digits = len(str(unit.value)) - 1
     try:

@@ -1,10 +1,10 @@
 """User-defined functions and triggers, from modules that an administrator has installed.
 
-interface     the contract for such modules; users import it as `saros.extensions`
-installed     entry points of the process -> definitions
-blocks        columns of the engine <-> arrays with validity; errors of user code
-functions, aggregates     definitions as functions and aggregates of the engine
-registered    CREATE, DROP, SHOW FUNCTION; calls of registered functions in a SELECT
-triggers      CREATE, DROP, SHOW TRIGGER; the triggers to fire for a batch
-trigger_dispatcher   the thread that AFTER triggers run on
+interface     defines the contract for such modules; users import it as `saros.extensions`
+installed     loads the definitions that entry points name
+blocks        converts columns of the engine to and from arrays with validity masks; handles errors of user code
+functions, aggregates     turn definitions into functions and aggregates of the engine
+registered    executes CREATE, DROP, SHOW FUNCTION; finds the calls of registered functions in a SELECT
+triggers      executes CREATE, DROP, SHOW TRIGGER; finds the triggers to fire for a batch
+trigger_dispatcher   runs AFTER triggers on a separate thread
 """

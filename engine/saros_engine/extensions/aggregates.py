@@ -1,4 +1,4 @@
-"""User-defined aggregates, adapted to the engine: one call per window, never per row.
+"""User-defined aggregates, adapted to the engine, which calls them once per window, never once per row.
 
 Immutable: any thread.
 """

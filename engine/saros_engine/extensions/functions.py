@@ -1,6 +1,6 @@
 """User-defined scalar and series functions, adapted to the engine.
 
-Evaluators belong to one operator.
+Each evaluator belongs to one operator.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from saros_storage.base.types import DataType, Int64Array
 
 #: The maximum size of the state that a series function may carry from one block to the next, in bytes.
 STATE_BYTES_MAX = 1 << 20
-#: Nesting depth of a state.
+#: The maximum nesting depth of a state.
 _STATE_DEPTH_MAX = 8
 
 
 def function_of_definition(name: str, definition: ScalarFunction | SeriesFunction) -> Function:
-    """Return the engine function that a definition becomes."""
+    """Return the engine's function for a user's definition."""
 
     def result_type(types: Sequence[DataType], attributes: Attributes) -> DataType:
         expect(name, types, *definition.arguments)

@@ -1,4 +1,4 @@
-"""The loader of the definitions that entry points of installed packages name.
+"""Load definitions of functions and triggers by the names of their entry points in installed packages.
 
     [project.entry-points."saros.functions"]
     celsius = "plant_functions:celsius"          CREATE FUNCTION celsius AS 'celsius'
@@ -34,7 +34,7 @@ _KEPT, _LISTED = 1_024, 20
 
 
 def installed_function(entry: str) -> FunctionDefinition:
-    """Return the function that an entry point names. Raises UserMistake 1200."""
+    """Return the function that an entry point names. Raises UserMistake 1200 if it cannot be loaded."""
     thing = _installed(FUNCTIONS, entry)
     if isinstance(thing, ScalarFunction | SeriesFunction | AggregateFunction):
         return thing
@@ -42,7 +42,7 @@ def installed_function(entry: str) -> FunctionDefinition:
 
 
 def installed_trigger(entry: str) -> Trigger:
-    """Return the trigger that an entry point names. Raises UserMistake 1303."""
+    """Return the trigger that an entry point names. Raises UserMistake 1303 if it cannot be loaded."""
     thing = _installed(TRIGGERS, entry)
     if isinstance(thing, Trigger):
         return thing

@@ -10,8 +10,8 @@ gives them names in a database (CREATE FUNCTION, CREATE TRIGGER). Calls get whol
 are read-only and may be views of the database's memory, so copy whatever must be kept after the call.
 
 Several queries may call a function at the same time, on different threads, so it must not keep any state other than the
-one passed to it. A call is never interrupted; a timeout or KILL QUERY takes effect after it. An exception fails the
-query, with code 2080.
+state that is passed to it. A call is never interrupted; a timeout or KILL QUERY takes effect after the call. If a call
+raises an exception, the query fails with code 2080.
 
 Immutable values: any thread.
 """
@@ -51,7 +51,7 @@ class Values:
 class Rows:
     """From 1 to 262,144 rows of one block, in the order of the query."""
 
-    #: int64[n], ticks of the database's unit; zeros where rows have no time.
+    #: int64[n], ticks of the database's unit; zeros if the rows have no times.
     times: Int64Array
     #: A column per argument.
     columns: Sequence[Values]
@@ -76,11 +76,13 @@ class ScalarFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesFunction:
-    """A function that computes values from a row and earlier ones; rows without a value are left out of the result.
+    """A function that computes the value of a row from this row and earlier rows.
+
+    Rows without a value are left out of the result.
 
     `step` gets the state that it returned for the previous rows (None at first) and returns the next state. A state may
-    consist of numbers, texts, bytes, NumPy arrays, and tuples, lists and dicts of these, of at most `STATE_BYTES_MAX`
-    in all.
+    consist of numbers, texts, bytes, NumPy arrays, and tuples, lists and dicts of these; its size is at most
+    `STATE_BYTES_MAX`.
     """
 
     arguments: Sequence[frozenset[DataType]]
@@ -92,7 +94,7 @@ class SeriesFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateFunction:
-    """A function that computes one value from many rows: from all rows, or from those of each window.
+    """A function that computes one value from all rows, or one value for each window from the rows of that window.
 
     A state is a tuple of values of the types in `state`, and represents all rows that it was made from. Rows may be
     split anywhere; the states of the parts are merged in time order. If there are no rows at all, the result is null.
@@ -100,13 +102,13 @@ class AggregateFunction:
 
     arguments: Sequence[frozenset[DataType]]
     result: DataType
-    #: Types of a state's values.
+    #: The types of a state's values.
     state: Sequence[DataType]
-    #: The state of some rows.
+    #: Returns the state that represents some rows.
     accumulate: Callable[[Rows], Sequence[Scalar]]
     #: Merges several states into one; they are passed as columns, with one state per row.
     merge: Callable[[Sequence[Values]], Sequence[Scalar]]
-    #: The values of n states.
+    #: Returns the results for n states.
     finish: Callable[[Sequence[Values]], Answer]
     attributes: Sequence[str] = ()
     hint: str = ""
@@ -123,7 +125,7 @@ class Batch:
     before: bool
     device: str
     times: Int64Array
-    #: The columns by measurement; only those that the trigger's path matches.
+    #: The columns of the measurements that the trigger's path matches, keyed by measurement.
     columns: Mapping[str, Values]
 
 
@@ -135,9 +137,9 @@ class Refused(Exception):
 class Trigger:
     """A definition of a trigger; `fire` is called once per batch.
 
-    A BEFORE trigger runs on the writer's thread, and an exception refuses the batch; it may be called again for the
-    same batch. An AFTER trigger runs on a separate thread after the batch is written; an exception is counted and
-    logged.
+    A BEFORE trigger runs on the writer's thread. If it raises an exception, the batch is refused. It may be called
+    again for the same batch. An AFTER trigger runs on a separate thread after the batch is written. Its exceptions are
+    counted and logged.
     """
 
     fire: Callable[[Batch], None]

@@ -2,7 +2,7 @@
 
     ("function", "CELSIUS")    {"name": "celsius", "entry": "celsius"}
 
-    SELECT celsius(s1) ...  --resolved-->  the same expression; its calls hold their functions
+    SELECT celsius(s1) ...  --resolved-->  the same expression, in which each call holds its function
 
 A plan runs on the node that made it, so every node that serves queries needs the package.
 
@@ -31,7 +31,7 @@ from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 
 KIND = "function"
 _EXISTS, _MISSING = 2081, 2082
-#: Names of calls that are in none of the tables of functions.
+#: The built-in functions that are in none of the tables of functions.
 _OTHERS = frozenset({"now", "version", "cast", "count_time", "tags"})
 #: The package of IoTDB's function library, whose functions are built into Saros.
 _LIBRARY = "org.apache.iotdb.library."
@@ -59,7 +59,7 @@ def is_built_in(name: str) -> bool:
 
 
 def registered_functions(catalogue: Catalogue) -> list[RegisteredFunction]:
-    """Return all registered functions, by name."""
+    """Return all registered functions, sorted by name."""
     return [RegisteredFunction(**json.loads(text)) for _, text in catalogue.all_of(KIND)]
 
 

@@ -5,7 +5,7 @@
 A batch is written before it is submitted, so a failure here neither undoes the write nor reaches the writer. If the
 queue is full, the writer waits for at most PATIENCE_SECONDS, after which the call for its batch is dropped. Calls of
 later writers are dropped without waiting, until the thread has finished a call. Dropped and failed calls are counted
-per trigger. Queued calls are lost if the process is killed; `close` gives them CLOSING_SECONDS.
+per trigger. Queued calls are lost if the process is killed; `close` waits at most CLOSING_SECONDS for them.
 
 Thread-safe.
 """

@@ -2,7 +2,7 @@
 
     ("trigger", "limits")    {"name": "limits", "before": true, "path": "root.a.**", "entry": "limits", ...}
 
-    tablet --firing--> None, nearly always; otherwise   before() -> the store writes it -> after()
+    tablet --firing--> None, nearly always; otherwise   before() -> the store writes the tablet -> after()
 
 A trigger fires on the node that receives the write, once per batch and not per row, with the measurements that its path
 matches. Loaded, synchronised or restored files fire no trigger.
@@ -31,7 +31,7 @@ from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 KIND = "trigger"
 #: IoTDB's CREATE_TRIGGER_ERROR, DROP_TRIGGER_ERROR and TRIGGER_FIRE_ERROR.
 _EXISTS, _MISSING, _FIRED = 1300, 1301, 1302
-#: The limit is low because every batch is matched against all triggers.
+#: The maximum number of triggers, which is low because every batch is matched against all triggers.
 TRIGGERS_MAX = 100
 #: The number of batch shapes (device and measurements) whose triggers are cached.
 _SHAPES_MAX = 10_000
@@ -49,15 +49,15 @@ class RegisteredTrigger:
 
 
 def registered_triggers(catalogue: Catalogue) -> list[RegisteredTrigger]:
-    """Return all triggers, by name."""
+    """Return all triggers, sorted by name."""
     return [RegisteredTrigger(**json.loads(text)) for _, text in catalogue.all_of(KIND)]
 
 
 def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[SchemaChange]:
     """Return the schema change of CREATE TRIGGER.
 
-    Raises UserMistake with code 1300 (the trigger exists, or there are too many), 1303 (not installed) or 701
-    (attributes).
+    Raises UserMistake with code 1300 (the trigger exists, or there are too many), 1303 (not installed) or 701 (invalid
+    attributes).
     """
     name = statement.name
     if catalogue.get(KIND, name) is not None:
@@ -75,7 +75,7 @@ def trigger_creation(statement: CreateTrigger, catalogue: Catalogue) -> list[Sch
 
 
 def trigger_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the schema change of DROP TRIGGER. Raises UserMistake 1301."""
+    """Return the schema change of DROP TRIGGER. Raises UserMistake 1301 if there is no such trigger."""
     if catalogue.get(KIND, name) is None:
         raise UserMistake(f"trigger {name} doesn't exist: see SHOW TRIGGERS", code=_MISSING)
     return [SetEntry(KIND, name, None)]
@@ -105,7 +105,7 @@ class Firing:
     def before(self) -> None:
         """Call the BEFORE triggers.
 
-        Raises UserMistake 1302 if a trigger refuses or fails, 1303 if one is not installed on this node.
+        Raises UserMistake 1302 if a trigger refuses the batch or fails, 1303 if one is not installed on this node.
         """
         for trigger, numbers in self.triggers:
             if trigger.before:
@@ -148,7 +148,7 @@ class Firing:
 
 
 class Triggers:
-    """The triggers of one node. `catalogue` returns the current one."""
+    """The triggers of one node. `catalogue` returns the current catalogue."""
 
     def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
         self._catalogue = catalogue
