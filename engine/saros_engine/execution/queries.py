@@ -113,7 +113,7 @@ class Queries:
         return min(ends, default=None)
 
     def catch_up(self, point: ReadPoint, patterns: Collection[str]) -> None:
-        """Wait until the schema below path patterns, and that of series in views there, is as new as the point requires."""
+        """Wait until the schema below path patterns, and of series in views there, is as new as the point requires."""
         settled_plan(self._store, point, patterns, lambda: None, lambda _: ())
 
     def consistent_plan(

@@ -1,8 +1,8 @@
-"""Functions and aggregates: the arguments, the result type and the implementation of each one.
+"""Functions and aggregates: the arguments, the result type and the implementation of each function and aggregate.
 
-registry                                 all functions and aggregates by name; lookup for a call
-function                                 the definition of a function: its signature and checks
-scalar, series, regex                    tables of functions of rows and of series
-aggregate, aggregates                    partial, merge and final step of each aggregate
-moments, count_if, mode, patterns        aggregates with a state of their own
+registry                                 lists all functions and aggregates by name; finds that of a call
+function                                 defines what a function is: its signature, its checks, its evaluators
+scalar, series, regex                    define the functions of single rows, of series, and of texts
+aggregate, aggregates                    define what an aggregate is, and the aggregates with simple states
+moments, count_if, mode, patterns        define the aggregates with special states
 """

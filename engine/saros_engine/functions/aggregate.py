@@ -27,7 +27,7 @@ class Rows:
 
 
 class Aggregate:
-    """An aggregate function, an entry of `registry.AGGREGATES`; subclasses override the parts that differ."""
+    """An aggregate function: the base class of the entries of `registry.AGGREGATES`."""
 
     #: Accepted types of each argument.
     arguments: tuple[frozenset[DataType], ...] = (frozenset(DataType),)
@@ -73,15 +73,15 @@ class Aggregate:
         raise NotImplementedError
 
     def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """Like `merge`, for states that belong to different series instead of consecutive rows."""
+        """Merge each slice of states into one state; the states of a slice belong to different series."""
         return self.merge(states, slices)
 
     def final(self, states: Sequence[Column]) -> Column:
-        """Return the values of states."""
+        """Return the result for each state."""
         raise NotImplementedError
 
     def summary(self, statistics: SpanStatistics) -> States:
-        """Return the states of spans from their statistics; only valid for types in `summarised`."""
+        """Return one state per span, computed from statistics; only valid if `summarised` contains the type."""
         raise NotImplementedError
 
 

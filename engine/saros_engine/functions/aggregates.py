@@ -7,10 +7,10 @@ nodes, and on stored statistics:
     merge     states, cut into slices          -> one row of state columns per slice (in time order within a slice)
     final     states                           -> values
 
-A state is a row of columns (`state_types`), and states travel as blocks. The state of an empty set of rows is null (0
+A state is a row of columns (`state_types`), and states are sent as blocks. The state of an empty set of rows is null (0
 for counts), and merging it changes nothing. Sums are DOUBLE and added in row order. Min, max and extreme skip NaN
-unless all values are NaN. A zero result is always 0.0, since statistics may hold 0.0 or -0.0. Without rows, `count` is
-0 and all other results are null.
+unless all values are NaN. If min, max or extreme is zero, it is always 0.0, since statistics may contain 0.0 or -0.0.
+Without rows, `count` is 0 and all other results are null.
 
     count                   count INT64                     first_value, last_value   value, its time
     sum                     sum                             min_time, max_time        time
@@ -49,7 +49,7 @@ def retyped(type_: DataType, column: Column) -> Column:
 
 
 def _extremes(column: Column, slices: RowRanges) -> tuple[Int64Array, Int64Array]:
-    """Return the positions of the first smallest and the first largest value; -1 if all are null."""
+    """Return, for each slice, the positions of the first smallest and the first largest value; -1 if all are null."""
     if column.type.is_text:
         column = Column(DataType.INT64, text_ranks(column.text), column.valid)
     return extremes_of(column, slices)
@@ -145,7 +145,7 @@ def _total(statistics: SpanStatistics) -> Column:
 
 
 class _Extremum(Aggregate):
-    """min_value, max_value and extreme: the state is the value, so rows are already states."""
+    """min_value, max_value and extreme: the state is a value, so every row is already a state."""
 
     arguments = (_ORDERED,)
     summarised = NUMERIC_TYPES
@@ -266,7 +266,7 @@ class _TimeEdge(Aggregate):
 
 
 class _Duration(Aggregate):
-    """time_duration: the last time minus the first time. Raises UserMistake 750 if it does not fit INT64."""
+    """time_duration: the last time minus the first time. `final` raises UserMistake 750 if it does not fit INT64."""
 
     result = DataType.INT64
     summarised = frozenset(DataType)

@@ -1,9 +1,9 @@
 """COUNT_IF(condition, threshold): the number of sufficiently long runs of rows that satisfy a condition.
 
-The threshold is compared with the length of a run, as in `keep >= threshold`. A state holds the lengths of the runs at
-its beginning and at its end, which other rows may still extend, and the number of counted runs in between. If no break
-separates the two (`broken` is false), the whole is one run, kept as the run at the beginning. A null breaks a run
-unless nulls are ignored.
+The threshold is compared with the length of a run, as in `keep >= threshold`. The state of some rows consists of the
+lengths of the runs at their beginning and at their end, which other rows may still extend, and of the number of counted
+runs in between. If nothing breaks the run at the beginning (`broken` is false), all rows form this run, and there is no
+run at the end. A null breaks a run unless nulls are ignored.
 
 Pure: any thread.
 """
@@ -36,7 +36,10 @@ _HOW_TO = "count_if takes a condition and a length: count_if(s1 > 0, 3), count_i
 
 
 def threshold_of(call: Call) -> tuple[tuple[str, str], ...]:
-    """Return the threshold of a call as attributes, followed by the call's own attributes. Raises SemanticError."""
+    """Return the threshold of a call as attributes, followed by the attributes of the call.
+
+    Raises SemanticError if the arguments are not a condition and a threshold.
+    """
     if len(call.arguments) != 2:
         raise SemanticError(_HOW_TO)
     threshold: Expression = call.arguments[1]
@@ -53,7 +56,8 @@ class CountIf(Aggregate):
 
     arguments = (frozenset({DataType.BOOLEAN}),)
     result = DataType.INT64
-    #: The length at the beginning, broken, the length at the end, and the number of counted runs in between.
+    #: The length of the run at the beginning, `broken`, the length of the run at the end, and the number of counted
+    #: runs in between.
     state = (DataType.INT64, DataType.BOOLEAN, DataType.INT64, DataType.INT64)
 
     def __init__(self, name: str, attributes: Mapping[str, str] | None = None) -> None:
@@ -73,7 +77,7 @@ class CountIf(Aggregate):
             raise SemanticError(f"{_NAME}: 'ignoreNull' must be true or false, not {flag!r}")
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
-        """See `Aggregate.partial`: each row becomes a state, either a run of length one or a break."""
+        """See `Aggregate.partial`. Each row is turned into a state, which is a run of length one or a break."""
         column = rows.columns[0]
         holds = column.numbers & column.present
         breaks = ~holds if not self._ignore_null else ~column.numbers & column.present
@@ -86,7 +90,7 @@ class CountIf(Aggregate):
         return self._merge(lead, broken.astype(np.bool_), trail, inner, slices)
 
     def merge_series(self, states: Sequence[Column], slices: RowRanges) -> States:
-        """See `Aggregate.merge_series`: a run does not continue in another series."""
+        """See `Aggregate.merge_series`. No run continues in another series."""
         nothing = np.zeros(len(slices), np.int64)
         counts = prefix_sums(self.final(states).numbers, slices)
         broken = np.ones(len(slices), np.bool_)

@@ -1,8 +1,8 @@
 """Functions that SELECT and WHERE can call, and the checks of their arguments and attributes.
 
 Each of `scalar`, `series` and `regex` ends with a table of its functions, which `registry` joins. An entry is made with
-`declared` if its signature covers all checks, and otherwise with `Function`. Functions that generate points at times of
-their own are in `transforms`.
+`declared` if its signature covers all checks, and otherwise with `Function`. Functions that generate points, whose
+times need not be those of the input, are in `transforms`.
 
 Pure data: any thread.
 """
@@ -20,7 +20,7 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Scalar, TimeUnit
 
-#: Computes the result column from the argument columns and the block that they come from.
+#: A function that computes the result column from the argument columns and the block that they were computed from.
 Evaluator = Callable[[Sequence[Column], Block], Column]
 Attributes = Mapping[str, str]
 
@@ -28,7 +28,7 @@ _MIN, _MAX = -(1 << 63), (1 << 63) - 1
 
 
 class FunctionKind(Enum):
-    """The rows on which a result depends: one row (SCALAR), or earlier rows too (SERIES)."""
+    """The rows on which the result for a row depends: only that row (SCALAR), or also earlier rows (SERIES)."""
 
     SCALAR = "scalar"
     SERIES = "series"
@@ -40,13 +40,13 @@ class Function:
 
     name: str
     kind: FunctionKind
-    #: (argument types, attributes) -> result type; raises UserMistake.
+    #: A function from argument types and attributes to the result type; raises UserMistake if they are not accepted.
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
-    #: Makes an evaluator, which is used by one operator.
+    #: A function that makes the evaluator that one operator uses for a call.
     make: Callable[[FunctionCall], Evaluator]
     #: True if a result may overflow its integer type, which is an error (750).
     overflows: bool = False
-    #: More names for the function in SQL; messages show `name`.
+    #: Alternative names of the function in SQL; messages show `name`.
     aliases: tuple[str, ...] = ()
 
     def check(self, types: Sequence[DataType], attributes: Iterable[tuple[str, str]] = ()) -> DataType:
@@ -67,8 +67,8 @@ def declared(
 ) -> Function:
     """Return a function whose signature covers all checks of its arguments.
 
-    `arguments` lists the types that each argument may have; the last `optional` arguments may be missing. `attributes`:
-    the required ones. `result`: None stands for the type of the first argument.
+    `arguments` lists the types that each argument may have; the last `optional` arguments may be missing. `attributes`
+    lists the required attributes. `result` is None if it is the type of the first argument.
     """
 
     def check(types: Sequence[DataType], given: Attributes) -> DataType:

@@ -1,7 +1,7 @@
 """MODE: the most frequent value; of equally frequent values, the one that occurs first.
 
-A state is a BLOB: the number of distinct values, the count and the first time of each, and the values themselves
-(numbers in memory layout; text as offsets and bytes). Its size grows with the number of distinct values.
+A state is a BLOB. It contains the number of distinct values, the count and the first time of each value, and the values
+themselves (numbers in memory layout; text as offsets and bytes). Its size grows with the number of distinct values.
 
 Pure: any thread.
 """
@@ -19,12 +19,12 @@ from saros_storage.base.block import Column, TextArray
 from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array
 from saros_storage.read.row_ranges import RowRanges
 
-#: Distinct values, with their counts and first times.
+#: The counts of some distinct values, the times of their first occurrences, and the values.
 _Counted = tuple[Int64Array, Int64Array, Column]
 
 
 class Mode(Aggregate):
-    """The aggregate MODE; `type_` is the type of the values, which is known once there is a call."""
+    """The aggregate MODE; `type_` is the type of the values, which depends on the call (see `of`)."""
 
     state = (DataType.BLOB,)
 

@@ -5,14 +5,14 @@
     covar, corr, regr     count, means of x and y, Mxy, Mxx, Myy
 
 Mk is the sum of the k-th powers of the deviations from the mean, and Mxy the sum of the products of the deviations of x
-and y. States merge by the formulas of Chan, Golub and LeVeque (1979) and Pebay (2008), where d is the deviation of a
-state's mean from the merged one:
+and y. States are merged by the formulas of Chan, Golub and LeVeque (1979) and Pebay (2008), where n is the count of a
+state, and d is the deviation of its mean from the merged mean:
 
     M2 = sum M2 + n d^2      M3 = sum M3 + 3 d M2 + n d^3      M4 = sum M4 + 4 d M3 + 6 d^2 M2 + n d^4
     Mxy = sum Mxy + n dx dy
 
-A row is a state of count 1 whose moments are 0. Deviations are taken from the merged mean, in a second pass, so there
-is no cancellation. A pair with a null is ignored.
+A row is a state of count 1 whose moments are 0. Deviations are computed from the merged mean in a second pass, so there
+is no cancellation. A row in which x or y is null is ignored.
 
 Pure: any thread.
 """
@@ -32,7 +32,7 @@ from saros_storage.read.row_ranges import RowRanges, doubles_of, mask_of
 _WITH_TIMES = NUMERIC_TYPES | {DataType.TIMESTAMP}
 #: Infinities and NaN propagate without warnings.
 _QUIET = np.errstate(all="ignore")
-#: The number of rows gathered at once; overlapping slices may have far more rows than the column.
+#: The number of rows that are copied at once. Overlapping slices may have far more rows in all than the column.
 _ROWS_AT_ONCE = 1 << 20
 #: A series is taken as constant, except for rounding errors, if its spread relative to its mean is at most this.
 _ROUNDING = 2.0**-50
@@ -73,7 +73,10 @@ class _Deviation(Aggregate):
 
 
 class _Shape(Aggregate):
-    """skewness and kurtosis of samples; null for fewer than three or four points, or if all values are equal."""
+    """skewness and kurtosis of samples.
+
+    The result is null if there are fewer than three (skewness) or four (kurtosis) points, or if all values are equal.
+    """
 
     arguments = (_WITH_TIMES,)
     result = DataType.DOUBLE
@@ -109,7 +112,7 @@ class _Shape(Aggregate):
 
 
 class _Pairs(Aggregate):
-    """covar_pop, covar_samp, corr; and regr_slope, regr_intercept of the first series over the second."""
+    """covar_pop, covar_samp, corr, regr_slope and regr_intercept (regressions of the first series on the second)."""
 
     arguments = (_WITH_TIMES, _WITH_TIMES)
     result = DataType.DOUBLE
@@ -149,7 +152,7 @@ class _Pairs(Aggregate):
 
 
 class _Total:
-    """Sums over the rows of each slice of a run; `rows` are these rows, one slice after the other."""
+    """A function that sums over the rows of each of some slices; `rows` has these rows, one slice after the other."""
 
     def __init__(self, rows: Int64Array, owner: Int64Array, slices: int) -> None:
         self.rows = rows
@@ -188,7 +191,7 @@ def _state(counts: Int64Array, *numbers: Float64Array) -> States:
 
 
 def _numbers(states: Sequence[Column]) -> tuple[Int64Array, list[Float64Array]]:
-    """Return the counts, and the values of the states, which are 0 for states without rows."""
+    """Return the counts and the other numbers of the states; all are 0 for states without rows."""
     counts = np.where(states[0].present, states[0].numbers, 0)
     return counts, [np.where(counts > 0, column.numbers, 0.0) for column in states[1:]]
 
@@ -202,7 +205,10 @@ def _rows_as_states(rows: Rows, moments: int) -> States:
 
 
 def _laid_out(counts: Int64Array, slices: RowRanges) -> Iterator[tuple[slice, Float64Array, _Total]]:
-    """Yield runs of slices, each as the slices, their row counts, and a function that sums over their rows."""
+    """Split the slices into runs of limited size.
+
+    Yield for each run its slices, the count of each of its rows, and a function that sums over the rows of each slice.
+    """
     lengths = slices.stops - slices.starts
     ends = np.cumsum(lengths)
     start = 0
@@ -217,7 +223,7 @@ def _laid_out(counts: Int64Array, slices: RowRanges) -> Iterator[tuple[slice, Fl
 
 
 def _constant(counts: Int64Array, mean: Float64Array, squares: Float64Array) -> BoolArray:
-    """Return the mask of states whose rows differ only by rounding errors."""
+    """Return the mask of states whose values differ only by rounding errors."""
     constant: BoolArray = squares <= counts * (mean * _ROUNDING) ** 2
     return constant
 

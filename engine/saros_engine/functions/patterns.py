@@ -1,21 +1,26 @@
-"""PATTERN_MATCH and DTW_MATCH: where a series looks like a pattern of values. The answer is a text, or null.
+"""PATTERN_MATCH and DTW_MATCH: find where a series looks like a pattern of values. The result is a text, or null.
 
-    [{"distance":0.04,"startTime":2,"endTime":9}, ...]        one part for each match, in ascending time
+    [{"distance":0.04,"startTime":2,"endTime":9}, ...]        one part for each match, in ascending order of time
 
-DTW_MATCH compares each run of as many points as the pattern has, by dynamic time warping. As in IoTDB, the first values
-of both are taken to be equal, unless the pattern has only one. PATTERN_MATCH compares shapes at any scale. Series and
-pattern are cut where they turn (`_sections`); a match is a run of as many sections as the pattern has, whose directions
-mostly agree. Its distance is, summed over the sections,
+DTW_MATCH computes the dynamic time warping distance between the pattern and each run of as many points. As in IoTDB,
+the first value of the run counts as equal to that of the pattern, unless the pattern has only one value.
+
+PATTERN_MATCH compares shapes at any scale. The series and the pattern are cut into sections where they turn
+(`_sections`). A match is a run of as many sections as the pattern has, at least half of which have the same direction
+as those of the pattern. The distance of a match is the sum, over its sections, of
 
     the mean difference of points, with both sections scaled to height 1 and moved to begin at 0
-    + log(a)^2 + log(b)^2, where a and b are how much more the section is stretched in time and in value than the whole
+    + log(a)^2 + log(b)^2, where a and b are how much more the section is stretched in time and in value than the match
 
-The whole is the inner sections: the first and the last one are cut to the length that the pattern's have at this scale.
-If no shape matches, the answer is that of DTW_MATCH. A state is a BLOB of all points, as (time, value); points of
-different series, which GROUP BY LEVEL puts together, are separated by a value that is NaN, and no match has both.
+The stretching of the match is measured on its inner sections. The first and the last section are then cut to the length
+that those of the pattern have at this scale. If no shape matches, the result is that of DTW_MATCH.
+
+A state is a BLOB of all points, as (time, value). GROUP BY LEVEL puts points of different series together; they are
+separated by a point whose value is NaN, and no match contains points of two series.
 
 Source: M. Mannino, A. Abouzied, Expressive Time Series Querying with Hand-Drawn Scale-Free Sketches, 2018, and IoTDB's
-`library-udf`, where the whole's height is that of its sections without the last one, and 1 if there are none.
+`library-udf`, which ignores the last inner section when it measures how much the match is stretched in value. If no
+section is left, the match counts as not stretched in value.
 
 Pure: any thread.
 """
@@ -39,23 +44,23 @@ from saros_storage.base.types import NUMERIC_TYPES, BoolArray, DataType, Float64
 from saros_storage.read.row_ranges import RowRanges
 
 _POINT = np.dtype([("time", np.int64), ("value", np.float64)])
-#: Limit on the points of a window or group: they are in memory, 16 bytes each, and travel as one value.
+#: The maximum number of points in a window or group: each takes 16 bytes of memory, and all are sent as one value.
 _POINTS_MAX = 1 << 20
-#: Limit on points times the square of the pattern's length.
+#: The maximum of the number of points times the square of the pattern's length.
 _WARPING_MAX = 1 << 29
-#: Windows that are warped at the same time.
+#: The number of runs of points that are compared with the pattern at the same time.
 _TOGETHER = 1 << 14
 #: The sizes to which PATTERN_MATCH scales a series.
 _WIDTH, _HEIGHT = 1000.0, 500.0
-#: A section must be higher than this share of the whole before another one begins.
+#: A section must be higher than this fraction of the curve's height before the next section may begin.
 _SECTION_SHARE = 0.01
-#: The largest share of sections whose direction may be another one.
+#: The largest fraction of the sections of a match that may have another direction than those of the pattern.
 _OTHER_SHARE = 0.5
 
 
-#: Decimals of distances: of shapes, of runs of points.
+#: The numbers of decimals of distances between shapes and of distances between runs of points.
 _SHAPE_DECIMALS, _WARPED_DECIMALS = 2, 6
-#: Times and values of a series.
+#: The times and the values of a series.
 _Curve = tuple[Int64Array, Float64Array]
 
 
@@ -82,7 +87,7 @@ class DtwMatch(Aggregate):
         _threshold(self.name, attributes)
 
     def partial(self, rows: Rows, slices: RowRanges) -> States:
-        """See `Aggregate.partial`; only finite values count."""
+        """See `Aggregate.partial`. Only finite values are used."""
         values = rows.columns[0].numbers.astype(np.float64)
         used = rows.columns[0].present & np.isfinite(values)
         points = np.empty(len(values), _POINT)
@@ -126,7 +131,7 @@ class DtwMatch(Aggregate):
         return self._warped(curves, _numbers(self.name, self._attributes, "pattern"))
 
     def _warped(self, curves: Sequence[_Curve], pattern: Float64Array) -> list[str]:
-        """Return the runs of points whose distance from the pattern is at most the threshold."""
+        """Describe the runs of points whose distance from the pattern is at most the threshold."""
         count, width = sum(len(values) for _, values in curves), len(pattern)
         if count * width**2 > _WARPING_MAX:
             raise UserMistake(
@@ -152,7 +157,7 @@ class PatternMatch(DtwMatch):
         _threshold(self.name, attributes)
 
     def _pattern(self, attributes: Mapping[str, str]) -> tuple[Float64Array, Float64Array]:
-        """Return times and values of the pattern. Raises UserMistake 701."""
+        """Return the times and the values of the pattern. Raises UserMistake 701 if they are not valid."""
         times, values = (_numbers(self.name, attributes, key) for key in ("timePattern", "valuePattern"))
         if len(times) < 2 or (np.diff(times) <= 0).any() or (times != np.floor(times)).any():
             raise UserMistake(f"{self.name}: 'timePattern' must be two or more ascending integers", code=701)
@@ -172,7 +177,7 @@ PATTERN_AGGREGATES = (DtwMatch("dtw_match"), PatternMatch("pattern_match"))
 
 
 def _numbers(name: str, attributes: Mapping[str, str], key: str) -> Float64Array:
-    """Return a required attribute that is a list of numbers. Raises UserMistake 701."""
+    """Return a required attribute that must be a list of numbers. Raises UserMistake 701 if it is not."""
     text = required(name, attributes, key)
     try:
         numbers = np.array([float(part) for part in text.split(",")])
@@ -184,7 +189,7 @@ def _numbers(name: str, attributes: Mapping[str, str], key: str) -> Float64Array
 
 
 def _threshold(name: str, attributes: Mapping[str, str]) -> np.float32:
-    """Return the largest distance of a match. Raises UserMistake 701."""
+    """Return the largest distance that a match may have. Raises UserMistake 701 if the attribute is not valid."""
     found = _numbers(name, attributes, "threshold")
     if len(found) != 1 or found[0] < 0:
         raise UserMistake(f"{name}: 'threshold' must be a number of at least 0", code=701)
@@ -202,7 +207,7 @@ def _bounds(slices: RowRanges) -> list[tuple[int, int]]:
 
 
 def _bytes(value: object) -> bytes:
-    """Return the points of a state; none, if it is null."""
+    """Return the bytes of a state; a null state has none."""
     return value if isinstance(value, bytes) else b""
 
 
@@ -224,9 +229,9 @@ def _warping_distances(values: Float64Array, pattern: Float64Array) -> npt.NDArr
 
 
 def _warped_cost(runs: Float64Array, pattern: Float64Array) -> Float64Array:
-    """Return the least cost of a path from the first values to the last ones, which always begins with a diagonal step.
+    """Return, for each run (a column of `runs`), the least cost of a path from its first values to its last values.
 
-    A column of `runs` is one run.
+    Every path begins with a diagonal step.
     """
     last = np.full(runs.shape, np.inf)
     last[0] = 0.0
@@ -244,9 +249,9 @@ def _warped_cost(runs: Float64Array, pattern: Float64Array) -> Float64Array:
 
 @dataclass(frozen=True, slots=True)
 class _Sections:
-    """A curve, and the parts into which it is cut; neighbours share a point.
+    """A curve, and the sections into which it is cut; neighbouring sections share a point.
 
-    `signs`: 1 for up, -1 for down, 0 if the first one begins level.
+    `signs` is 1 for a section that rises, -1 for one that falls, and 0 for a first section that begins level.
     """
 
     x: Float64Array
@@ -264,7 +269,7 @@ class _Sections:
 
 
 def _alike(times: Int64Array, values: Float64Array, wanted: _Sections, threshold: np.float32) -> list[str]:
-    """Return the runs of sections of a curve that look like the pattern."""
+    """Describe the runs of sections of a curve that look like the pattern."""
     if len(values) < 2 or values.min() == values.max():
         return []
     since = (times - times[0]).view(np.uint64).astype(np.float64)
@@ -279,7 +284,7 @@ def _alike(times: Int64Array, values: Float64Array, wanted: _Sections, threshold
 
 
 def _sections(x: Float64Array, y: Float64Array) -> _Sections:
-    """Cut a curve where its direction changes, if the section before is high enough."""
+    """Cut a curve where its direction changes, provided that the section before that point is high enough."""
     signs = np.sign(np.diff(y)).astype(np.int64)
     starts, directions, total = [0], [int(signs[0])], float(np.ptp(y))
     low = high = float(y[0])
@@ -295,14 +300,17 @@ def _sections(x: Float64Array, y: Float64Array) -> _Sections:
 
 
 def _same_way(curve: _Sections, wanted: _Sections, runs: int) -> BoolArray:
-    """Return, for each run of sections, whether most directions are those of the pattern."""
+    """Return, for each run of sections, whether at least half of the directions are those of the pattern."""
     ways = np.lib.stride_tricks.sliding_window_view(curve.signs, len(wanted))[:runs]
     others = ((wanted.signs != 0) & (ways != wanted.signs)).sum(axis=1)
     return np.asarray(others / len(wanted) <= _OTHER_SHARE)
 
 
 def _shape_distances(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Float64Array, Int64Array, Int64Array]:
-    """Return the distance of each run of sections from the pattern, and its first and last point (0, -1: none)."""
+    """Return the distance of each run of sections from the pattern, and the first and the last point of each run.
+
+    If a run has no points, its first point is greater than its last point.
+    """
     count = len(wanted)
     stretched, heightened = _scales(curve, wanted, runs)
     distances, firsts, lasts = np.zeros(runs), np.full(runs, len(curve.x)), np.full(runs, -1)
@@ -328,7 +336,7 @@ def _shape_distances(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Fl
 
 
 def _scales(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Float64Array, Float64Array]:
-    """Return how much longer and higher than the pattern each run of sections is, without its first and last one."""
+    """Return how much longer and higher than the pattern each run is, without the first and the last section."""
     low, high = (1, len(wanted) - 2) if len(wanted) > 2 else (0, len(wanted) - 1)
 
     def length(of: _Sections, first: Int64Array) -> Float64Array:
@@ -350,7 +358,7 @@ def _extents(of: _Sections) -> tuple[Float64Array, Float64Array]:
 
 
 def _last_at_least(x: Float64Array, ends: Int64Array, width: Float64Array) -> Int64Array:
-    """Return, for each end, the last point at least `width` before it; -1 if no point is."""
+    """Return, for each end, the last point that is at least `width` before it; -1 if there is no such point."""
     guess = np.searchsorted(x, x[ends] - width)
     nearby = np.clip(guess[:, None] + np.arange(-1, 2), 0, ends[:, None])
     far = x[ends][:, None] - x[nearby] >= width[:, None]
@@ -358,7 +366,7 @@ def _last_at_least(x: Float64Array, ends: Int64Array, width: Float64Array) -> In
 
 
 def _first_at_least(x: Float64Array, starts: Int64Array, width: Float64Array) -> Int64Array:
-    """Return, for each start, the first point at least `width` after it; the number of points if no point is."""
+    """Return, for each start, the first point that is at least `width` after it; `len(x)` if no point is."""
     guess = np.searchsorted(x, x[starts] + width)
     nearby = np.clip(guess[:, None] + np.arange(-1, 2), starts[:, None], len(x) - 1)
     far = x[nearby] - x[starts][:, None] >= width[:, None]
@@ -370,7 +378,7 @@ def _differences(
 ) -> tuple[Float64Array, Float64Array]:
     """Return the heights of stretches of a curve, and their mean differences from a section of the pattern.
 
-    Each point is compared with the pattern's point at the same share of the points.
+    Each point of a stretch is compared with the pattern's point at the same relative position.
     """
     lengths = stops - starts
     begins = np.cumsum(lengths) - lengths

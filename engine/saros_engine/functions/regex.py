@@ -1,12 +1,12 @@
-"""STRREPLACE, REGEXMATCH, REGEXREPLACE, REGEXSPLIT: the text functions of IoTDB's library that search in texts.
+"""STRREPLACE, REGEXMATCH, REGEXREPLACE, REGEXSPLIT: the functions of IoTDB's library that search in texts.
 
 Arrow's kernels find and rewrite matches (with RE2, in time linear in the text), but do not return positions. Therefore,
-every match is rewritten to its replacement and the original, between separators that no text contains, and the result
-is split at the separators:
+every match is rewritten to its replacement and the original text, between separators that no text contains, and the
+result is split at the separators:
 
     a-b-c    "-" by "+"      a⟨+|-⟩b⟨+|-⟩c      split at ⟨, |, ⟩:  before a,  new +,  old -,  after b, ...
 
-The result is null for a row that has no match, or no such part. Pure: any thread.
+REGEXMATCH is null for a row without a match, and REGEXSPLIT for a row without the requested part. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from saros_storage.base.block import Block, Column, TextArray
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import STRING_TYPES, BoolArray, DataType, Int64Array
 
-#: Unicode noncharacters, which texts are not supposed to contain.
+#: The separators: Unicode noncharacters, which texts are not supposed to contain.
 _OPEN, _MIDDLE, _CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
 _INT32_MAX = (1 << 31) - 1
 #: The maximum number of groups that RE2's rewriting supports.
@@ -105,9 +105,10 @@ def _replacing(name: str, pattern: str, template: str, call: FunctionCall) -> Ev
 
 
 def _result_mask(begins: Int64Array, limit: int, offset: int, *, reverse: bool) -> BoolArray:
-    """Return the mask of the parts to keep; the parts of a row are: before, (new, old, after)*.
+    """Return the mask of the parts to keep.
 
-    Of each match, either the new or the old part is kept.
+    The parts of a row are the text before the first match, and for each match its replacement, the original text, and
+    the text after the match. Either the replacement or the original text of a match is kept.
     """
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts)
@@ -166,7 +167,7 @@ def _make_regexmatch(call: FunctionCall) -> Evaluator:
         rewritten = _rewrite("regexmatch", texts, attributes["regex"], template, 1)
         parts, begins = _flat(arrow_compute().split_pattern(rewritten, _OPEN))
         found = np.diff(begins) > 1
-        # A row without a match becomes null, so any part will do.
+        # A row without a match becomes null, so it does not matter which part is taken.
         texts_found = text_from_arrow(parts).take(begins[:-1] + found)
         return Column(DataType.TEXT, texts_found, columns[0].present & found)
 
@@ -200,7 +201,7 @@ def _make_regexsplit(call: FunctionCall) -> Evaluator:
 
 
 def _without_empty_ends(parts: TextArray, begins: Int64Array) -> Int64Array:
-    """Return the number of parts per row without trailing empty ones, as in Java; 1 for a text without a match."""
+    """Return the number of parts per row, not counting trailing empty parts (as in Java); 1 if there is no match."""
     counts = np.diff(begins)
     place = np.arange(begins[-1]) - np.repeat(begins[:-1], counts) + 1
     place[np.diff(parts.offsets) == 0] = 0

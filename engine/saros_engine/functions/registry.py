@@ -1,13 +1,13 @@
 """All functions and aggregates of SQL, by lower-case name, and their lookup for a call.
 
-    FUNCTIONS     of a row (`scalar`); of earlier rows, too (`series`); or of searches in texts (`regex`)
-    AGGREGATES    of a window or a group
+    FUNCTIONS     functions of one row (`scalar`), of a row and earlier rows (`series`), searches in texts (`regex`)
+    AGGREGATES    aggregates of a window or a group
 
 A call is checked once, by analysis (`check` returns the result type for argument types and attributes). Each operator
-makes an evaluator of whole columns for the call (`make`). An evaluator of a series function gets the rows in order and
-is used by one operator. A call of a user-defined function carries the function itself.
+makes an evaluator for the call (`make`), which computes whole columns. An evaluator of a series function gets the rows
+in order and is used by one operator. A call of a user-defined function carries the function itself.
 
-Functions that generate points at times of their own: `transforms.POINT_FUNCTIONS`. Pure: any thread.
+`transforms.POINT_FUNCTIONS` has the functions that generate points. Pure: any thread.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ from saros_storage.base.types import (
 
 # ---------------------------------------------------------------------------------------------- mathematics
 
-#: Smaller exponents of ten make no difference: the power is zero.
+#: For any exponent of ten below the negative of this number, the power is zero.
 _PLACES_MAX = 400
 
 
@@ -95,7 +95,7 @@ def _make_round(call: FunctionCall) -> Evaluator:
 
 
 def _any_present(columns: Sequence[Column]) -> BoolArray | None:
-    """Return the mask of rows in which at least one argument is not null; None if all are."""
+    """Return the mask of rows in which at least one argument is not null; None for the mask of all rows."""
     if any(column.valid is None for column in columns):
         return None
     valid = columns[0].present
@@ -105,7 +105,7 @@ def _any_present(columns: Sequence[Column]) -> BoolArray | None:
 
 
 def _repeated(name: str, value: float) -> Function:
-    """Return the function `pi(s...)` or `e(s...)`, a constant at the times of the arguments."""
+    """Return the function `pi(s...)` or `e(s...)`, which is a constant in each row in which an argument is not null."""
 
     def check(types: Sequence[DataType], _: Attributes) -> DataType:
         if not types:
@@ -191,7 +191,7 @@ def _mapped(name: str, change: Callable[[Column], TextArray]) -> Function:
 
 
 def _arrow_numbers(column: Column, type_: DataType, kernel: Callable[[Arrow], Arrow]) -> Column:
-    """Apply an Arrow kernel from text to numbers or booleans to a text column."""
+    """Apply an Arrow kernel to a text column; the kernel returns numbers or booleans."""
     values: NumericArray = numbers_from_arrow(kernel(text_to_arrow(column.text)))
     return Column(type_, values.astype(NUMPY_DTYPE[type_], copy=False), column.valid)
 
@@ -201,7 +201,7 @@ def _length(columns: Sequence[Column], _: Block) -> Column:
 
 
 def _search(name: str, key: str, kernel: str) -> Function:
-    """Return a function that tests, with an Arrow kernel, if a text contains the value of the attribute `key`."""
+    """Return a function that uses an Arrow kernel to test whether a text contains the value of the attribute `key`."""
 
     def make(call: FunctionCall) -> Evaluator:
         wanted = dict(call.attributes)[key]
@@ -269,7 +269,7 @@ def _make_substring(call: FunctionCall) -> Evaluator:
 
 
 def _characters(call: FunctionCall, place: int) -> int:
-    """Return an argument that is a number of characters. Raises UserMistake 701."""
+    """Return an argument that must be a number of characters. Raises UserMistake 701 if it is not."""
     found = constant_argument(call, place)
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise UserMistake(f"substring: begin and length must be integers of at least 0, not {found!r}", code=701)

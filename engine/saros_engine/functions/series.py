@@ -34,7 +34,7 @@ _ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, Dat
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Non-null points, each with the previous non-null point."""
+    """The values and times of non-null points, and those of the non-null point before each point."""
 
     values: NumericArray
     before: NumericArray
@@ -48,7 +48,7 @@ class _Pairs:
 
     @property
     def elapsed(self) -> NumericArray:
-        """The elapsed ticks; float64 if one of them does not fit INT64."""
+        """The elapsed ticks, as float64 if one of the differences does not fit INT64."""
         if differences_fit(self.times, self.times_before):
             return self.times - self.times_before
         return self.times.astype(np.float64) - self.times_before.astype(np.float64)
@@ -61,12 +61,12 @@ class _Previous:
     """Pairs each non-null point with the previous one, across blocks."""
 
     def __init__(self) -> None:
-        #: The last non-null point: one value, one time; None at the beginning.
+        #: The value and the time of the last non-null point, each an array with one item; None at the beginning.
         self._value: NumericArray | None = None
         self._time: Int64Array | None = None
 
     def pair(self, values: NumericArray, times: Int64Array) -> tuple[NumericArray, Int64Array, int]:
-        """Return the previous values and times, and the number of points without a predecessor (0 or 1)."""
+        """Return the value and the time before each point, and the number of points without a predecessor (0 or 1)."""
         first = self._value is None
         head_value = values[:1] if self._value is None else self._value
         head_time = times[:1] if self._time is None else self._time
@@ -106,7 +106,7 @@ def _scatter(type_: DataType, values: NumericArray, rows: Int64Array, count: int
 
 
 def _of_pairs(name: str, result: DataType | None, allowed: frozenset[DataType], step: _Step) -> Function:
-    """Return a function of non-null points and their predecessors; `result` None: the argument's type."""
+    """Return a function of non-null points and their predecessors. If `result` is None, it has the argument's type."""
     return declared(name, lambda call: _make_step(call, step), allowed, result=result, kind=FunctionKind.SERIES)
 
 
@@ -138,7 +138,7 @@ def _make_diff(call: FunctionCall) -> Evaluator:
 
 
 def _make_change_points(_: FunctionCall) -> Evaluator:
-    """Keep points whose value differs from the previous non-null value; the first point is kept."""
+    """Make an evaluator that keeps the first point, and each point whose value differs from the previous one."""
     carried: Column | None = None
 
     def run(columns: Sequence[Column], block: Block) -> Column:

@@ -1,1 +1,1 @@
-"""Memory of queries: accounting, the pool that all queries share, spilling to disk, and the engine's options."""
+"""Memory of queries: accounts, the pool that all queries share, spilling to disk, and the engine's options."""

@@ -1,19 +1,21 @@
-"""The ledger of the memory shared by all queries of a node: it records amounts held, grants, waits and forced ends.
+"""The ledger of the memory that all queries of a node share: it records holdings and waits, and decides which query must end.
 
     0 ----------------------- border --------- bytes_max
       given                         owed                      given + owed <= bytes_max, always
 
-    ask         the part that fits below the border is given. The rest is owed: the holder has it already (an operator
-                reports bytes when it already keeps them), so it is counted. An operator waits before it takes more;
-                rows on their way to a reader block no operator. A request beyond `bytes_max` is refused.
-    give_back   pays the holder's own debt first. Then debts that fit below the border are cleared, those of the
-                smallest holders first
-    to_end      the holder that must end: the largest, among equals the youngest. This happens when a debt is `wait_ns`
-                old, or at once when all holders wait, since none is left to give back. The next holder must end when
-                the previous one's bytes have come back, or `wait_ns` later.
+    ask         gives the requested bytes if they fit below the border. Otherwise, the bytes are owed: they count as
+                used, because the holder already has them (an operator reports bytes after it has allocated them). An
+                operator that owes bytes must wait before it takes more; rows that are queued for a reader block no
+                operator. A request beyond `bytes_max` is refused.
+    give_back   pays the holder's debt first. Then it clears other debts that fit below the border, those of the
+                smallest holders first.
+    to_end      returns the holder that must end: the largest holder, and the youngest among equally large holders. A
+                holder must end when a debt is `wait_ns` old, or at once when all holders wait, since no holder is left
+                that could give bytes back. The next holder must end when the bytes of the previous one have come back,
+                or `wait_ns` later.
 
-Therefore, no holder waits forever, and none is ended in favour of a larger one. A holder is known while it holds any
-bytes. Pure, and not thread-safe: `pool.py` has the lock, the futures and the clock.
+Therefore, no holder waits forever, and no holder is ended in favour of a larger holder. The ledger has an account of a
+holder only while the holder holds bytes. Pure, and not thread-safe: `pool.py` has the lock, the futures and the clock.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class _Account:
     #: The start of the holder's debt, and whether it waits until the debt is paid.
     since_ns: int | None = None
     waits: bool = False
-    #: True if the holder must end: it is granted nothing more, and has no debt.
+    #: True if the holder has been told to end: it gets no more bytes, and its debt no longer counts.
     ended: bool = False
 
     @property
@@ -55,7 +57,7 @@ class _Account:
 
     @property
     def rank(self) -> tuple[int, HolderId]:
-        """The key that orders grants, lowest first; the holder with the highest key must end first."""
+        """The sort key of holders: the lowest key gets bytes first; the holder with the highest key must end first."""
         return self.held, self.id
 
 
@@ -64,23 +66,23 @@ class MemoryLedger:
 
     def __init__(self, bytes_max: int, wait_ns: int) -> None:
         self.bytes_max = bytes_max
-        #: Above it, memory is short.
+        #: If more bytes than this are used, memory is short.
         self.border = bytes_max - bytes_max // _OWED_SHARE
         self._wait_ns = wait_ns
         self._holders: dict[HolderId, _Account] = {}
-        #: Sums over the holders.
+        #: The sums of `given` and of `owed` over all holders.
         self._given = self._owed = 0
         #: The time when a holder was last told to end.
         self._ended_ns = 0
 
     @property
     def used(self) -> int:
-        """Bytes held by all holders."""
+        """The number of bytes that all holders hold together."""
         return self._given + self._owed
 
     @property
     def short(self) -> bool:
-        """True above the border: holders that can reduce their memory should do so."""
+        """True if more bytes than the border are used; holders that can reduce their memory should do so."""
         return self._given + self._owed > self.border
 
     def held(self, holder: HolderId) -> int:
@@ -91,9 +93,9 @@ class MemoryLedger:
     # ------------------------------------------------------------------ requests
 
     def ask(self, holder: HolderId, count: int, now_ns: int, *, waits: bool = True) -> Answer:
-        """Request `count` bytes, which the holder then holds unless they are refused.
+        """Request `count` bytes. The holder holds them afterwards, unless they are refused.
 
-        If `waits`, the holder waits while bytes are owed.
+        `waits` is True if the holder waits for as long as it owes bytes.
         """
         found = self._holders.get(holder) or _Account(holder)
         if found.ended or self.used + count > self.bytes_max:
@@ -113,7 +115,7 @@ class MemoryLedger:
     # ------------------------------------------------------------------ releases
 
     def give_back(self, holder: HolderId, count: int) -> list[HolderId]:
-        """Give back `count` bytes, which pay debts first; return the holders whose debt is now paid."""
+        """Give back `count` bytes, which first pay the holder's debt; return the holders whose debt is now cleared."""
         found = self._holders[holder]
         assert 0 <= count <= found.held
         paid = min(count, found.owed)
@@ -130,7 +132,7 @@ class MemoryLedger:
         return over + self._grant_owed()
 
     def _grant_owed(self) -> list[HolderId]:
-        """Grant owed bytes that fit below the border; return the holders that get them."""
+        """Clear the debts that fit below the border; return the holders whose debt was cleared."""
         over = []
         for holder in sorted(self._owing(), key=lambda h: h.rank):
             if self._given + holder.owed <= self.border:
@@ -156,7 +158,7 @@ class MemoryLedger:
         return most.id
 
     def next_check_ns(self) -> int | None:
-        """Return the time when the result of `to_end` may change without another event; None: never."""
+        """Return the time at which the result of `to_end` may change without a further call; None if it cannot."""
         since = [holder.since_ns for holder in self._holders.values() if holder.since_ns is not None]
         if not since:
             return None
@@ -170,7 +172,7 @@ class MemoryLedger:
         return any(holder.ended for holder in self._holders.values())
 
     def validate(self) -> None:
-        """Assert the rules across fields."""
+        """Assert the invariants that relate several fields."""
         holders = self._holders.values()
         assert self._given == sum(holder.given for holder in holders)
         assert self._owed == sum(holder.owed for holder in holders)

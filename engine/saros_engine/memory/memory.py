@@ -1,11 +1,11 @@
 """A query's memory account, which draws from the node's pool. Thread-safe: the drivers of a query share it.
 
-    reserved    bytes that operators keep: at most the query's own limit
-    queued      rows on their way between fragments and to the client, which may outlast the query
-    drawn       what the pool has been asked for to cover both: the excess over the first mebibyte, in whole steps,
+    reserved    bytes that operators keep: at most the query's limit
+    queued      bytes of rows in buffers between fragments and before the client; they may outlast the query
+    drawn       bytes drawn from the pool to cover both: the excess over the first mebibyte, rounded up to whole steps,
                 plus a spare step
 
-A small query therefore never touches the pool, and a large one only once per mebibyte.
+A small query therefore never uses the pool, and a large query only once per mebibyte.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from saros_engine.memory.ledger import HolderId
 from saros_engine.memory.pool import End, MemoryPool
 from saros_scheduler.task import Blocked
 
-#: Bytes drawn at a time.
+#: The number of bytes that are drawn at a time.
 STEP_BYTES = 1 << 20
-#: Bytes that a query may hold without drawing from the pool; at a server's maximum number of calls, 256 MiB in all.
+#: The number of bytes that a query may hold without drawing from the pool. If a server executes its maximum number of
+#: calls, this is 256 MiB in all.
 FREE_BYTES = 1 << 20
 
 
@@ -38,10 +39,10 @@ class QueryMemory:
         self._peak = 0
         self._queued = 0
         self._drawn = 0
-        #: The account's id in the pool; it gets one when it first draws.
+        #: The account's id in the pool; None until the account draws bytes for the first time.
         self._holder: HolderId | None = None
         self._end: End = _ignore_excess
-        #: True once no operator reserves memory any more, so that no spare step is kept.
+        #: True after the end of the query: no operator reserves memory any more, so no spare step is needed.
         self._closed = False
 
     @property
@@ -70,7 +71,7 @@ class QueryMemory:
         return self._peak
 
     def end_with(self, end: End) -> None:
-        """Set the callback that ends the query if other queries wait and it holds the most memory.
+        """Set the callback that ends this query when other queries wait for memory and this query holds the most.
 
         `end` must not keep the account alive.
         """
@@ -142,13 +143,14 @@ class QueryMemory:
     def _name(self) -> HolderId:
         if self._holder is None:
             self._holder = self._pool.next_id()
-            # If the client never reads or closes the rows, they are released when the account is garbage-collected.
+            # If the client neither reads nor closes the result, the bytes of its rows are given back when the account
+            # is garbage-collected.
             weakref.finalize(self, self._pool.abandoned.append, self._holder).atexit = False
         return self._holder
 
 
 def _steps(count: int) -> int:
-    """Round up to a whole step."""
+    """Round a number of bytes up to a multiple of a step."""
     return -(-count // STEP_BYTES) * STEP_BYTES
 
 

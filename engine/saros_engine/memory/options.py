@@ -17,16 +17,17 @@ class EngineOptions:
     query_memory_bytes_max: int = 512 << 20
     #: The memory limit of all queries together; exceeding it is an error (code 2033).
     queries_memory_bytes_max: int = 2 << 30
-    #: The folder for spilled rows, and the limit in bytes; exceeding it is an error (code 709); None: no spilling.
+    #: The folder for spilled rows (None if queries do not spill), and the limit of one query's spilled rows in bytes;
+    #: exceeding the limit is an error (code 709).
     spill_folder: str | None = None
     query_spill_bytes_max: int = 4 << 30
     #: The time limit of one query; exceeding it is an error (code 712). 0 means unlimited.
     query_timeout_ms: int = 60_000
     #: Statements that take at least this long are recorded as slow queries.
     slow_query_ms: int = 1_000
-    #: The level of the database that a write to an unknown path creates, as a number of nodes below root.
+    #: A write to a path outside all databases creates a database; its path has this number of nodes below root.
     default_database_level: int = 1
-    #: Plans kept for repeated statements.
+    #: The number of plans that are cached for repeated statements.
     plans_cached: int = 1_000
     #: The number of statements whose parsed form is cached.
     statements_cached: int = 10_000

@@ -1,13 +1,13 @@
 """The memory pool of a node: the ledger, its lock, and the futures of waiting queries; it also ends queries.
 
-    QueryMemory --draw--> MemoryPool (`ledger.py` has the rules) --end--> the query that holds most
+    QueryMemory --draw--> MemoryPool (`ledger.py` has the rules) --end--> the query that holds the most
                 <-give_back-
 
-A thread looks for debts that are too old. It is started by the first debt, and ends when there are no debts. Only this
-thread ends queries, so a query is never ended by a thread that is executing another query or holds a lock.
+A thread checks for debts that are too old. The first debt starts this thread, which ends when there are no more debts.
+Only this thread ends queries, so a query is never ended by a thread that is executing another query or holds a lock.
 
-Thread-safe. When an account is garbage-collected with bytes reserved, it reports this by appending to `abandoned`,
-which needs no lock: the collector may run at any moment, even on a thread that holds the lock.
+Thread-safe. When an account is garbage-collected while it holds bytes, its id is appended to `abandoned`. Appending
+needs no lock: the collector may run at any moment, even on a thread that holds the lock.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from saros_storage.base.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: How long a debt may last; then the largest holder must end. Long enough for a heavy query to finish or spill.
+#: The time that a debt may last before the largest holder must end. It is long enough for a heavy query to finish or
+#: spill.
 WAIT_NS = 5_000_000_000
 _NANOSECONDS = 1e9
 
-#: Ends a running query with an error; if the query has finished, drops the rows that its client has not read.
+#: A function that ends a running query with an error, or drops the rows of an ended query that its client has not read.
 End = Callable[[MemoryPoolExhausted], None]
 
 
 @dataclass(frozen=True, slots=True)
 class PoolStatus:
-    """Statistics of a pool; `waits` (for memory) and `ended` (ended queries) count since the start."""
+    """Statistics of a pool; `waits` is the number of waits for memory, `ended` that of queries that were ended."""
 
     used: int
     bytes_max: int
@@ -74,7 +75,7 @@ class MemoryPool:
         return self._ledger.short
 
     def status(self) -> PoolStatus:
-        """Return the current figures."""
+        """Return the current statistics."""
         with self._changed:
             over = self._sweep()
             status = PoolStatus(self._ledger.used, self._ledger.bytes_max, self._waits, self._ended)
@@ -88,7 +89,7 @@ class MemoryPool:
     def draw(self, holder: HolderId, count: int, end: End, *, waits: bool = True) -> Blocked | None:
         """Draw `count` bytes; return a future to wait for before drawing more, or None. Raises MemoryPoolExhausted.
 
-        `waits` is False if the caller does not wait for debts; a debt that is too old still ends a query.
+        `waits` is False if the caller does not wait while it owes bytes; if it owes them too long, a query is ended.
         """
         blocked = refusal = None
         with self._changed:
@@ -160,7 +161,7 @@ class MemoryPool:
                 logger.exception("failed to end a query whose memory others wait for")
 
     def _poll(self) -> bool:
-        """End a holder that must end, or wait until there may be one; return False if there are no debts."""
+        """End the holder that must end, or wait until a holder may have to end; return False if there are no debts."""
         with self._changed:
             over = self._sweep()
             now = self._clock.monotonic_ns()

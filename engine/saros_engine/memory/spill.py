@@ -1,12 +1,12 @@
-"""Spilled rows of queries, which do not fit in memory and are kept in unnamed files of the data folder.
+"""Rows of queries that do not fit in memory and are spilled to unnamed files in the data folder.
 
     QuerySpill        the spill space of one query, with its limit
      └─ SpillFile     one operator's file:  write(block) -> Spilled (its place)     read(Spilled) -> block
 
-The files have no name (O_TMPFILE, or unlinked right after creation), so none remain, however the process ends. A block
-is stored as its arrays, one after another; their types and lengths stay in memory.
+The files have no name (O_TMPFILE, or unlinked right after creation), so no file remains, however the process ends. A
+block is written as its arrays, one after another; the types and lengths of the arrays stay in memory.
 
-`QuerySpill` is thread-safe; a file belongs to its operator's thread.
+`QuerySpill` is thread-safe; a file is used only by the thread of its operator.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class QuerySpill:
         return SpillFile(self, self._folder)
 
     def reserve(self, count: int) -> None:
-        """Add `count` bytes. Raises MemoryExceeded beyond the limit."""
+        """Reserve `count` bytes of the limit. Raises MemoryExceeded if fewer are left."""
         with self._lock:
             wanted = self._bytes + count
             if wanted > self._bytes_max:
@@ -63,7 +63,7 @@ class QuerySpill:
             self._peak = max(self._peak, wanted)
 
     def release(self, count: int) -> None:
-        """Return `count` reserved bytes."""
+        """Give back `count` reserved bytes."""
         with self._lock:
             assert count <= self._bytes
             self._bytes -= count
@@ -71,7 +71,10 @@ class QuerySpill:
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """The place of a block in the file, and its layout: arrays, and columns with or without a mask."""
+    """The place of a block in the file, and its layout.
+
+    `arrays` has the type and length of each array, `columns` the type of each column and whether it has a mask.
+    """
 
     offset: int
     rows: int
@@ -94,7 +97,7 @@ class SpillFile:
         self._size = 0
 
     def write(self, block: Block) -> Spilled:
-        """Append a block. Raises MemoryExceeded beyond the limit, or if the disk is full."""
+        """Append a block. Raises MemoryExceeded if the query's limit would be exceeded or the disk is full."""
         arrays = _arrays_of(block)
         kinds = tuple((column.type, column.valid is not None) for column in block.columns)
         shapes = tuple((array.dtype, len(array)) for array in arrays)
@@ -136,7 +139,10 @@ def _write_all(fd: int, rest: memoryview) -> None:
 
 
 def _arrays_of(block: Block) -> list[_Array]:
-    """Return the arrays of a block: its times, then each column's values (of text: offsets and bytes) and mask."""
+    """Return the arrays of a block: its times, and then the values and the mask of each column.
+
+    The values of a text column are two arrays: offsets and bytes.
+    """
     found: list[_Array] = [] if block.time is None else [block.time]
     for column in block.columns:
         if isinstance(column.values, TextArray):

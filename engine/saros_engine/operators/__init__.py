@@ -1,6 +1,7 @@
 """Operators: one class per plan node, pulled block by block.
 
-operator, base      the contract; the base classes
-scan/, join/        operators that read series; operators that join their children
-the others          named after their plan nodes; sorted_runs and block_buffer hold rows, and spill
+operator, base                the contract of operators; their base classes
+scan/, join/                  operators that read series; operators that join their children
+sorted_runs, block_buffer     buffers of rows that can be spilled to a file
+the other modules             one operator each, named after its plan node
 """

@@ -1,7 +1,7 @@
-"""Aggregate: aggregates over the child's rows, per window of any kind, or over states made by another fragment.
+"""Aggregate: aggregates over the child's rows, per window of any kind, or over states computed by another fragment.
 
-Results stream. With `descending`, the last window comes first, so results are kept until the child has ended; those
-that exceed their share of the query's memory are spilled to a file.
+Results are returned as soon as they are complete. With `descending`, however, the last window comes first, so results
+are kept until the child has ended; if they exceed their share of the query's memory, they are spilled to a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AggregateOperator(PullOperator):
         super().__init__("Aggregate", context, (child,), detail=_describe(node))
         self._child = child
         self._aggregation = _aggregation(node, context)
-        #: Results to be returned in reverse order (descending only).
+        #: With `descending`, the results, which are returned in reverse order once the child has ended; None otherwise.
         self._waiting = BlockBuffer(context.spill) if node.descending else None
         self._drained = False
 
@@ -111,7 +111,7 @@ def _aggregation(node: Aggregate, context: OperatorContext) -> Aggregation:
 
 
 class _LastTimes:
-    """Maps the labels of windows to their last times."""
+    """A function that maps the labels of windows to the last times of these windows."""
 
     def __init__(self, windows: TimeWindows, context: OperatorContext) -> None:
         self._sequence = window_sequence(windows, context.time_unit)

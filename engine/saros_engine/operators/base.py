@@ -1,6 +1,7 @@
-"""Base classes of operators: statistics, timing, closing. Subclasses define `_next`, and `_release` if needed.
+"""Base classes of operators, which record statistics, measure times, reserve memory and close the children.
 
-An operator with several children waits for the first blocked child that it needs. It belongs to its driver's thread.
+Subclasses define `_next`, and `_release` if needed. If an operator needs several children, it waits for the first of
+them that is blocked. An operator is used only by the thread of its driver.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from saros_engine.operators.operator import Operator, OperatorContext, OperatorS
 from saros_scheduler.task import Blocked
 from saros_storage.base.block import Block
 
-#: Rows that can be spilled may take this fraction of a query's memory, because copying rows doubles their memory and
-#: other operators need memory too.
+#: Rows that can be spilled may take this fraction (1/n) of a query's memory. It is small because copying rows doubles
+#: their memory and other operators need memory too.
 _SHARE = 4
-#: The fraction while the memory pool of all queries is short.
+#: The fraction (1/n) to use instead while the memory pool of all queries is short.
 _SHARE_WHEN_SHORT = 64
 
 
 class PullOperator:
-    """Base of the operators: see `operator.Operator` for the contract."""
+    """The base class of operators; `operator.Operator` defines their contract."""
 
     def __init__(
         self, name: str, context: OperatorContext, children: Sequence[Operator] = (), detail: str = ""
@@ -28,12 +29,12 @@ class PullOperator:
         self._statistics = OperatorStatistics(name, detail)
         self._context = context
         self._children = tuple(children)
-        #: Set by subclasses when no further block will come.
+        #: Subclasses set this to True when no further block will come.
         self._finished = False
         self._closed = False
-        #: Bytes reserved in the query's account.
+        #: The number of bytes that this operator has reserved in the query's account.
         self._reserved = 0
-        #: Set while the memory pool is short; resolved when the operator may take more memory again.
+        #: A future for which the operator must wait before it takes more memory; None if it need not wait.
         self._has_to_wait: Blocked | None = None
 
     @property
@@ -91,18 +92,18 @@ class PullOperator:
             child.close()
 
     def _next(self) -> Block | None:
-        """Do the work of one `next`."""
+        """Do the work of one call of `next`."""
         raise NotImplementedError
 
     def _release(self) -> None:
-        """Release everything except the children; called once."""
+        """Release everything except the children. This is called only once."""
 
     def _needed(self) -> Sequence[Operator]:
         """Return the children from which the next call of `_next` would pull."""
         return self._children
 
     def _hold(self, count: int) -> None:
-        """Set the number of bytes that this operator keeps. Raises the errors of the account."""
+        """Set the number of bytes that this operator reserves. Raises the errors of `MemoryAccount.reserve`."""
         more = count - self._reserved
         if more > 0:
             self._has_to_wait = self._context.memory.reserve(more) or self._has_to_wait
@@ -111,7 +112,7 @@ class PullOperator:
         self._reserved = count
 
     def _may_hold(self, count: int) -> bool:
-        """Like `_hold`, for rows that can be spilled; return False if they must be spilled."""
+        """Reserve bytes like `_hold` for rows that can be spilled; return False if the rows must be spilled."""
         memory = self._context.memory
         if self._context.spill is None:
             self._hold(count)
@@ -126,7 +127,10 @@ class PullOperator:
 
 
 class BlockwiseOperator(PullOperator):
-    """Base of operators that process one block of their only child at a time. Subclasses define `_made_of`."""
+    """The base class of operators that process one block of their only child at a time.
+
+    Subclasses define `_made_of`.
+    """
 
     def __init__(self, name: str, context: OperatorContext, child: Operator, detail: str = "") -> None:
         super().__init__(name, context, (child,), detail)
@@ -143,5 +147,5 @@ class BlockwiseOperator(PullOperator):
         return self._made_of(block)
 
     def _made_of(self, block: Block) -> Block | None:
-        """Return the result for a block; None if no rows are left."""
+        """Return the result for a block; None if the result has no rows."""
         raise NotImplementedError

@@ -1,10 +1,11 @@
 """Blocks that an operator keeps for later, in memory or in a file; the operator decides when to spill.
 
-    append                      at the end, in memory
-    spill_to_file               spill everything in memory to the file
-    first, drop_first           the oldest                      pop_last    the newest
+    append                      add a block at the end, in memory
+    spill_to_file               write all blocks in memory to the file
+    first, drop_first           return the oldest block; remove it
+    pop_last                    remove and return the newest block
 
-Belongs to its operator's thread.
+A buffer is used only by the thread of its operator.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ class BlockBuffer:
     """A deque of blocks, partly in a file. `close` deletes the file."""
 
     def __init__(self, spill: QuerySpill | None) -> None:
-        """`spill`: None if blocks must stay in memory."""
+        """`spill` is None if the blocks must stay in memory."""
         self._spill = spill
         self._file: SpillFile | None = None
-        #: Oldest first; spilled blocks come before those in memory.
+        #: The blocks, oldest first; all spilled blocks come before the blocks in memory.
         self._blocks: deque[Block | Spilled] = deque()
         #: The oldest block, if it was spilled and has been read back.
         self._head: Block | None = None
-        #: Bytes in memory.
+        #: The size in bytes of the blocks in memory.
         self.nbytes = 0
 
     def __len__(self) -> int:
@@ -34,7 +35,7 @@ class BlockBuffer:
 
     @property
     def in_files(self) -> bool:
-        """True once anything has been spilled."""
+        """True if any block has ever been spilled."""
         return self._file is not None
 
     def append(self, block: Block) -> None:
@@ -43,7 +44,7 @@ class BlockBuffer:
         self.nbytes += block.nbytes
 
     def spill_to_file(self) -> None:
-        """Spill everything in memory to the file. Raises MemoryExceeded if there is no room."""
+        """Write all blocks in memory to the file. Raises MemoryExceeded if the file would become too large."""
         assert self._spill is not None
         if self._file is None:
             self._file = self._spill.open()

@@ -1,12 +1,12 @@
 """Fill: replaces nulls of the result, column by column.
 
-    previous   the last value above, in the order of the rows; with a bound, only if it is at most that far away in time
-    linear     interpolated by time between the value above and the next one below; for numbers, times, and dates (by
-               days); nulls before the first and after the last value stay
-    value      a constant, if the node has one for the column
+    previous   the last value above the row; a bound limits how far away in time that value may be
+    linear     interpolated by time between the last value above the row and the next value below it, for numbers, times
+               and dates (in days); nulls before the first value and after the last value remain
+    value      a constant, if the node has a constant for the column
 
-Linear holds rows back until the next value of every such column has arrived. Rows that exceed its share of the query's
-memory are spilled to a file; only the positions of each block's first values stay in memory.
+Linear holds rows back until the next value of every interpolated column has arrived. If the rows exceed the operator's
+share of the query's memory, they are spilled to a file; only the first values of each block stay in memory.
 
     blocks     [ 1 . ]  [ . . ]  [ . 5 ]      the first two are returned once the 5 has arrived: 1 2, 3 4
 """
@@ -26,9 +26,9 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.dates import dates_of, days_of
 from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
-#: A value on the interpolation axis, and its time.
+#: A value as a number that can be interpolated, and its time.
 _Point = tuple[float, int]
-#: Non-numeric types that are interpolated too, in whole ticks and days.
+#: The types that are not numeric but are interpolated too, in whole ticks or days.
 _WHOLE = frozenset({DataType.TIMESTAMP, DataType.DATE})
 #: Integers below this magnitude, and their differences, are exact as doubles.
 _DOUBLE_WHOLE_MAX = 1 << 52
@@ -42,7 +42,7 @@ class FillOperator(BlockwiseOperator):
         self._kind = node.kind
         self._values = node.values
         self._bound = node.bound
-        #: By column, the last value (as a column of one row) and its time.
+        #: For each column number, the last value (as a column of one row) and its time.
         self._last: dict[int, tuple[Column, int]] = {}
 
     def _made_of(self, block: Block) -> Block | None:
@@ -71,7 +71,7 @@ class FillOperator(BlockwiseOperator):
 
 
 def _previous(column: Column, times: Int64Array, bound: int | None) -> tuple[Column, Int64Array]:
-    """Return the column with nulls replaced, and for each row the last row up to it with a value (-1: none)."""
+    """Return the column with nulls replaced, and for each row the last row at or above it with a value, or -1."""
     present = column.present
     source = np.maximum.accumulate(np.where(present, np.arange(len(column)), -1))
     usable = source >= 0
@@ -97,16 +97,16 @@ class LinearFillOperator(PullOperator):
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, (child,), detail=node.kind.value)
         self._child = child
-        #: Blocks with rows not returned yet; the number of returned rows of the first block, and its number among all
-        #: blocks.
+        #: The blocks with rows that were not returned yet; the number of rows of the first of these blocks that were
+        #: returned, and the number of this block among all blocks.
         self._waiting = BlockBuffer(context.spill)
         self._at = self._first = 0
-        #: The numbers of rows received, rows returned, and rows that need no later value.
+        #: The number of rows received, of rows returned, and of rows that can be returned without later values.
         self._rows = self._given = self._settled = 0
-        #: Interpolated columns, and for each the number of rows up to its last value.
+        #: For each interpolated column, the number of rows up to and including its last value.
         self._known = {n: 0 for n, field in enumerate(node.fields) if field.type.is_numeric or field.type in _WHOLE}
-        #: By interpolated column, the last value before the waiting rows, and the first value of each block that has
-        #: one.
+        #: For each interpolated column, the last value above the waiting rows, and the first value of each waiting
+        #: block that has a value.
         self._above: dict[int, _Point] = {}
         self._below: dict[int, deque[tuple[int, _Point]]] = {number: deque() for number in self._known}
 
@@ -141,7 +141,7 @@ class LinearFillOperator(PullOperator):
             self._hold(0)
 
     def _give(self) -> Block:
-        """Return the rows of the first block that need no later value."""
+        """Return the rows of the first block that can be returned without later values."""
         whole = self._waiting.first()
         rest = whole.slice(self._at, whole.rows)
         count = min(rest.rows, self._settled - self._given)
@@ -183,7 +183,8 @@ class LinearFillOperator(PullOperator):
         after = np.searchsorted(rows, missing) + (above is not None)
         inside = (after > 0) & (after < len(known))
         missing, after = missing[inside], after[inside]
-        # The last row of a device and the first of the next one may have the same time: no interpolation between them.
+        # The last row of a device and the first row of the next device may have the same time; there is no
+        # interpolation between them.
         apart = known_times[after] != known_times[after - 1]
         missing, after = missing[apart], after[apart]
         values, valid = column.numbers.copy(), column.valid.copy()
@@ -208,7 +209,7 @@ def _point(column: Column, block: Block, row: int) -> _Point:
 
 
 def _on_line(column: Column, rows: Int64Array) -> NumericArray:
-    """Return values of some rows for interpolation: dates as days, times as ticks, INT64 as is, others as float64."""
+    """Return values to interpolate as numbers: dates as days, 64-bit integers unchanged, others as float64."""
     values = column.numbers[rows]
     if column.type is DataType.DATE:
         return days_of(values)
@@ -216,7 +217,7 @@ def _on_line(column: Column, rows: Int64Array) -> NumericArray:
 
 
 def _cut_between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
-    """Interpolate INT64 values like `_between`, truncated towards zero; exact even where doubles would lose digits."""
+    """Interpolate INT64 values, truncate the results towards zero, and avoid the rounding errors of large doubles."""
     if ((known > -_DOUBLE_WHOLE_MAX) & (known < _DOUBLE_WHOLE_MAX)).all():
         return _between(known_times, known.astype(np.float64), times, after).astype(np.int64)
     moments, whole = known_times.astype(object), known.astype(object)
@@ -226,7 +227,7 @@ def _cut_between(known_times: Int64Array, known: NumericArray, times: Int64Array
 
 
 def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
-    """Interpolate between known points; integers are rounded down, doubles are left to the caller to truncate."""
+    """Interpolate between known points. Results for integers are rounded down, those for doubles are not rounded."""
     before = after - 1
     rise, run, gone = (
         known[after] - known[before],

@@ -1,4 +1,4 @@
-"""Generate: the points that a function computes from all of the child's rows.
+"""Generate: returns the points that a function computes from all rows of the child.
 
 Rows with a null argument are skipped, unless the function takes its arguments separately. Buffered rows are charged to
 the query's memory.
@@ -26,9 +26,9 @@ class GenerateOperator(PullOperator):
         self._arguments = [compile_expression(argument) for argument in node.call.arguments]
         function = POINT_FUNCTIONS[node.call.name]
         self._function, self._apart = function.make(node.call, context.time_unit), function.apart
-        #: The arguments' points received.
+        #: The received points of the arguments.
         self._parts: list[Points] = []
-        #: The result of the function, and the number of rows returned.
+        #: The result of the function (None while rows are received), and the number of its rows that were returned.
         self._made: Block | None = None
         self._at = 0
 
@@ -65,7 +65,7 @@ class GenerateOperator(PullOperator):
         columns = zip(*(part.columns for part in self._parts), strict=True)
         points = Points(times, tuple(Column.concat(parts) for parts in columns))
         self._parts = []
-        with np.errstate(all="ignore"):  # as for other functions (see `evaluate`)
+        with np.errstate(all="ignore"):  # like other functions (see `evaluate`)
             made = self._function(points)
         self._made = Block.timed(made.times, list(made.columns))
         self._hold(self._made.nbytes)

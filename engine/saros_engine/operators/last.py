@@ -1,4 +1,4 @@
-"""LastScan: the latest point of each series of SELECT LAST."""
+"""LastScan: returns the latest point of each series of a SELECT LAST."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saros_storage.base.text_conversion import format_column
 from saros_storage.base.types import BoolArray, DataType, Scalar
 from saros_storage.scan.reading import ReadCounters, ReaderFactory, ScanRequest
 
-#: The number of series looked up by one `next`; a single request may exceed it.
+#: The number of series that one call of `next` looks up. A single request may have more series.
 _SERIES_PER_BLOCK = 4_096
 
 _Point = tuple[int, Scalar]
@@ -89,12 +89,12 @@ def _block(series: Block, points: Sequence[_Point | None], types: Sequence[DataT
 
 
 def _texts(column: Column) -> TextArray:
-    """Return values of one type as text; a DATE as its number, as IoTDB's LAST shows it."""
+    """Return values of one type as text. A DATE is shown as its number, as in IoTDB's LAST."""
     return format_column(Column(DataType.INT32, column.numbers) if column.type is DataType.DATE else column)
 
 
 def _values(values: Sequence[Scalar], types: Sequence[DataType]) -> Column:
-    """Return the values as text: converted type by type, then put back into their order."""
+    """Convert values of different types to texts, type by type, and return the texts in the order of the values."""
     parts, rows = [], []
     for type_ in set(types):
         numbers = [row for row, its in enumerate(types) if its is type_]

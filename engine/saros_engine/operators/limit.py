@@ -1,4 +1,4 @@
-"""Limit: skips rows, passes a number of rows on, then ends and closes its child."""
+"""Limit: skips some rows of its child, returns a number of rows, and then closes the child."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from saros_storage.base.block import Block
 
 
 class LimitOperator(BlockwiseOperator):
-    """Passes on a range of rows; does not pull once it has enough."""
+    """Returns a range of its child's rows; pulls no further blocks once it has enough rows."""
 
     def __init__(self, node: Limit, child: Operator, context: OperatorContext) -> None:
         super().__init__("Limit", context, child, detail=f"offset {node.offset} count {node.count}")

@@ -1,7 +1,7 @@
-"""The contract of every operator: how it is pulled, blocks and is closed.
+"""The contract of every operator: how blocks are requested from it, how it reports that it must wait, how it is closed.
 
     while not operator.finished:
-        blocked = operator.blocked()        # None, or a future that is resolved when it can continue
+        blocked = operator.blocked()        # None, or a future that is resolved when the operator can continue
         if blocked: return blocked to the scheduler
         block = operator.next()             # a block, or None: nothing yet (ask again)
 
@@ -11,8 +11,8 @@
   - blocks are never empty and never changed after they are returned.
   - an operator is used by one thread at a time (its driver's).
 
-`OperatorStatistics` holds the numbers that EXPLAIN ANALYZE shows; each operator measures its time (`base.py`), which
-includes that of its children.
+`OperatorStatistics` contains the numbers that EXPLAIN ANALYZE shows. Each operator measures its time (`base.py`), which
+includes the time of its children.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class MemoryAccount(Protocol):
         ...
 
     def reserve(self, count: int) -> Blocked | None:
-        """Reserve `count` bytes; if a future is returned, the operator must wait for it before it continues.
+        """Reserve `count` bytes. If a future is returned, the operator must wait for it before it continues.
 
-        Raises MemoryExceeded (709) beyond the query's limit, MemoryPoolExhausted (2033) beyond the limit of all
-        queries.
+        Raises MemoryExceeded (709) if the query's limit would be exceeded, and MemoryPoolExhausted (2033) if the limit
+        of all queries together would be exceeded.
         """
         ...
 
     def release(self, count: int) -> None:
-        """Return `count` reserved bytes."""
+        """Give back `count` reserved bytes."""
         ...
 
     def enqueue(self, count: int) -> None:
@@ -96,10 +96,10 @@ class OperatorContext:
     """Resources shared by all operators of one query."""
 
     memory: MemoryAccount = field(default_factory=UnlimitedMemory)
-    #: Needed by calendar windows only, to convert times to instants.
+    #: The unit of times. Only calendar windows need it, to convert times to instants.
     time_unit: TimeUnit = TimeUnit.MILLISECOND
     clock: Clock = field(default_factory=SystemClock)
-    #: Spill space for rows that do not fit into memory; None: the query fails instead.
+    #: The spill space for rows that do not fit in memory. If it is None, the query fails if rows do not fit.
     spill: QuerySpill | None = None
 
 
@@ -112,10 +112,10 @@ class OperatorStatistics:
     detail: str = ""
     rows: int = 0
     blocks: int = 0
-    #: Time inside `next`, including the children's.
+    #: The time spent inside `next`, including that of the children.
     time_ns: int = 0
     bytes: int = 0
-    #: Only for operators that read storage.
+    #: The counters of an operator that reads storage; None for other operators.
     reads: ReadCounters | None = None
 
 
@@ -129,7 +129,7 @@ class Operator(Protocol):
 
     @property
     def children(self) -> Sequence[Operator]:
-        """The operators it pulls from."""
+        """The operators from which this operator pulls blocks."""
         ...
 
     @property

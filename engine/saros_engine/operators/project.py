@@ -1,4 +1,4 @@
-"""Project: expressions over the child's rows."""
+"""Project: evaluates expressions for the child's rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_storage.base.block import Block
 
 
 class ProjectOperator(BlockwiseOperator):
-    """Evaluates expressions block by block: one block in, one out."""
+    """Evaluates expressions block by block: each block of the child gives one block."""
 
     def __init__(self, node: Project, child: Operator, context: OperatorContext) -> None:
         super().__init__("Project", context, child)

@@ -1,4 +1,4 @@
-"""Rows: rows that were already known when the query was planned."""
+"""Rows: returns rows that were already known when the query was planned."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Sort: a stable sort of the child's rows by any number of keys; with a limit, only candidates for the top are kept.
+"""Sort: sorts the child's rows stably by any number of keys; with a limit, only rows that may be returned are kept.
 
-Every key becomes arrays that ascend in the requested order (nulls, then NaN, then values), followed by one stable
-lexicographic sort. NaN is the largest number, as in Java. The rows are charged to the query's memory. If they exceed a
-sort's share of it, or what the account has left, they are spilled to a file as a sorted run, and the runs are merged
-(`sorted_runs.py`).
+Each key is converted to arrays that ascend in the requested order: one for nulls, one for NaN, and one for the other
+values. One stable lexicographic sort by all arrays follows. NaN is the largest number, as in Java. The rows are charged
+to the query's memory. If they exceed the share of a sort, or the rest of the query's memory, they are spilled to a file
+as a sorted run, and the runs are merged (`sorted_runs.py`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.types import Int64Array, NumericArray
 from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
-#: With this many runs, one piece of each run takes as much memory as the first run in all; with the merged rows, twice
-#: as much.
+#: The number of pieces of the first run. If there are this many runs, one piece of each run takes as much memory as the
+#: first run did, or twice as much together with the merged rows.
 _PIECES = 64
-#: Rows sorted by one key between two checks for cancellation: a tenth of a second.
+#: The number of rows that are sorted by one key between two checks for cancellation, in about a tenth of a second.
 _PIECE_ROWS = 1 << 19
 
 
@@ -40,13 +40,13 @@ class SortOperator(PullOperator):
         self._items = node.keys
         self._keys: list[Compiled] = [compile_expression(item.expression) for item in node.keys]
         self._limit = node.limit
-        #: Rows in memory, in the order of arrival among equals.
+        #: The rows in memory; rows with equal keys are in the order of arrival.
         self._blocks: list[Block] = []
         self._bytes = 0
         #: The spilled runs of earlier rows, if there were too many rows for memory.
         self._runs: SortedRuns | None = None
-        #: The sorted rows, once the child has ended; how many of them were returned; and the number of rows taken from
-        #: the runs.
+        #: The sorted rows (None until the child has ended); the number of these rows that were returned; and the number
+        #: of rows that were taken from the runs.
         self._sorted: Block | None = None
         self._at = self._given = 0
 
@@ -102,7 +102,7 @@ class SortOperator(PullOperator):
         return rows.slice(start, min(start + BLOCK_ROWS_MAX, rows.rows))
 
     def _take_merged(self) -> None:
-        """Take the next rows of the runs; finish if there are none, or if the limit is reached."""
+        """Take the next rows of the runs. Finish if there are no more rows, or if the limit is reached."""
         merged = None
         if self._runs is not None and (self._limit is None or self._given < self._limit):
             merged = self._runs.next()
@@ -129,10 +129,10 @@ class SortOperator(PullOperator):
 
 
 def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
-    """Return the rows in the keys' order, the most important key first. Raises Unwanted.
+    """Return the row numbers in the order of the keys, of which the first is the most important. Raises Unwanted.
 
-    Many rows are sorted by each key in turn, starting with the least important one, in pieces that are merged. This is
-    as fast as a single sort, which would take seconds without a check for cancellation.
+    Many rows are sorted by one key after the other, starting with the least important key, in pieces that are merged.
+    This is as fast as a single sort, which would run for seconds without a check for cancellation.
     """
     if len(keys[0]) <= _PIECE_ROWS:
         return np.lexsort(keys[::-1]).astype(np.int64, copy=False)  # lexsort takes the most important key last
@@ -150,7 +150,7 @@ def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
 
 
 def ascending_keys(columns: Sequence[Column], items: Sequence[SortItem]) -> list[NumericArray]:
-    """Return arrays, the most important one first, whose lexicographic order is that of the keys."""
+    """Return arrays whose lexicographic order is that of the keys; the first array is the most important."""
     return [key for column, item in zip(columns, items, strict=True) for key in _ascending(column, item)]
 
 

@@ -1,11 +1,11 @@
 """Sorted runs of rows in a file, merged into one stream: used by Sort when its rows do not fit into memory.
 
-    run 1   [ 1 4 | 7 9 ]            one piece of each run is in memory, the others are in the file
-    run 2   [ 2 3 | 8   ]            the border is the least last row in memory of all unfinished runs: 3
-    run 3   [ 5 6 ]                  rows up to it can be returned: 1 2 3; the rest waits, run 2 reads its next piece
+    run 1   [ 1 4 | 7 9 ]            one piece of each run is in memory, the other pieces are in the file
+    run 2   [ 2 3 | 8   ]            the border is the smallest of the last rows in memory of the unfinished runs: 3
+    run 3   [ 5 6 ]                  rows up to the border can be returned: 1 2 3; then run 2 reads its next piece
 
-The merge is stable: equal rows are in the order of the runs, which is the order of arrival. Belongs to its operator's
-thread.
+The merge is stable: equal rows are in the order of the runs, which is the order of arrival. The runs are used only by
+the thread of their operator.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from saros_engine.memory.spill import Spilled, SpillFile
 from saros_storage.base.block import Block
 from saros_storage.base.types import Int64Array, NumericArray
 
-#: Arrays that ascend in the requested order, the most important one first.
+#: A function that returns arrays that ascend in the requested order of a block's rows, the most important array first.
 Keys = Callable[[Block], Sequence[NumericArray]]
 
-#: The number of rows of a piece: enough for a low cost per row read, few enough to sort dozens of pieces in the CPU's
-#: cache.
+#: The limits of the number of rows of a piece. Reading fewer rows at once would cost more per row; dozens of larger
+#: pieces could not be sorted in the CPU's cache.
 _PIECE_ROWS_MIN, _PIECE_ROWS_MAX = 64, 16_384
 
 
@@ -35,7 +35,7 @@ class SortedRuns:
         self._file = file
         self._keys = keys
         self._piece_bytes = piece_bytes
-        #: By run, its pieces in the file and its rows in memory.
+        #: For each run, its pieces in the file, and its rows in memory.
         self._pieces: list[deque[Spilled]] = []
         self._heads: list[Block | None] = []
 
@@ -45,7 +45,7 @@ class SortedRuns:
         return sum(head.nbytes for head in self._heads if head is not None)
 
     def add(self, run: Block) -> None:
-        """Spill sorted rows as a run; among equals, they come after the rows of earlier runs."""
+        """Spill sorted rows as a run. They come after equal rows of earlier runs."""
         rows = min(max(self._piece_bytes * run.rows // run.nbytes, _PIECE_ROWS_MIN), _PIECE_ROWS_MAX)
         pieces = [self._file.write(run.slice(at, min(at + rows, run.rows))) for at in range(0, run.rows, rows)]
         self._pieces.append(deque(pieces))
@@ -70,7 +70,7 @@ class SortedRuns:
         return joined.take(chosen[order])
 
     def _cut(self, live: Sequence[int], heads: Sequence[Block], ends: Int64Array, chosen: Int64Array) -> None:
-        """Remove the chosen rows, which are the first ones of each run, from the rows in memory."""
+        """Remove the chosen rows, which are the first rows of each run, from the rows in memory."""
         taken = np.diff(np.searchsorted(chosen, ends), prepend=0)
         for number, head, count in zip(live, heads, taken.tolist(), strict=True):
             self._heads[number] = None if count == head.rows else head.slice(count, head.rows)
@@ -82,7 +82,7 @@ class SortedRuns:
 
 
 def _up_to_border(keys: Sequence[NumericArray], last: Int64Array) -> Int64Array:
-    """Return the rows that sort no later than the smallest of the rows `last`."""
+    """Return the numbers of the rows that do not sort after the smallest of the rows `last`."""
     border = last[np.lexsort([key[last] for key in reversed(keys)])[0]]
     rows = len(keys[0])
     below, equal = np.zeros(rows, np.bool_), np.ones(rows, np.bool_)

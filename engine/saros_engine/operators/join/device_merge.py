@@ -1,4 +1,4 @@
-"""DeviceMerge: the rows of several devices in one stream, with the device's name as first column (ALIGN BY DEVICE)."""
+"""DeviceMerge: returns the rows of several devices, with the device's name as the first column (ALIGN BY DEVICE)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _with_device(block: Block, device: str) -> Block:
 
 
 class DeviceAppendOperator(PullOperator):
-    """Returns one device after another; closes a child as soon as it has ended."""
+    """Returns the rows of one device after another; closes each child as soon as it has ended."""
 
     def __init__(self, node: DeviceMerge, children: Sequence[Operator], context: OperatorContext) -> None:
         super().__init__("DeviceMerge", context, children, detail=f"{len(children)} devices")
@@ -43,7 +43,7 @@ class DeviceAppendOperator(PullOperator):
 
 
 class DeviceMergeOperator(PullOperator):
-    """Merges by time, then by device in the children's order.
+    """Merges the rows of its children by time; rows with the same time are in the order of the children.
 
     A device may have several rows with the same time (clipped windows).
     """
@@ -62,7 +62,7 @@ class DeviceMergeOperator(PullOperator):
         return [child for number, child in enumerate(self._children) if self._needs_input(number)]
 
     def _needs_input(self, number: int) -> bool:
-        """Return whether to pull more rows of a child, because its last time may have more rows."""
+        """Return whether more rows of a child must be pulled, because further rows may have the same last time."""
         rest = self._rest[number]
         return not self._children[number].finished and (rest is None or rest.times[0] == rest.times[-1])
 
@@ -86,7 +86,7 @@ class DeviceMergeOperator(PullOperator):
         return result
 
     def _merge(self) -> None:
-        """Merge everything before the earliest last time of the unfinished children."""
+        """Merge all rows before the border, which is the earliest last time of the unfinished children."""
         pairs = zip(self._children, self._rest, strict=True)
         ends = [int(rest.times[-1]) for child, rest in pairs if rest is not None and not child.finished]
         sign = -1 if self._descending else 1

@@ -1,4 +1,4 @@
-"""LevelMerge: merges the states of several series in a row, side by side, into one value per group of series."""
+"""LevelMerge: merges the states of several series, which are columns of one row, into one value per group of series."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_TIME = frozenset({"first_value", "last_value"})
 
 
 class LevelMergeOperator(BlockwiseOperator):
-    """Merges block by block: one block in, one out."""
+    """Merges block by block: each block of the child gives one block."""
 
     def __init__(self, node: LevelMerge, child: Operator, context: OperatorContext) -> None:
         super().__init__("LevelMerge", context, child, detail=f"{len(node.calls)} groups")
@@ -39,7 +39,7 @@ def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
     width = len(call.arguments)
     count, rows = len(members), block.rows
     starts = np.arange(rows, dtype=np.int64) * count
-    # Group the states of all series by row: row r of series k gets position r * count + k.
+    # Bring the states that belong to one row together: that of series k in row r gets position r * count + k.
     order = np.arange(rows * count, dtype=np.int64).reshape(count, rows).T.ravel()
     states = [Column.concat([block.columns[first + i] for first in members]).take(order) for i in range(width)]
     if call.function in _BY_TIME:

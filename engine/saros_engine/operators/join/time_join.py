@@ -1,14 +1,14 @@
-"""TimeJoin: children side by side, aligned by time (full outer join).
+"""TimeJoin: puts the columns of its children side by side, aligned by time (full outer join).
 
-Each child's current block is kept. All rows up to the earliest of the blocks' last times can be joined, since no
-unfinished child can still return an earlier row. If all children have the same times, no values are copied.
+The operator keeps the current block of each child. All rows up to the earliest of the blocks' last times can be joined,
+since no unfinished child can still return an earlier row. If all children have the same times, no values are copied.
 
     child 1   1  2  4  |7        joined now: times up to 4 (child 1 ends there first)
     child 2   2  3  5  6  8      -> 1 2 3 4, child 2 keeps 5 6 8
 
-A block has a bounded number of values. The number of rows joined at once per child adapts to the number of distinct
-times in the results, which bounds memory for a thousand children with different times as well as for two with the same
-times.
+A block has a bounded number of values. The number of rows per child that are joined at once adapts to the number of
+distinct times in the results. This bounds the memory both for a thousand children with different times and for two
+children with the same times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from saros_storage.base.types import DataType, Int64Array
 from saros_storage.kernels.merge import union_times
 from saros_storage.scan.reading import rows_per_block
 
-#: Children that may contribute whole blocks with disjoint times at once; with more children, parts of blocks are used.
+#: Up to this number of children, whole blocks are joined at once, even if all times differ; with more children, parts
+#: of blocks are joined.
 _WHOLE_BLOCKS_MAX = 8
 _QUOTA_MIN = 64
 
@@ -43,14 +44,14 @@ class TimeJoinOperator(PullOperator):
         super().__init__("TimeJoin", context, children)
         self._types = types
         self._descending = node.descending
-        #: The rows of each child that are not joined yet.
+        #: For each child, the rows that were pulled but are not joined yet.
         self._rest: list[Block | None] = [None] * len(children)
         self._pending: list[Block] = []
-        #: Bytes of the blocks in `_pending` when they were joined.
+        #: The size in bytes of the blocks in `_pending` before any of them was returned.
         self._joined_bytes = 0
-        #: Rows of a returned block.
+        #: The maximum number of rows of a returned block.
         self._rows_max = rows_per_block(sum(map(len, types)))
-        #: Rows per child and round.
+        #: The number of rows of each child that are joined at once.
         self._quota = max(self._rows_max * _WHOLE_BLOCKS_MAX // max(len(children), _WHOLE_BLOCKS_MAX), _QUOTA_MIN)
 
     def _needed(self) -> Sequence[Operator]:

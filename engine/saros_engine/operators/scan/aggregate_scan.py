@@ -1,4 +1,4 @@
-"""AggregateScan: aggregates of one device's columns per window, from stored statistics where these are exact."""
+"""AggregateScan: aggregates columns of one device per window, from stored statistics where these give exact results."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from saros_storage.base.block import Block
 from saros_storage.read.window_statistics import of_summaries
 from saros_storage.scan.reading import ReaderFactory, SeriesReader, Summaries, Summary
 
-#: The number of single summaries added at once: enough to amortise NumPy's cost per call, few enough for a quantum.
+#: The number of single summaries that are added at once. It is large enough to amortise NumPy's cost per call, and
+#: small enough for one quantum of the scheduler.
 _SUMMARIES_MAX = 1_024
 
 
 class AggregateScanOperator(PullOperator):
-    """Requests summaries from the reader if every call can use them. A descending request yields windows last first."""
+    """Requests summaries from the reader if every call can be computed from them.
+
+    If the request is descending, the last window is returned first.
+    """
 
     def __init__(self, node: AggregateScan, readers: ReaderFactory, context: OperatorContext) -> None:
         request = node.request

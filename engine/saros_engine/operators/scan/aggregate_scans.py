@@ -1,18 +1,18 @@
-"""AggregateScans: aggregates of many series, per window or over all time, with shared tables of states.
+"""AggregateScans: aggregates many series, per window or over all time, with shared tables of states.
 
     d0.s0 ┐ one reader  summaries ┐
     d0.s1 ┘ of both               ├▶ states, slot = number in its lane * windows + number of the window ─▶ results
     d1.s0   alone       rows      ┘
 
-With an operator per series, a query over a hundred thousand series would pay an operator's cost a hundred thousand
-times. Therefore, the series of one device that have the same times form one *group*: a single reader reads them, and
-the windows of their summaries are determined once. Series whose times differ are read one after the other, with the
-same results.
+With one operator per series, a query over a hundred thousand series would pay the cost of an operator a hundred
+thousand times. Therefore, the series of one device that have the same times form one *group*: a single reader reads
+them, and the windows of their summaries are determined only once. Series whose times differ are read one after the
+other, with the same results.
 
-Scans whose results form one column share a *lane*, a table of states. If scans are side by side, a lane holds all scans
-of one *shape* (types and calls), and its results are sliced by scan. If they are by device, a lane holds the scans at
-one position in each device, and its results are the column. Scans are processed in batches, so that states are turned
-into results before there are many.
+Several scans share a *lane*, which is a table of states. If the results of all scans are put side by side, a lane has
+all scans of one *shape* (types and calls), and its results are cut into those of the scans. If each device has separate
+rows, a lane has the scans at one position in each device, and its results form one column. Scans are processed in
+batches, so that the states of a batch are turned into results before there are too many states.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ from saros_storage.scan.reading import (
     TimestampsDiffer,
 )
 
-#: The number of summaries converted to columns at once, and of pieces that one `next` pulls.
+#: The number of summaries that are converted to columns at once, and of pieces that one call of `next` pulls.
 _PIECES_MAX = 1_024
-#: The number of rows of states merged at once: enough to amortise NumPy's cost per call.
+#: The number of rows of states that are merged at once: enough to amortise NumPy's cost per call.
 _STATES_MAX = 16_384
-#: The number of values that a group may hold in memory: as many as a block.
+#: The maximum number of values of a group in memory, which is that of a block.
 _VALUES_MAX = 2 << 20
 
 
 class _ScanStates:
-    """A lane: the states of a batch's scans whose results form one column."""
+    """A lane: the states of some scans of a batch in one table."""
 
     def __init__(self, calls: Calls, types: tuple[DataType, ...], windows: WindowSequence | None) -> None:
         self.calls = calls
         self._types = types
         self._windows = windows
-        #: Rows of states per scan: the number of windows, or one.
+        #: The number of rows of results per scan: the number of windows, or one.
         self._rows = 1 if windows is None else windows.count
         self._table = StateTable(calls)
-        #: Single summaries, and the scan of each, to be converted to columns together.
+        #: Single summaries that will be converted to columns together, and the scan of each summary.
         self._waiting: list[Summary] = []
         self._scans: list[int] = []
-        #: Number of scans of this lane.
+        #: The number of scans in this lane.
         self.count = 0
 
     @property
@@ -76,7 +76,7 @@ class _ScanStates:
         return self._table.nbytes
 
     def wait(self, scan: int, summary: Summary) -> None:
-        """Buffer a single summary; nothing else may be added before `add_pending`."""
+        """Buffer a single summary. Until `add_pending` is called, only single summaries may be added."""
         self._waiting.append(summary)
         self._scans.append(scan)
 
@@ -96,7 +96,7 @@ class _ScanStates:
         self._table.add(scans * self._rows + numbers, states)
 
     def add(self, scan: int, windows: Int64Array, states: list[Column]) -> None:
-        """Add states of a scan's windows, whose numbers never decrease."""
+        """Add states of windows of a scan; the numbers of the windows must not decrease."""
         self._table.add(windows + scan * self._rows, states)
 
     def forget(self, scan: int) -> None:
@@ -111,7 +111,7 @@ class _ScanStates:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Scans [first, stop) of the operator that share one reader. A single scan may have several columns."""
+    """Scans [first, stop) of the operator, which share one reader. A group of one scan may have several columns."""
 
     first: int
     stop: int
@@ -119,18 +119,18 @@ class _Group:
 
 
 class _Batch:
-    """Adds the pieces of the operator's scans [first, stop) to lanes. Pieces of a scan come in order of time."""
+    """Adds the pieces of the operator's scans [first, stop) to lanes. The pieces of each scan arrive in time order."""
 
     def __init__(
         self, first: int, stop: int, places: list[tuple[_ScanStates, int]], windows: WindowSequence | None
     ) -> None:
         self.first = first
         self.stop = stop
-        #: By scan, its lane and its number in the lane.
+        #: For each scan, its lane and its number in the lane.
         self.places = places
         self._windows = windows
         self._lanes = list({id(lane): lane for lane, _ in places}.values())
-        #: Summaries of one kind to be processed together, each with its group.
+        #: Summaries that will be processed together, each with its group; all are of the same class.
         self._waiting: list[tuple[_Group, Summary | Summaries]] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
@@ -156,7 +156,7 @@ class _Batch:
             self._add_pending()
 
     def forget(self, group: _Group) -> None:
-        """Drop everything added for a group's scans."""
+        """Drop the states that were added for the scans of a group."""
         self._add_pending()
         for lane, scan in self._places_of(group):
             lane.forget(scan)
@@ -212,7 +212,10 @@ class _Batch:
                 lane.add(scan, own, states if chosen is None else [column.take(chosen) for column in states])
 
     def _windows_of(self, pieces: Sequence[Summaries]) -> tuple[Int64Array, np.ndarray | None]:
-        """Return the window of each span of the pieces, and the mask of spans inside a window (None: all are)."""
+        """Return the window of each span of the pieces, and the mask of the spans that are inside a window.
+
+        The mask is None if all spans are inside a window.
+        """
         count = sum([piece.rows for piece in pieces])
         if self._windows is None:
             return np.zeros(count, np.int64), None
@@ -226,7 +229,7 @@ class _Batch:
 
 
 def _columns_of(group: _Group, block: Block) -> Iterator[Block]:
-    """Yield a group's rows, scan by scan."""
+    """Yield the rows of each scan of a group."""
     if group.stop - group.first == 1:
         yield block
         return
@@ -246,17 +249,18 @@ class AggregateScansOperator(PullOperator):
         windows = node.scans[0].windows
         self._windows = None if windows is None else window_sequence(windows, context.time_unit)
         self._label_end = windows is not None and windows.label_end
-        #: The keys of calls, by the identity of their tuple (which many scans share), and the compiled calls by shape.
+        #: The parts of shapes that depend on the calls, keyed by the identity of a tuple of calls (which many scans
+        #: share), and the compiled calls, keyed by shape.
         self._known: dict[int, object] = {}
         self._calls: dict[object, Calls] = {}
         for scan in node.scans:
             readers.expect(scan.request)
-        #: Groups not read yet, the next one last.
+        #: The groups that have not been read yet; the next group is the last item.
         self._groups = _groups(node.scans)[::-1]
         self._group: _Group | None = None
         self._reader: SeriesReader | None = None
         self._batch: _Batch | None = None
-        #: Side by side: the results of each scan, and their bytes.
+        #: The results of each scan that has ended, and their size in bytes, if results are put side by side.
         self._results: list[list[Column]] = []
         self._results_bytes = 0
 
@@ -306,7 +310,7 @@ class AggregateScansOperator(PullOperator):
             self._group = group
 
     def _split_group(self, group: _Group) -> None:
-        """Schedule each of a group's scans to be read alone, next."""
+        """Make each scan of a group a separate group, to be read next."""
         places = range(group.stop - 1, group.first - 1, -1)
         self._groups += [_Group(place, place + 1, self._node.scans[place].request) for place in places]
 
@@ -338,11 +342,11 @@ class AggregateScansOperator(PullOperator):
 
     @property
     def _width(self) -> int:
-        """Scans per device."""
+        """The number of scans per device."""
         return len(self._node.scans) // max(len(self._node.devices), 1)
 
     def _end_of_batch(self, first: int) -> int:
-        """Return the end of the batch that begins at `first`: the end of a whole device, or of a whole group."""
+        """Return the end of the batch that begins at `first`; a batch ends with the last scan of a device or group."""
         if self._node.devices:
             return min(first + self._node.together * self._width, len(self._node.scans))
         most = first + max(_STATES_MAX // (1 if self._windows is None else self._windows.count), 1)
@@ -379,7 +383,7 @@ class AggregateScansOperator(PullOperator):
         return Block.untimed(columns, 1) if self._windows is None else Block.timed(self._labels(), columns)
 
     def _by_device(self, batch: _Batch, lanes: Sequence[_ScanStates]) -> Block:
-        """Return a block of the batch's devices."""
+        """Return the results of a batch as one block, with the device's name in each row."""
         columns = list(chain.from_iterable([lane.results() for lane in lanes]))
         first, stop = batch.first // self._width, batch.stop // self._width
         each = 1 if self._windows is None else self._windows.count
@@ -397,7 +401,7 @@ class AggregateScansOperator(PullOperator):
 
 
 def _groups(scans: Sequence[AggregateScan]) -> list[_Group]:
-    """Return runs of scans of one device that may be read together."""
+    """Divide the scans into groups: runs of scans of one device that may be read together."""
     found: list[_Group] = []
     run: list[AggregateScan] = []
     for place, scan in enumerate(scans):

@@ -1,4 +1,4 @@
-"""Scan: the rows of one device, as its series reader returns them."""
+"""Scan: returns rows of one device, as its series reader returns them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from saros_storage.scan.reading import ReaderFactory, ScanRequest, SeriesReader
 
 
 class ScanOperator(PullOperator):
-    """Opens its reader when it is first pulled, so that a plan that never runs opens nothing.
+    """Opens its reader when its first block is requested, so that a plan that never runs opens no reader.
 
-    The caller announces the request with `readers.expect`.
+    The code that builds the operator announces the request with `readers.expect`.
     """
 
     def __init__(self, request: ScanRequest, readers: ReaderFactory, context: OperatorContext) -> None:

@@ -1,4 +1,4 @@
-"""Scans: several series of a non-aligned device, side by side, from one reader as long as they have the same times.
+"""Scans: reads several series of a non-aligned device, with one reader as long as they have the same times.
 
 reader      Block Block   Unaligned [20, 50)                        Block     None
 returned    Block Block   the blocks of a TimeJoin of Scans         Block     (the end)
@@ -20,7 +20,7 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReaderFa
 
 
 class ScansOperator(PullOperator):
-    """Replaces scans that differ only in their series (`can_read_in_lockstep`), and keeps their order."""
+    """Replaces scans that differ only in their series (see `can_read_in_lockstep`), and keeps their order."""
 
     def __init__(self, scans: Sequence[Scan], readers: ReaderFactory, context: OperatorContext) -> None:
         self._requests = [scan.request for scan in scans]
@@ -35,7 +35,7 @@ class ScansOperator(PullOperator):
             readers.expect(request)
         self._opened = False
         self._reader: MultiSeriesReader | None = None
-        #: Reads the ranges in which the times of the series differ.
+        #: The join that reads a range in which the times of the series differ; None outside such ranges.
         self._join: TimeJoinOperator | None = None
 
     def _next(self) -> Block | None:
@@ -87,7 +87,7 @@ class ScansOperator(PullOperator):
 
 
 def can_read_in_lockstep(request: ScanRequest, other: ScanRequest) -> bool:
-    """Return whether two requests differ only in their series, and are for one device that is not aligned."""
+    """Return whether two requests for one device that is not aligned differ only in their series."""
     same = (request.device, request.time, request.descending, request.block_rows) == (
         other.device,
         other.time,
