@@ -1,4 +1,4 @@
-"""The ledger of the memory that all queries of a node share: it records holdings and waits, and decides which query must end.
+"""The ledger of the memory that all queries of a node share: the bytes of each query, waits, and forced ends.
 
     0 ----------------------- border --------- bytes_max
       given                         owed                      given + owed <= bytes_max, always
