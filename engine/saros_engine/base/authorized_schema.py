@@ -123,7 +123,7 @@ class ReadableSchema:
         return sorted({split_path(path)[-1] for path in self.child_paths(pattern)})
 
     def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
-        """Return the nodes at `level` to which visible paths that match the pattern lead.
+        """Return the nodes at `level` that are above (or equal to) a visible path that matches the pattern.
 
         This reads the whole readable schema.
         """

@@ -545,7 +545,7 @@ def _function(expression: FunctionCall) -> Compiled:
 
     def run(block: Block) -> Column:
         columns = [argument(block) for argument in arguments]
-        with np.errstate(all="ignore"):  # an overflow gives an infinity and an undefined result NaN, without a warning
+        with np.errstate(all="ignore"):  # overflows give infinities, undefined results are NaN; no warnings
             return evaluate_columns(columns, block)
 
     return run

@@ -1,4 +1,4 @@
-"""A pipeline: an operator tree and its output buffer, which the scheduler runs one quantum at a time."""
+"""A pipeline consists of an operator tree and an output buffer; the scheduler runs it one quantum at a time."""
 
 from __future__ import annotations
 

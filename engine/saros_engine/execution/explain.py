@@ -31,7 +31,7 @@ from saros_engine.plan.plan import (
 from saros_storage.base.types import TIME_MAX, TIME_MIN
 from saros_storage.scan.reading import ReadCounters, ScanRequest
 
-#: The maximum number of names that are shown if a list of columns is longer.
+#: The maximum number of names that are shown for a list of columns.
 _SHOWN = 8
 
 

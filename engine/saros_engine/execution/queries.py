@@ -113,7 +113,10 @@ class Queries:
         return min(ends, default=None)
 
     def catch_up(self, point: ReadPoint, patterns: Collection[str]) -> None:
-        """Wait until the schema below path patterns, and of series in views there, is as new as the point requires."""
+        """Wait until the schema below path patterns is as new as the point requires.
+
+        This includes the schema of the series to which views below the patterns refer.
+        """
         settled_plan(self._store, point, patterns, lambda: None, lambda _: ())
 
     def consistent_plan(
