@@ -4,12 +4,13 @@
     RegisterClient  writes, deletes and reads a few points that others use too: registers
     ReplicaReader   reads the registers weakly, at one node after another, by connections that use no other node
 
-Every value is written once: process << 40 | number. After a failed call, most clients keep their connection, as
-programs do. A reader of a replica opens a new connection with a new session, since a restarted node need not show
-points that it showed before it was killed. Registers are used for a period and then left alone; a client uses those
-with deletions a limited number of times, so that their histories are short enough to be checked.
+Every written value is unique: it is `process << 40 | number`. After a failed call, most clients keep their connection,
+as application programs do. A `ReplicaReader` instead opens a new connection with a new session, since a restarted node
+need not show points that it showed before it was killed. Each register is used in one period only. A client uses a
+register with deletions only a limited number of times, so that the register's history is short enough to be checked.
 
-A client's `step` makes one call. Its connections, clock and random numbers are arguments; one thread at a time.
+A client's `step` makes one call. A client gets its connections, clock and random numbers as arguments. Only one thread
+at a time may use a client.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ POINTS = 20
 _BATCHES_PER_SLICE = 40
 _LANE_SLICES = 1_000
 _VALUE_SHIFT = 40
-#: Distance between slices of registers, so large that they belong to several groups.
+#: Distance between the slices of successive registers, so large that the registers belong to several groups.
 _REGISTER_SLICES = 10
 _PERIOD_NS = 10_000_000_000
-#: Registers per period; every fourth one has deletions.
+#: Registers per period; clients also delete every fourth register.
 REGISTERS = 24
 _REGISTER_DEVICES = 3
 #: Statements that create the series as INT64 before the clients begin; a write would create them as DOUBLE.
@@ -75,7 +76,7 @@ def has_deletions(number: int) -> bool:
 
 @dataclass(slots=True)
 class Session:
-    """A client's connection, opened on demand; a new one has a new name."""
+    """A client's connection, which is opened on demand. Each new connection gets a new session name."""
 
     name: str
     connect: Connect
@@ -261,7 +262,7 @@ class Writer(Client):
 
 @dataclass(slots=True)
 class _Budget:
-    """Limits how often a client uses each register with deletions in one period."""
+    """A limit on how often a client uses each register with deletions in one period."""
 
     per_register: int
     period: int = -1
@@ -277,12 +278,15 @@ class _Budget:
         return self.touched[number] <= self.per_register
 
     def spend(self, number: int) -> None:
-        """Use up the register's budget for this period, since unknown outcomes make the search expensive."""
+        """Use up the register's budget for this period: an unknown outcome makes the search for an order expensive."""
         self.touched[number] = self.per_register
 
 
 class RegisterClient(Client):
-    """A client of registers. `consistency` is the consistency of its connections; `clients` share the registers."""
+    """A client of registers.
+
+    `consistency` is the consistency of its connections; `clients` is the number of clients that share the registers.
+    """
 
     def __init__(
         self,
@@ -298,7 +302,7 @@ class RegisterClient(Client):
         super().__init__(process, ledger, clock, rng)
         self._session = Session(f"r{process}", connect, stays=True)
         self._consistency = consistency
-        self._budget = _Budget(OPERATIONS_MAX // (clients + 1))  # an additional client reads all at the end
+        self._budget = _Budget(OPERATIONS_MAX // (clients + 1))  # + 1: one more client reads all at the end
 
     def step(self) -> Outcome:
         """Run a random operation on a register."""
@@ -374,7 +378,7 @@ def to_cluster(addresses: Sequence[str], consistency: str, failover_s: float) ->
 
 
 def to_replica(address: str) -> Connect:
-    """Return a connector to one node that reads its own replicas and uses no other node.
+    """Return a connector to one node, which answers from its own replicas; the driver uses no other node.
 
     By default, the driver discovers the other nodes and spreads weak reads over all of them.
     """

@@ -9,7 +9,8 @@
     torn       only some points of a batch are there, although a batch of one slice is atomic
     diverged   two replicas differ, although nothing was written for a long time
 
-Points are read and compared while no client writes. Pure, except for reading ledgers; one thread at a time.
+Points are read and compared while no client writes. The module's only input or output is reading ledgers. Only one
+thread at a time may use it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LEDGER_SUFFIX = ".ledger"
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The writes to a series that clients requested, by time."""
+    """The points that clients asked to write to one series, sorted by time."""
 
     times: Integers
     values: Integers
@@ -65,7 +66,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The content of a series, as read."""
+    """The points of a series that a reader found."""
 
     times: Integers
     values: Integers
@@ -128,7 +129,7 @@ def _points(batches: list[Batch]) -> Points:
 
 
 def compare(series: str, points: Points, found: Found, who: str) -> list[Violation]:
-    """Return the violations in a series as one reader found it; each names the reader."""
+    """Return the violations in `found`, the content of a series according to the reader `who`."""
     where = f"{series} as {who} tells"
     if np.any(np.diff(found.times) <= 0):
         return [Violation("disorder", where, "times do not increase")]
@@ -154,7 +155,7 @@ def _named(rule: str, where: str, why: str, times: Integers, values: Integers) -
 
 
 def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Violation]:
-    """Return violations for partly missing batches; lost points are reported separately."""
+    """Return violations for batches that are only partly missing; lost points are reported separately."""
     count = np.bincount(points.batch[missing], minlength=len(points.batches))
     torn = [b for b, n in zip(points.batches, count.tolist(), strict=True) if 0 < n < len(b.times)]
     if not torn:
@@ -164,7 +165,7 @@ def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[n
 
 
 def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
-    """Return violations for replicas (by name, then series) that differ from the first one."""
+    """Return violations for replicas that differ from the first one; `found` maps a replica's name to its series."""
     (first, reference), *others = found.items()
     violations = []
     for who, series in others:
@@ -179,7 +180,7 @@ def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
 
 
 class Whole:
-    """Consecutive strong reads of all points, for `set_full`; an element is a complete batch."""
+    """Consecutive strong reads of all points, for `set_full`; each element of the set is a complete batch."""
 
     def __init__(self) -> None:
         self._observations: list[Observation] = []

@@ -1,7 +1,7 @@
-"""Mistakes above Raft, planted one at a time: the simulated cluster must find each. See `raft_mutants`.
+"""Mistakes in the layers above Raft, planted one at a time; the simulated cluster must detect each. See `raft_mutants`.
 
-They concern acknowledgements, request numbers, the content of snapshots and state files, reads that must wait, and
-drops.
+The mistakes concern acknowledgements, request numbers, the content of snapshots and state files, reads that must wait,
+and drops.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def does_not_learn_of_series_of_other_nodes(plant: Plant):
 
 @mutant
 def drops_have_no_numbers(plant: Plant):
-    """Late and repeated drops take effect, and writes need not have seen earlier drops."""
+    """Late and repeated drops take effect, and writes are accepted even if their sender has not seen earlier drops."""
 
     def record(self, number, drop):
         self._known[number] = drop

@@ -8,13 +8,13 @@
     operator   world_growth: nodes join and leave, in a `growing` world
     voters     world_voters: more nodes than voters of the meta group, on racks
 
-Faults: messages late, lost, duplicated, reordered; one-way partitions, isolated nodes, a network split in halves;
-crashes of the process and power cuts at any moment, including during start; orderly stops; pauses; full and slow disks;
-clocks that are wrong or jump. In some growing worlds (`beset`), faults also occur just after a node has taken a step of
-a change, and steps arrive late.
+The faults are late, lost, duplicated and reordered messages; one-way partitions, isolated nodes, and networks split in
+halves; crashes of the process and power cuts at any moment, including during start; orderly stops; pauses; full and
+slow disks; clocks that are wrong or jump. In some worlds whose cluster grows (see `beset`), faults also occur just
+after a node has taken a step of a cluster change, and the messages that announce steps arrive late.
 
-After healing every change must end, every group must accept a write, all replicas must be equal, and nothing may be
-left over.
+After the faults have ended, every cluster change must end, every group must accept a write, all replicas must be equal,
+and no node may have anything left over.
 """
 
 from __future__ import annotations
@@ -73,12 +73,14 @@ INTERVAL = 100
 SLOTS = 16
 #: After healing, every group must accept a write within this time.
 LIVELY_SECONDS = 40
-#: After healing, all changes must end within this time; the source of a move releases slots after three seconds.
+#: After healing, all changes must end within this time. It includes the three seconds after which the source of a move
+#: releases the slots.
 CHANGES_SECONDS = 120
-#: The fraction of growing worlds that are beset; in these, the probability that a step of a change is followed by a
-#: fault of the node, and the time within which that fault occurs.
+#: Three numbers: the fraction of growing worlds that are beset; the probability, in these worlds, that a step of a
+#: change is followed by a fault of the node; and the time within which that fault occurs.
 _BESET_SHARE, _BESET_OFTEN, _BESET_NS = 0.4, 0.06, 100_000_000
-#: Only waiting takes time in a world; threads are charged a multiple of it as work, so that throttled flushes pause.
+#: In a world, only waiting takes time. The clocks of threads count a multiple of the waiting time as work, so that
+#: throttled flushes pause.
 _WORK_FACTOR = 20
 _CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 _TOLD = ("group", "why", "chore", "to", "index", "node")
@@ -103,7 +105,7 @@ class WorldClock:
 
 
 class Life:
-    """One life of a node, from its start to its crash or stop. The owner of its tasks."""
+    """One life of a node, from its start to its crash or stop. A life owns the tasks that the node starts."""
 
     def __init__(self, member: Member, number: int) -> None:
         self.member = member
@@ -219,7 +221,7 @@ def _on_one_core() -> Iterator[None]:
 
 @cache
 def _warm_up() -> None:
-    """Compile the kernels, which takes locks once per process, before a world runs."""
+    """Compile the kernels before a world runs, since the compilation takes locks, but only once per process."""
     for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, Kernel):
@@ -264,7 +266,7 @@ class World:
             migration_cpu_percent=(1, 10, 0)[seed // 2 % 3],
         )
         self.raft = RaftOptions(retained_bytes=chance.choice((0, 0, 1_000, 1 << 20)))
-        #: A crashed node restarts within this time; one that is absent for long needs snapshots.
+        #: A crashed node restarts within this time; a node that is absent for long needs snapshots.
         self.absence_ns = chance.choice((2, 4, 12)) * SECOND
         if self.voters is not None:
             self.absence_ns = self.voters.absence_ns
@@ -277,7 +279,7 @@ class World:
         self.peace_ns = chance.choice((1_500_000_000, 4_000_000_000))
         self.faults: Counter[str] = Counter()
         self.healed = False
-        #: Members that will be killed at their current position.
+        #: Members that the main thread will kill at the point that they have reached.
         self._dying: list[Member] = []
         self.lost: set[NodeId] = set()
         #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
@@ -286,11 +288,12 @@ class World:
         self.timestamps: Sequence[int] = TIMES
         self._founders = tuple(self.ids)
         self.replicas = min(self.replicas, len(self.ids))
-        #: A separate generator, so that worlds without these faults do not depend on it.
+        #: A separate generator for the faults of `beset`, so that worlds without these faults draw the same random
+        #: numbers.
         self.besetting = random.Random(f"steps {seed}")
         self.is_beset = growing and self.besetting.random() < _BESET_SHARE
         if self.is_beset:
-            self.peace_ns = 8 * SECOND  # it has faults during changes, which also need some time without faults
+            self.peace_ns = 8 * SECOND  # changes meet faults, but also need time without faults
         self.operator = Operator(self) if growing else None
         #: The last topology that the operator saw.
         self.last_topology = self.first_topology()
@@ -305,7 +308,7 @@ class World:
                 thing.__dict__["number_in_world"] = next(self.threads.made)
             return thing.__dict__["number_in_world"]
 
-        #: A separate generator for tokens, in whose order some collections are iterated.
+        #: A separate generator for tokens, since some collections are iterated in the order of their tokens.
         tokens = random.Random(f"tokens {seed}")
         salts = random.Random(f"salts {seed}")
         return [
@@ -457,7 +460,7 @@ class World:
         getattr(self, f"_{kind}")(member)
 
     def beset(self, member: Member) -> None:
-        """Schedule, at random, a fault of a member that has taken a step of a change."""
+        """With some probability, schedule a fault of a member that has taken a step of a change."""
 
         def befall() -> None:
             if not self.healed:
@@ -476,14 +479,14 @@ class World:
         self.threads.after(self.besetting.randrange(4 * SECOND), lambda: self._mend(member))
 
     def _crash(self, member: Member) -> None:
-        """Crash a member now, or between two operations of its disk."""
+        """Crash a member now, or after one of its next disk operations."""
         if self.random.random() < 0.5:
             self.crash_now(member)
         else:
             self._doom(member, 40)
 
     def be_envied(self, member: Member) -> None:
-        """Crash, at random, a member that installs a snapshot."""
+        """With some probability, crash a member that installs a snapshot."""
         if not self.healed and self.random.random() < 0.3:
             self._doom(member, 12)
 
@@ -495,7 +498,7 @@ class World:
         self.threads.wake(self.threads.main)
 
     def crash_now(self, member: Member) -> None:
-        """Crash the process or cut the power; the node restarts unless it is lost."""
+        """Crash the process or cut the power. The node restarts later, unless it is in `lost`."""
         if member.id in self.lost:
             self.members.pop(member.id, None)
         if member.life is None:
@@ -591,7 +594,7 @@ class World:
                 host.transfer(group, to)
 
     def _compact(self, member: Member) -> None:
-        """Flush and truncate the logs of one node, or of all running ones, so that absent nodes need files."""
+        """Flush and truncate the logs of one node or of all running nodes, so that absent nodes need to fetch files."""
         for each in [member] if self.random.random() < 0.5 else list(self.members.values()):
             if each.is_up:
                 assert each.life is not None
@@ -655,7 +658,7 @@ class World:
         self.note("the voters are as they should be")
 
     def _see_changes_through(self, operator: Operator) -> None:
-        """Wait until every change ends and removed nodes know it; then shut these down."""
+        """Wait until every change ends and the removed nodes have dropped their groups; then shut those nodes down."""
         until = self.threads.now_ns + CHANGES_SECONDS * SECOND
         self._await("a change does not end", lambda: operator.done, until)
         gone = [member for id_, member in self.members.items() if id_ not in self.ids]

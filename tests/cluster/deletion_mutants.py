@@ -1,4 +1,7 @@
-"""Mistakes about deletions and drops, planted one at a time: `DeletionWorld` must find each. See `cluster_mutants`."""
+"""Mistakes about deletions and drops, planted one at a time; `DeletionWorld` must detect each.
+
+See `cluster_mutants`.
+"""
 
 from __future__ import annotations
 

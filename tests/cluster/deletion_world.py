@@ -4,9 +4,9 @@
                                   writes there again; it gives up soon and asks another node, while a fault keeps the
                                   first one waiting
 
-In half of the worlds points are deleted: late attempts meet points that were written after another attempt had been
-answered. In the others series are dropped: the coordinator does not reach the group that has the points, and a client
-writes to the series through another node, which does not hear of the drop.
+In half of the worlds, points are deleted: late attempts of a deletion meet points that were written after another
+attempt had been answered. In the other worlds, series are dropped: the coordinator of the drop does not reach the group
+that has the points, and a client writes to the series through another node, which does not hear of the drop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _NODES = 5
 #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
 _DELETIONS, _DROPS = (20, 20, 60, 0, 0, 2), (20, 10, 0, 0, 70, 2)
 _ATTEMPT_SECONDS, _PAUSE_NS = 0.3, 40_000_000
-#: The number of partitions that a client writes one point to at a time, before it deletes points, or drops series.
+#: The number of partitions to which a client writes one point each before it deletes points, and before it drops
+#: series.
 _DELETED, _DROPPED = 8, 1
 _SLICES = 1_000
 _LIFE_NS = 15 * SECOND
@@ -35,7 +36,8 @@ _LIFE_NS = 15 * SECOND
 _KNOWN_SECONDS = 1.2
 #: The time after which a drop has begun.
 _BEGUN_SECONDS = 0.1
-#: The fraction of deletions and drops with a fault; the longest delay of the fault, and the limits of its duration.
+#: Four numbers: the fraction of deletions and drops with a fault; the fault's longest delay; its shortest and its
+#: longest duration.
 _OFTEN, _SOON_NS, _LEAST_NS, _MOST_NS = 0.7, 10_000_000, 600_000_000, 2 * SECOND
 
 
@@ -49,7 +51,7 @@ class _Client(Client):
         self.attempt_seconds = _ATTEMPT_SECONDS
         self.pause_ns = _PAUSE_NS
         self.window = world.next_window()
-        #: The nodes that the client asks; empty: all.
+        #: The nodes that the client asks; if empty, it asks all nodes.
         self._among: Sequence[NodeId] = ()
 
     def _delete(self, device: str) -> None:
@@ -76,7 +78,7 @@ class _Client(Client):
         self._write(device)
 
     def write_again(self, device: str) -> None:
-        """Check whether a series is gone, and write to it."""
+        """Read a dropped series, and write to it again."""
         self.world.threads.sleep(_BEGUN_SECONDS)
         for act in (self._look, self._write, self._write):
             self._sequence += 1
@@ -122,7 +124,7 @@ class DeletionWorld(DirectedWorld):
         self._slices = 0
         self.clients = [_Client(self, number) for number in range(1, 2 if self._drops else 4)]
         self._begun = False
-        #: The node whose request meets a fault.
+        #: The nodes whose current request meets a fault; at most one.
         self._hindered: set[NodeId] = set()
         #: The device and slice of the points that a client is about to drop.
         self._at = DEVICES[0], 0
@@ -139,7 +141,7 @@ class DeletionWorld(DirectedWorld):
         self.pass_time(_LIFE_NS)
 
     def settle(self) -> None:
-        """See `World.settle`; before that, read all points."""
+        """Read all points, and then do as `World.settle`."""
         for device in DEVICES:
             _Client(self, len(self.clients) + 1).look_back(device)
         super().settle()
@@ -148,7 +150,7 @@ class DeletionWorld(DirectedWorld):
 
     @property
     def uninformed(self) -> list[NodeId]:
-        """Return the nodes that receive no entries."""
+        """Return the nodes to which no log entries are delivered."""
         return sorted(self.network.uninformed)
 
     @property
@@ -157,11 +159,11 @@ class DeletionWorld(DirectedWorld):
         return [id_ for id_ in self.ids if id_ not in self._hindered | self.network.uninformed]
 
     def expect_drop(self, device: str, slice_: int) -> None:
-        """Note that a client is about to drop a series with points in a slice."""
+        """Remember that a client is about to drop a series with points in a slice."""
         self._at = device, slice_
 
     def hinder(self, node: NodeId) -> None:
-        """Cause, at random, a fault of a node that receives a request to delete points or drop series."""
+        """With some probability, cause a fault of a node that receives a request to delete points or drop series."""
         if not self._begun or self.healed or self._hindered or self.random.random() > _OFTEN:
             return
         if self._drops:
@@ -180,13 +182,13 @@ class DeletionWorld(DirectedWorld):
         self.threads.pause(life, self.threads.now_ns + ns)
 
     def _hush(self, node: NodeId) -> None:
-        """Lose all messages from a node to other nodes, but not those to it."""
+        """Lose all messages from a node to other nodes, but none of the messages to that node."""
         self._end_later()
         self.suffer("one-way cut", f"node {node} is not heard")
         self.network.cuts |= {(node, other) for other in self.ids if other != node}
 
     def _separate(self, node: NodeId) -> None:
-        """Lose messages from a node to the leader of the points' group, and all entries for another node."""
+        """Lose messages from a node to the leader of the points' group, and all log entries for a third node."""
         device, slice_ = self._at
         leaders, table = self.leaders(), self.topology().table
         at = device.rpartition(".")[0]

@@ -23,14 +23,14 @@ from saros_storage.base.write_request import UNNUMBERED
 
 DATABASE = "root.meter"
 DEVICE = f"{DATABASE}.d"
-#: So many slices that each group is expected to own at least one.
+#: The number of slices, so large that each group can be expected to own at least one.
 _SLICES = 64
 START_NS, WRITE_SECONDS = 30 * SECOND, 30.0
 _PAUSE_NS = 100_000_000
 
 
 class DirectedWorld(World):
-    """The base class of worlds with one chosen fault. `nodes`: the possible numbers of nodes."""
+    """The base class of worlds with one chosen fault. `nodes` has the possible numbers of nodes."""
 
     def __init__(
         self, seed: int, *, replicas: int | None = None, nodes: Sequence[int] = (3,), places: Sequence[Place] = ()

@@ -1,11 +1,12 @@
 """Histories of registers as files, checked by porcupine: a checker in Go that shares no code with `history`.
 
-A file has one history: a JSON object for each operation that must be linearizable and may have had an effect:
+A file contains one history, as a JSON object for each operation that must be linearizable and may have had an effect:
 
     {"client": 1, "operation": "write", "register": "root.r.d.v 5", "value": 7, "call": 1000, "return": 2000}
 
-`operation` is read, write or delete; `value` is null for nothing; times are nanoseconds, and `return` is null if no
-answer came. `porcupine/main.go` reads these files. It needs Go, and porcupine's module from Go's cache or proxy.
+`operation` is read, write or delete; `value` is null for a deletion, and for a read that found nothing. `call` and
+`return` are times in nanoseconds; `return` is null if no answer came. `porcupine/main.go` reads these files. It needs
+Go, and porcupine's module from Go's cache or proxy.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _lines(history: Iterable[Operation]) -> Iterator[dict[str, object]]:
 
 @cache
 def build() -> Path:
-    """Build the program, once in a process. Raises PorcupineUnavailable."""
+    """Build the program, unless this process has already built it. Raises PorcupineUnavailable."""
     if shutil.which("go") is None:
         raise PorcupineUnavailable("go is not installed")
     program = Path(mkdtemp(prefix="saros-porcupine-")) / "porcupine"
@@ -77,7 +78,7 @@ def complaints(paths: Iterable[Path]) -> list[str]:
 
 
 def verdict(folder: Path) -> tuple[str, bool]:
-    """Check all files of a folder; return the result as text, and whether no history is wrong."""
+    """Check all files of a folder; return the result as text, and True if no history is wrong."""
     try:
         checked = _checked(sorted(folder.glob(f"*{SUFFIX}")))
     except PorcupineUnavailable as error:

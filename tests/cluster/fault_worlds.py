@@ -1,9 +1,8 @@
 """Simulated clusters with one particular fault each.
 
-OneWayCutWorld     slots move while one node does not hear another, which hears it
-ClockWorld         the wall clock of a node jumps an hour forward, and back; points have a TTL; slots move
-FullJoinerWorld    a node joins whose disk is full
-LostRackWorld      of five nodes in two racks, one rack is down for a while
+OneWayCutWorld     slots move while a node does not hear another node, but is heard by that node ClockWorld         the
+wall clock of a node jumps an hour forward, and back; points have a TTL; slots move FullJoinerWorld    a node whose disk
+is full joins LostRackWorld      of five nodes in two racks, one rack is down for a while
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ class _ChangingWorld(DirectedWorld):
 
 
 class OneWayCutWorld(_ChangingWorld):
-    """A world in which slots move while one node does not hear another."""
+    """A world in which slots move while one node does not hear another node."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, replicas=3, nodes=(4, 5))
-        #: Whether the change ended although the link was cut.
+        #: Whether the change ended while the link was still cut.
         self.ended_meanwhile = False
 
     def befall(self) -> None:
@@ -70,14 +69,17 @@ class OneWayCutWorld(_ChangingWorld):
         self.await_change()
 
     def _ends(self) -> tuple[NodeId, NodeId]:
-        """Return a node that does not hear another, which in half of the worlds is the meta leader."""
+        """Return two nodes, the first of which shall not hear the second.
+
+        In half of the worlds, the second is the meta leader.
+        """
         leader = self.leaders().get(META)
         heard = leader if leader is not None and self.random.random() < 0.5 else self.random.choice(self.ids)
         return self.random.choice([id_ for id_ in self.ids if id_ != heard]), heard
 
 
 class ClockWorld(_ChangingWorld):
-    """A world in which a node's wall clock jumps. Points are 50 minutes old, with a TTL of 90."""
+    """A world in which a node's wall clock jumps. Its points are 50 minutes old, and their TTL is 90 minutes."""
 
     _AGES_MS = tuple(range(3_000_000, 3_003_200, 100))
     _TTL_MS = 5_400_000
@@ -101,7 +103,7 @@ class ClockWorld(_ChangingWorld):
                 raise Violation(f"node {node} lacks {sorted(set(self._times) - set(found))} after its clock jumped")
 
     def _work_through(self, node: NodeId) -> None:
-        """Do all kinds of work on the node with the wrong clock, and read the points that it considers expired."""
+        """Do all kinds of work on the node with the wrong clock, so that it meets points that it considers expired."""
         self.keep_writing(3 * SECOND, [node])
         for maintain in (self._flush, self._expire, self._merge):
             self._ask(node, maintain)
@@ -180,7 +182,7 @@ class FullJoinerWorld(_ChangingWorld):
 
 
 class LostRackWorld(DirectedWorld):
-    """A world in which a rack is down for a while. Racks: nodes 1 and 2, nodes 3 to 5."""
+    """A world in which a rack is down for a while. Nodes 1 and 2 are in one rack, nodes 3 to 5 in the other."""
 
     _RACKS = ("a", "a", "b", "b", "b")
 

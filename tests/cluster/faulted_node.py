@@ -36,7 +36,7 @@ from saros_storage import region
 from saros_storage.checkpoint import fetch
 from saros_storage.io.disk import LocalDisk, LocalFile
 
-#: Steps in the meta group's log, which every node applies.
+#: Steps that are commands in the meta group's log, which every node applies.
 META_STEPS = ("Begin", "Ready", "Proceed", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
 #: Other steps, and the functions that take them.
 POINTS: dict[str, tuple[object, str]] = {
@@ -66,7 +66,7 @@ class Befallen:
         self._folder = folder
 
     def plant(self) -> None:
-        """Wrap the functions, before the node begins."""
+        """Wrap the node's functions. This must happen before the node starts."""
         for name in META_STEPS:
             kind = getattr(commands, name)
             self._stop_after(transitions, "apply", name, lambda _, command, *rest, kind=kind: isinstance(command, kind))
@@ -128,7 +128,7 @@ class Befallen:
         start, send, call, stream = GrpcPeers.start, GrpcPeers.send, GrpcPeers.call, GrpcPeers.stream
 
         def late(handler):
-            """Delay requests until the link is back."""
+            """Return a request handler that waits until the link is no longer cut."""
 
             def handle(*args):
                 while self._is_cut():

@@ -1,4 +1,4 @@
-"""The effect of a cluster change on clients, from their ledgers. Pure."""
+"""The effect of a cluster change on clients, computed from the clients' ledgers. All functions are pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Effect:
 
 
 def effect_of(grown: Grown, batches: Sequence[Batch], calm_ns: tuple[int, int]) -> Effect:
-    """Return the effect of a change; `calm_ns` is an undisturbed interval before it and before the nodes started.
+    """Return the effect of a change; `calm_ns` is an undisturbed interval before the new nodes were started.
 
     `batches` must continue for WINDOW_SECONDS after the change.
     """
@@ -42,7 +42,7 @@ def effect_of(grown: Grown, batches: Sequence[Batch], calm_ns: tuple[int, int]) 
         if batch.answered_ns is not None and batch.outcome is Outcome.OK
     ]
     answered_ns, points = np.array(known, np.int64).reshape(-1, 2).T
-    # Relative to the change's beginning, since floats cannot hold absolute nanoseconds exactly.
+    # Times are relative to the change's beginning, since floats cannot hold absolute nanoseconds exactly.
     answered_s = (answered_ns - grown.began_ns) / 1e9
 
     def rate(begin_s: float, seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""Mistakes of growing and shrinking, planted one at a time: the simulated cluster must find each. See `raft_mutants`.
+"""Mistakes in growing and shrinking, planted one at a time; the simulated cluster must detect each. See `raft_mutants`.
 
 Labels such as C1 refer to the list of holes in the method from which the protocol was derived
 (`docs/protocol/expansion.md`): C concerns membership, L progress, M moving slots, F and Q reads.
@@ -69,7 +69,7 @@ def ranks_what_came_with_what_was_written_since(plant: Plant):
 
 @mutant
 def lets_go_of_slots_that_others_still_fetch(plant: Plant):
-    """M-I: a release removes the slots of all moves that took slots away, not only its own."""
+    """M-I: a release removes the slots of all moves that took slots away, not only those of its own move."""
 
     def leave(self, epoch, leave=Ownership.leave):
         self._until[self._until < NEVER] = epoch
@@ -112,7 +112,7 @@ def schema_stays_where_it_was(plant: Plant):
 
 @mutant
 def shows_who_reads_by_an_old_table_what_is_left(plant: Plant):
-    """M-F, F-1: a reader with an old table silently gets no data of slots that have left."""
+    """M-F, F-1: a reader with an old table silently gets no data of slots that have moved away."""
     plant(Ownership, "check_view", lambda self, epoch, inbound: None)
 
 
@@ -127,5 +127,5 @@ def shows_slots_to_whoever_asks(plant: Plant):
 
 @mutant
 def rests_while_others_wait(plant: Plant):
-    """A paced flush pauses although writers wait for memory, or an entry waits until it may use the folders."""
+    """A paced flush pauses although writers wait for memory, or although an entry waits to use the folders."""
     plant(Flusher, "_is_urgent", lambda self: self._stopping)

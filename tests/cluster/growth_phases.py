@@ -1,4 +1,7 @@
-"""Phases of an experiment: the write throughput of each, its lowest value, and the processor time of each process."""
+"""Phases of an experiment.
+
+For each phase: the write throughput, its lowest value, and each process's processor time.
+"""
 
 from __future__ import annotations
 

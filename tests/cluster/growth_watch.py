@@ -1,10 +1,10 @@
 """A change to a cluster of real processes, and the duration of each of its stages.
 
-    begin(cluster, "add node 4") -> Watch       poll() until it is None -> Grown
-    Watch(...).begin()                          the same on two threads: somebody may be stopped before it is answered
+    begin(cluster, "add node 4") -> Watch       poll() until it returns None -> Grown Watch(...).begin()
+    the same on two threads, if a node may be stopped before it answers
 
-The nodes are polled every few milliseconds, so a shorter stage may be missed. Where load is measured they are polled
-less often, since each answer costs a node some work. One thread.
+The nodes are polled every few milliseconds, so a shorter stage may be missed. Where load is measured, the nodes are
+polled less often, since each answer costs a node some work. A watch belongs to one thread.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class Watch:
     connections: dict[int, saros.Connection] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Send the statement to a node that is up. Any thread. Raises saros.Error."""
+        """Send the statement to a node that is up. Any thread may call this. Raises saros.Error."""
         target = "saros://" + ",".join(self.cluster.address(node) for node in self.cluster.up if node != self.leaving)
         with saros.connect(target) as connection:
             connection.execute(self.statement)
 
     def poll(self) -> str | None:
-        """Return the stage; None if no running node has a change in progress.
+        """Return the current stage, or None if no running node has a change in progress.
 
         A leaving node is not asked, since it does not learn that the change has ended.
         """
@@ -83,7 +83,7 @@ class Watch:
             try:
                 rows = self._ask(node)
             except saros.Error:
-                continue  # another one knows
+                continue  # another node knows
             if rows:
                 return self._see(rows[0])
         return None
@@ -98,7 +98,7 @@ class Watch:
         return stage
 
     def _ask(self, node: int) -> list[dict[str, object]]:
-        """Return the rows of SHOW CLUSTER CHANGE; at most one."""
+        """Return the rows of SHOW CLUSTER CHANGE, of which there is at most one."""
         if node not in self.connections:
             target = f"saros://{self.cluster.address(node)}"
             self.connections[node] = saros.connect(target, failover_s=0, timeout=_ASK_SECONDS)
@@ -139,7 +139,7 @@ def begin(cluster: LocalCluster, statement: str, leaving: int | None = None) -> 
 
 
 def add(cluster: LocalCluster, count: int = 1) -> Grown:
-    """Add this number of nodes. Raises saros.Error, NodeFailed."""
+    """Add `count` nodes. Raises saros.Error, NodeFailed."""
     nodes = [cluster.admit() for _ in range(count)]
     for node in nodes:  # one after the other, as `saros cluster add-node` does
         cluster.start([node])

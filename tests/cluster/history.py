@@ -1,4 +1,4 @@
-"""Histories of clients' calls and results, and checks whether a correct database could have given these results.
+"""Histories of clients' calls and results, and checkers that decide whether a correct database could have given them.
 
     process 1   |--- write 7 ---|
     process 2         |------- write 8 ------|            a register is one point: (series, timestamp)
@@ -11,13 +11,13 @@ call.
 
     linearizable                 checks each register: by `_unique` if nothing is deleted, otherwise by `_small`
     linearizable_unique          zones (Gibbons, Korach: Testing Shared Memories, 1997): O(n log n), values unique
-    linearizable_small           search with memory (Wing, Gong 1993; Lowe 2017): deletions, OPERATIONS_MAX a register
-    never_goes_back              no session reads a value and later one that strong operations prove to be older
-    weak_reads_invent_nothing    no read returns a value whose write had not begun
-    set_full                     acknowledged elements that full reads miss: never seen, lost, stale
+    linearizable_small           search with memory (Wing, Gong 1993; Lowe 2017): deletions, few operations a register
+    never_goes_back              no session reads a value, and later a value that strong operations prove to be older
+    weak_reads_invent_nothing    no read returns a value whose write had not begun set_full                     no read
+    of a whole set misses acknowledged elements (never seen, lost, stale)
 
 Strong reads must be linearizable, and so must `mid` reads that are not flagged stale. Every checker returns a list of
-violations, each with the few operations that prove it. Pure: any thread.
+violations, each with the few operations that prove it. All functions are pure, so any thread may call them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from math import inf
 
 #: (series, timestamp)
 Register = tuple[str, int]
-#: The search checks this many in a fraction of a second; the workload limits registers with deletions to fewer.
+#: The search checks this many operations in a fraction of a second. The workload uses a register with deletions for
+#: fewer operations.
 OPERATIONS_MAX = 200
 #: The search gives up after this many states: about a gigabyte.
 STATES_MAX = 2_000_000
-#: The maximum number of elements that a violation names; it counts the others.
+#: The maximum number of elements that a violation names; of the other elements it gives only the number.
 _NAMED = 5
 
 
@@ -48,7 +49,7 @@ class Kind(Enum):
 
 
 class Outcome(Enum):
-    """The outcome of an operation: it took effect, it never will, or that is unknown."""
+    """The outcome of an operation: it took effect, it never will take effect, or this is unknown."""
 
     OK = "ok"
     FAIL = "fail"
@@ -69,12 +70,12 @@ class Operation:
     returned_ns: int | None
     kind: Kind
     register: Register
-    #: Written or read; None for a deletion, and for a read that found nothing.
+    #: The written or read value; None for a deletion, and for a read that found nothing.
     value: int | None
-    #: strong, mid or weak; of writes "strong".
+    #: "strong", "mid" or "weak"; always "strong" for writes.
     consistency: str
     outcome: Outcome
-    #: A `mid` read that returned a replica's possibly stale data.
+    #: True for a `mid` read that returned a replica's possibly stale data.
     stale: bool = False
 
     @property
@@ -112,7 +113,10 @@ class Violation:
 
 
 class Undecided(Exception):
-    """A register's history is too long, or its search too expensive: the workload must keep within the limits."""
+    """A register's history is too long or too expensive to search.
+
+    The workload must keep histories within the limits.
+    """
 
 
 def _line(operation: Operation, start_ns: int) -> str:
@@ -163,13 +167,13 @@ class _Zone:
         self.write: Operation | None = None
         #: The read that returned first.
         self.read: Operation | None = None
-        self.end: float = inf if value is not None else -inf  # the register is empty before all operations
+        self.end: float = inf if value is not None else -inf  # the value None exists before all operations
         self.ends: Operation | None = None
         self.begin: float = -inf
         self.begins: Operation | None = None
 
     def add(self, operation: Operation) -> None:
-        """Add an operation that took effect, or may have."""
+        """Add an operation that took or may have taken effect."""
         ended = operation.ended_ns
         if operation.kind is Kind.WRITE:
             if self.write is not None:
@@ -189,7 +193,10 @@ class _Zone:
 
     @property
     def matters(self) -> bool:
-        """True if the zone constrains others: an unconfirmed write that was never read need not have taken effect."""
+        """True if the zone constrains other zones.
+
+        An unconfirmed write that was never read need not have taken effect.
+        """
         return self.read is not None or (self.write is not None and self.write.outcome is Outcome.OK)
 
     def precedence_proof(self, other: _Zone) -> list[Operation]:
@@ -226,7 +233,7 @@ def _zones(operations: Iterable[Operation]) -> dict[int | None, _Zone]:
 
 
 def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Operation]) -> Violation | None:
-    """Return a violation if a value was read without being written, or before it was written."""
+    """Return a violation if a value was read that was never written, or was read before it was written."""
     if zone.read is None or zone.value is None:
         return None
     if zone.write is None:
@@ -240,7 +247,7 @@ def _wrong_read(register: Register, zone: _Zone, failed: Mapping[int | None, Ope
 
 
 def _crossing(register: Register, zones: Mapping[int | None, _Zone]) -> list[Violation]:
-    """Return violations for pairs of zones of which each must precede the other; every cycle contains such a pair."""
+    """Return violations for pairs of zones that must precede each other; every cycle contains such a pair."""
     matter = [zone for zone in zones.values() if zone.matters]
     forward = sorted((zone for zone in matter if zone.is_forward), key=lambda zone: (zone.end, zone.begin))
     crossing = []
@@ -250,7 +257,7 @@ def _crossing(register: Register, zones: Mapping[int | None, _Zone]) -> list[Vio
             crossing.append((reach, zone))
         if reach is None or zone.begin > reach.begin:
             reach = zone
-    if not crossing:  # forward zones do not overlap: at most one contains any moment
+    if not crossing:  # forward zones do not overlap, so at most one contains a given moment
         ends = [zone.end for zone in forward]
         for zone in matter:
             at = bisect_left(ends, zone.begin) - 1
@@ -289,7 +296,7 @@ def linearizable_small(history: Iterable[Operation]) -> list[Violation]:
 
 
 def _effective(operations: Iterable[Operation]) -> list[Operation]:
-    """Drop operations without effect, and those that need not have had one: unconfirmed and never observed."""
+    """Drop operations without effect, and unconfirmed operations whose effect was never observed."""
     operations = list(operations)
     seen = {o.value for o in operations if o.kind is Kind.READ and o.outcome is Outcome.OK}
     return [o for o in operations if o.outcome is Outcome.OK or (_may_matter(o) and o.value in seen)]
@@ -300,11 +307,11 @@ def _may_matter(operation: Operation) -> bool:
 
 
 class _Search:
-    """A search for an order: from a state, each operation that no pending one precedes may come next.
+    """A search for a valid order: in each state, any operation that no other pending operation precedes may come next.
 
-    A state is the set of done operations (bits, in the order of calls) and the register's value. A read of that value
-    is done at once, since it changes nothing. Unconfirmed deletions differ only in their calls, so the first of them
-    represents all.
+    A state consists of the set of done operations (as bits, in the order of calls) and the register's value. If a
+    pending read has returned that value, the read is done at once, since it changes nothing. Unconfirmed deletions
+    differ only in the time of their calls, so the first of them represents all of them.
     """
 
     def __init__(self, operations: Sequence[Operation]) -> None:
@@ -316,7 +323,7 @@ class _Search:
         self._values = [o.value for o in self._operations]
 
     def finds_an_order(self) -> bool:
-        """Return whether there is an order. Raises Undecided."""
+        """Return whether there is a valid order. Raises Undecided."""
         seen: set[tuple[int, int | None]] = set()
         states: list[tuple[int, int | None]] = [(0, None)]
         while states:
@@ -333,7 +340,7 @@ class _Search:
         return False
 
     def _read_all(self, done: int, holds: int | None) -> tuple[int, list[int]]:
-        """Return `done` with all reads of the current value, and the writes and deletions that may come next."""
+        """Add all reads of the current value to `done`; return it with the writes and deletions that may come next."""
         while True:
             reads, changes = 0, []
             loose = False
@@ -350,7 +357,7 @@ class _Search:
             done |= reads
 
     def _next(self, done: int) -> list[int]:
-        """Return the pending operations that no other pending one precedes."""
+        """Return the pending operations that no other pending operation precedes."""
         found = []
         limit = inf
         first = (~done & (done + 1)).bit_length() - 1
@@ -364,10 +371,11 @@ class _Search:
 
 
 def _shrunk(operations: list[Operation]) -> list[Operation]:
-    """Return a small subset of operations that still has no order.
+    """Return a small subset of operations that still has no valid order.
 
-    Take the shortest prefix of the history, then remove whole values, then single reads. If a history has an order, so
-    does each such part; a part without one therefore proves the violation.
+    First take the shortest prefix of the history that has no valid order; then remove all operations of a value, for
+    one value after another; then remove single reads. If a history has a valid order, so does each part made in this
+    way; a part without a valid order therefore proves the violation.
     """
     moments = sorted({o.returned_ns for o in operations if o.returned_ns is not None and o.outcome is Outcome.OK})
     at = bisect_left(moments, True, key=lambda moment: not _has_order(_until(operations, moment)))
@@ -385,7 +393,7 @@ def _has_order(operations: Sequence[Operation]) -> bool:
 
 
 def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
-    """Return the history as known at a moment; pending operations have unknown outcomes."""
+    """Return the history as it was known at a moment: operations then pending have unknown outcomes."""
     found = []
     for o in operations:
         if o.ended_ns <= moment_ns:
@@ -396,7 +404,7 @@ def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
 
 
 def _without(operations: list[Operation], drops: Callable[[Operation], bool]) -> list[Operation]:
-    """Remove some operations, if the others still have no order."""
+    """Return the operations without those that `drops` selects, if the rest still has no valid order; otherwise all."""
     fewer = [o for o in operations if not drops(o)]
     return operations if not fewer or _has_order(fewer) else fewer
 
@@ -431,8 +439,8 @@ def never_goes_back(history: Iterable[Operation]) -> list[Violation]:
 
 
 def _going_back(reads: Sequence[Operation], zones: Mapping[int | None, _Zone]) -> tuple[Operation, Operation] | None:
-    """Return the first read that is older than an earlier one, preceded by that one."""
-    newest: list[tuple[float, Operation]] = []  # the two read values that began last
+    """Find the first read that is older than an earlier read; return the earlier one and this one."""
+    newest: list[tuple[float, Operation]] = []  # reads of the two values whose zones begin last
     for read in reads:
         zone = zones.get(read.value) or _Zone(read.value)
         for begin, before in newest:
@@ -481,11 +489,12 @@ class Observation:
 def set_full(
     acknowledged: Mapping[Hashable, int], observed: Iterable[Observation], *, stale_ns_max: int = 0
 ) -> list[Violation]:
-    """Check elements, with the moments of their acknowledgements, against reads of the whole set (Jepsen's set-full).
+    """Check that reads of a whole set have all elements acknowledged before (Jepsen's set-full).
 
-    An element is known from its acknowledgement on, or from the end of the first read that has it. An element that a
-    later read misses is stale if a still later read has it, never seen if no read has it, and otherwise lost. Stale
-    elements count only for a read that began more than `stale_ns_max` after the element was known.
+    `acknowledged` has the moment of each element's acknowledgement. An element is known from that moment on, or from
+    the end of the first read that has the element if that is earlier. A known element that a later read misses is stale
+    if a still later read has it, never seen if no read has it, and otherwise lost. A stale element is a violation only
+    if the read that misses it began more than `stale_ns_max` after the element was known.
     """
     reads = sorted(observed, key=lambda read: read.invoked_ns)
     known: dict[Hashable, int] = dict(acknowledged)

@@ -6,9 +6,9 @@
                did       an operation   after the result: a call on one register
                refused   code, text     the error of a call
 
-An acknowledgement is on the disk before the client continues. One file per process, shared by its threads. It can be
-read at any moment: an incomplete last line is being written; an earlier incomplete line is an error, since evidence is
-lost.
+An acknowledgement is on the disk before the client continues. Each process has one file, which its threads share. The
+file can be read at any moment: an incomplete last line is still being written, but an incomplete line before the last
+is an error, since evidence is lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cluster.history import Kind, Operation, Outcome
 
 
 class CorruptLedger(Exception):
-    """A line is damaged and not the last."""
+    """A line other than the last is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Batch:
 
 
 class Ledger:
-    """A ledger; `sent` and `answered` are for batches, `did` for operations on registers."""
+    """A ledger. Batches are recorded by `sent` and `answered`, operations on registers by `did`."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the file for appending; truncate an incomplete last line."""
@@ -58,7 +58,7 @@ class Ledger:
         self._append(["sent", *astuple(batch)])
 
     def answered(self, batch: Batch) -> None:
-        """Record the outcome of a batch, also if it remains unknown."""
+        """Record the outcome of a batch, even if the outcome is unknown."""
         self._append(["answered", *astuple(batch)])
         os.fsync(self._file)
 
@@ -69,7 +69,7 @@ class Ledger:
             os.fsync(self._file)
 
     def refused(self, code: int, text: str) -> None:
-        """Record an error, for the summary."""
+        """Record the error of a failed call; the summary counts errors by code."""
         self._append(["refused", code, text])
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class LedgerReader:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._offset = 0
-        #: Batches by (session, sequence), with their known outcomes.
+        #: Batches by (session, sequence), with their latest recorded outcomes.
         self.batches: dict[tuple[str, int], Batch] = {}
         self.operations: list[Operation] = []
         #: (code, text) of failed calls.

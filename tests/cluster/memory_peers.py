@@ -1,12 +1,12 @@
 """A network of nodes in memory, for tests and simulation: the same seed and the same steps give the same run.
 
-    send     -> [(due, what)] --step()--> receive(sender, messages)      delayed, or lost at random
-    call     -> handler, at once                                         never delayed or lost at random
-    stream   -> handler's iterator, as it is read
+    send     -> [(due, what)] --step()--> receive(sender, messages)      delayed or lost at random call     -> handler,
+    at once                                         never delayed or lost at random
+    stream   -> handler's iterator, advanced by the reader
 
 A cut is one-way and applies to all three: messages are lost when they would arrive; a call does not reach the handler,
 or its reply is lost after the handler ran. Messages of one node to another keep their order, and pass through the
-codec. Time is a number that only `step` and `run` advance; its unit is the caller's.
+codec. Time is a number that only `step` and `run` advance; the caller chooses its unit.
 
 Single-threaded.
 """
@@ -44,7 +44,7 @@ class _Node:
 
 
 class MemoryNetwork:
-    """A network; a message takes a time between the delays, and is lost with probability `loss`."""
+    """A network; a message takes a time between the two delays, and is lost with probability `loss`."""
 
     def __init__(self, seed: int, *, delay: tuple[int, int] = (1, 5), loss: float = 0.0) -> None:
         self.delay = delay
@@ -57,7 +57,8 @@ class MemoryNetwork:
         self._cuts: set[tuple[NodeId, NodeId]] = set()
         self._letters: list[_Letter] = []
         self._count = 0
-        #: The time at which the last message of one node to another is due; later ones arrive after it.
+        #: For each pair of nodes, the time at which the last message from one to the other is due; later messages
+        #: arrive after it.
         self._last_due: dict[tuple[NodeId, NodeId], int] = {}
 
     def join(
@@ -136,7 +137,7 @@ class MemoryNetwork:
         return self._nodes[node]
 
     def back(self, node: NodeId, asker: NodeId) -> None:
-        """Let a reply return. Raises Unreachable."""
+        """Check that a reply from `node` can reach `asker`. Raises Unreachable."""
         if not self.reaches(node, asker):
             raise Unreachable(node, "its answer is cut")
 

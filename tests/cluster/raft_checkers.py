@@ -6,9 +6,9 @@
     state machine safety    the entry committed at an index never changes; equal entries give equal states
     durability              committed entries are on the disks of a majority (of both halves, while joint), and remain
                             there; a snapshot removes nothing from a log that agrees with it
-    reads                   a linearizable read sees everything that was committed anywhere when it began
-    memberships             follow each other: joint and then simple, with increasing versions
-    nothing is refused      correct nodes never send invalid messages
+    reads                   a linearizable read sees everything that was committed anywhere when it began memberships
+    joint and simple memberships alternate, with increasing versions nothing is refused      correct nodes never send
+    invalid messages
 
 A checker checks one group and records its observations. Its methods raise Violation.
 """
@@ -35,13 +35,13 @@ class GroupChecker:
         self.group = group
         #: Leaders by term.
         self.leaders: dict[int, NodeId] = {}
-        #: By index and term: the term of the previous entry, and the entry.
+        #: Under each index and term: the term of the previous entry, and the entry.
         self._entries: dict[tuple[int, int], tuple[int | None, Entry]] = {}
         #: Terms of the committed entries, by index; 0 before the beginning of the log.
         self.committed = [0] * (first.index + 1)
-        #: The term in which each of these entries was committed.
+        #: The term in which each committed entry was committed, by index.
         self._committed_in = [0] * (first.index + 1)
-        #: The state after each index that was applied on any node.
+        #: For each index that any node has applied: the state after it.
         self._states: dict[int, int] = {}
         self._memberships = [(first.index, first.membership)]
 
@@ -52,7 +52,7 @@ class GroupChecker:
 
     @property
     def membership_term(self) -> int:
-        """The term in which that membership was committed."""
+        """The term in which `membership` was committed."""
         return self._committed_in[self._memberships[-1][0]]
 
     def check(self, holds: bool, what: str) -> None:
@@ -62,12 +62,12 @@ class GroupChecker:
     # ------------------------------------------------------------------ elections
 
     def leads(self, node: RaftNode, id_: NodeId) -> None:
-        """Record that a node leads; the first record in a term is its election."""
+        """Record that a node leads its current term; the first record of a term is the node's election."""
         known = self.leaders.setdefault(node.term, id_)
         self.check(known == id_, f"nodes {known} and {id_} both lead term {node.term}")
 
     def elected(self, node: RaftNode, id_: NodeId) -> None:
-        """Check that a new leader's log has the last committed entry; since logs match, it then has all of them."""
+        """Check that a new leader's log has the last committed entry; as logs match, it then has the earlier ones."""
         index, log = bisect_left(self._committed_in, node.term) - 1, node._log
         if index > log.base_index:
             found = log.term_at(index)
@@ -117,7 +117,7 @@ class GroupChecker:
         self.check(before <= now, f"node {id_} had committed entries up to {before}, and now up to {now}")
 
     def replaces(self, id_: NodeId, position: Position, last: int, term_at: Callable[[int], int | None]) -> None:
-        """Check a snapshot that replaces a disk's log up to `last`; all replaced entries may have been acknowledged."""
+        """Check that a snapshot does not replace a log that agrees with it: the log's entries may be acknowledged."""
         agrees = last > position.index and term_at(position.index) == position.term
         what = f"node {id_} drops {position.index + 1} to {last} for a snapshot up to {position.index}, which it has"
         self.check(not agrees, what)
@@ -135,7 +135,7 @@ class GroupChecker:
             self._memberships.append((entry.index, Membership.decode(entry.data)))
 
     def places(self, id_: NodeId, position: Position) -> None:
-        """Check an applied position with its membership; a node that joins later has none at first."""
+        """Check the membership of an applied position; a node that has just joined has no membership at first."""
         if position.membership == Membership(0, ()):
             return
         found = self._memberships[bisect_right(self._memberships, position.index, key=lambda pair: pair[0]) - 1][1]
@@ -143,7 +143,10 @@ class GroupChecker:
         self.check(same, f"node {id_} takes {found} at {position.index} for {position}")
 
     def _follows(self, new: Membership, old: Membership) -> None:
-        """Check that a membership follows another; one version may have two, since future voters are learners first."""
+        """Check that `new` may follow `old`.
+
+        Two memberships may have the same version, since future voters are learners first.
+        """
         if old.is_joint:
             self.check(new == old.leaving(), f"{new} follows {old}")
         else:
@@ -154,7 +157,7 @@ class GroupChecker:
     # ------------------------------------------------------------------ reads
 
     def newest(self) -> int:
-        """Return the index that a read beginning now must see."""
+        """Return the index up to which a read that begins now must see all entries."""
         return len(self.committed) - 1
 
     def reads(self, id_: NodeId, began_newest: int, applied: int) -> None:
@@ -162,6 +165,6 @@ class GroupChecker:
         self.check(applied >= began_newest, f"a read at node {id_} sees {applied}; {began_newest} was committed before")
 
     def refuses_nothing(self, id_: NodeId, node: RaftNode, expected: int) -> None:
-        """Check that a node refused only misrouted messages."""
+        """Check that the only messages that a node refused are the `expected` misrouted ones."""
         refused = node.status.rejected
         self.check(refused == expected, f"node {id_} refused {refused} messages of correct nodes")

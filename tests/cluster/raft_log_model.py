@@ -35,7 +35,7 @@ def entries_of(first: int, term: int, count: int, mark: int = 0) -> tuple[Entry,
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """The state of a group. `base` is the beginning of its log; released entries are still among the entries."""
+    """The state of a group. `base` is the beginning of its log; `entries` still contains the released entries."""
 
     base: Position
     hard_state: HardState = field(default_factory=HardState)
@@ -63,7 +63,7 @@ class Note:
     written: int = 1
 
     def allows(self, found: dict[GroupId, LogContents], how: str) -> State | None:
-        """Return the found state, if it is possible after such a crash."""
+        """Return the state that `found` shows, or None if it is impossible after a crash of the kind `how`."""
         for state in self.states[self.written - 1 if how == "process" else 0 :]:
             if state.keys() == found.keys() and all(self._fits(g, state[g], found[g]) for g in found):
                 return state
@@ -93,10 +93,10 @@ class ModelledLog:
         #: The possible states after a crash; the first is the newest durable one.
         self.states: list[State] = [{group: GroupState(c.base, c.hard_state, c.entries) for group, c in found.items()}]
         self.released: dict[GroupId, Position] = {}
-        #: The number of written states; they are durable once waited for, if the log fsyncs.
+        #: The number of written states. If the log fsyncs, they are durable after `wait`.
         self._written = 1
         self._ticket: Ticket | None = None
-        #: Groups whose drop is queued; their released entries count until the drop is written.
+        #: Groups whose drop is queued; `released` has their positions until the drop is written.
         self._dropped: set[GroupId] = set()
         disk.note = self.note
 
@@ -172,7 +172,7 @@ class ModelledLog:
         self._dropped.clear()
 
     def release(self, group: int, index: int) -> None:
-        """Release entries of a group without queued records."""
+        """Release entries of a group that has no queued records."""
         base = position(index, self.now[GroupId(group)].term_at(index))
         self.released[GroupId(group)] = base
         self.log.release(GroupId(group), base)

@@ -1,4 +1,4 @@
-"""Mistakes that implementations of Raft have made, planted one at a time: the simulated world must find each.
+"""Mistakes that implementations of Raft have made, planted one at a time; the simulated world must detect each.
 
     @mutant
     def counts_entries_of_earlier_terms(plant): ...        plant(class, name, what to do instead)
@@ -98,14 +98,14 @@ def leaves_a_joint_membership_at_once(plant):
 
 @mutant
 def changes_members_one_by_one_before_its_first_entry(plant):
-    """The mistake in the first description of single-server changes (Ongaro, raft-dev, 2015)."""
+    """This is the mistake in the first description of single-server changes (Ongaro, raft-dev, 2015)."""
     plant(Membership, "entering", lambda self, target: target)
     plant(Leadership, "has_begun", property(lambda self: True))
 
 
 @mutant
 def takes_changes_that_were_overtaken(plant):
-    """A change is accepted although its version is not above the version in effect."""
+    """A change is accepted although its version is not higher than the version in effect."""
 
     def objection_to(self, target, objection_to=Leadership.objection_to):
         found = objection_to(self, target)
@@ -257,7 +257,7 @@ def takes_entries_without_looking_behind_them(plant):
 
 @mutant
 def an_old_message_cuts_the_log(plant):
-    """Entries after those of a message are assumed to be an old leader's, and truncated."""
+    """Entries after the entries of a message are assumed to be from an old leader, and are truncated."""
 
     def merge(self, entries, merge=EntryLog.merge):
         changed = merge(self, entries)
@@ -383,7 +383,7 @@ def reads_while_a_snapshot_is_being_installed(plant):
 
 @mutant
 def takes_an_old_answer_for_that_to_a_new_question(plant):
-    """Reads have the same numbers in each life of a node."""
+    """Each life of a node gives its reads the same numbers, so that late answers are taken for answers to new reads."""
 
     def init(self, *args, init=RaftNode.__init__):
         init(self, *args)
@@ -394,7 +394,7 @@ def takes_an_old_answer_for_that_to_a_new_question(plant):
 
 @mutant
 def answers_reads_of_an_earlier_round_with_a_later_one(plant):
-    """A read joins a round that has begun."""
+    """A read joins a confirmation round that has already begun."""
 
     def read(self, pending, read=Leadership.read):
         if self.reads._rounds:
@@ -423,7 +423,7 @@ def who_hears_nobody_begins_terms(plant):
 
 @mutant
 def a_learner_does_not_vote(plant):
-    """The learner may have been promoted without knowing it."""
+    """A learner that may have been promoted without knowing it refuses to vote."""
 
     def answer_vote(self, message, answer_vote=RaftNode._answer_vote):
         if self._log.membership.is_voter(self._id):
@@ -434,7 +434,7 @@ def a_learner_does_not_vote(plant):
 
 @mutant
 def who_goes_cannot_lead(plant):
-    """The leaving node may be the only one with the entry that removes it."""
+    """A leaving node cannot become leader, although it may be the only node with the entry that removes it."""
     plant(EntryLog, "may_need", lambda self, node: self.membership.is_voter(node))
 
 
@@ -448,7 +448,7 @@ def what_was_lost_is_not_sent_again(plant):
 
 @mutant
 def who_comes_again_begins_with_the_members_of_before(plant):
-    """The returning node is then a member, and votes with nodes that do not know that it left."""
+    """A returning node starts as a member, and can form a majority with nodes that do not know that it left."""
     plant(Leadership, "_begins_at", lambda self, node: 0)
 
 

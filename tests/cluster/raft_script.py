@@ -1,4 +1,4 @@
-"""A few Raft nodes that a script drives step by step. All their actions are printed.
+"""A few Raft nodes that are driven step by step by a script, and that print all their actions.
 
     nodes 1 2 3 [learners=4] [spare=5] [heartbeat=1] [election=6] [retain=0]
                                     begin; node n campaigns after election + n % election ticks
@@ -97,7 +97,7 @@ def cases(text: str) -> list[tuple[str, str]]:
 
 
 def rewritten(text: str) -> str:
-    """Return the script with the current outputs."""
+    """Run a script; return it with its outputs replaced by the actual outputs."""
     table = Table()
     blocks = []
     for block in text.strip("\n").split("\n\n"):
@@ -129,14 +129,14 @@ def show_membership(found: Membership) -> str:
 
 
 def show_entries(entries: Iterable[Entry]) -> str:
-    """Return entries, with long runs abbreviated."""
+    """Return entries as text, with long runs abbreviated."""
     shown = [show_entry(e) for e in entries]
     if len(shown) > 6:
         shown = [*shown[:2], f"... {len(shown) - 4} more ...", *shown[-2:]]
     return "[" + ", ".join(shown) + "]"
 
 
-#: Each life of a node numbers its reads from a different multiple of this.
+#: Each life of a node numbers its reads from another multiple of this number.
 READS = 1 << 20
 
 
@@ -179,7 +179,7 @@ def show_message(message: Message) -> str:
 
 @dataclass
 class Chance:
-    """A node's random numbers: always the same timeout, and reads numbered by life."""
+    """The random numbers of a node. They make its timeout constant, and its read numbers depend only on its life."""
 
     extra: int
     life: int = 0
@@ -414,7 +414,7 @@ class Table:
         self.do_settle()
 
     def do_forget(self, *nodes: str) -> None:
-        """Let followers hear nothing for an election timeout, so that they would vote."""
+        """Let followers hear nothing for an election timeout, so that they would vote for another leader."""
         for seat in map(self.seat, nodes):
             if seat.node is not None and not seat.node.is_leader:
                 self.do_tick(str(seat.id), str(max(self.options.election_ticks - seat.node._elapsed, 0)))
@@ -426,12 +426,12 @@ class Table:
         self.seat(node).pump()
 
     def do_single(self, node: str, data: str, count: str) -> None:
-        """Make proposals that are sent one by one."""
+        """Make proposals, each of which is sent in a separate message."""
         for number in range(int(count)):
             self.do_propose(node, f"{data}{number}")
 
     def do_inflight(self, node: str) -> None:
-        """Print entries and bytes in transit, by receiver."""
+        """Print the number of entries and bytes in transit to each receiver."""
         for seat in self.seats.values():
             found = [
                 m for m in self.network if isinstance(m, Append) and str(m.sender) == node and m.receiver == seat.id

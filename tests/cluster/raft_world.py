@@ -1,6 +1,6 @@
-"""A simulation of Raft nodes: one seed decides every delay, loss, crash and step; `raft_checkers` check the invariants.
+"""A simulation of Raft nodes: a seed decides every delay, loss, crash and step; `raft_checkers` checks the invariants.
 
-    World(seed).run()      faults for a while, then healing: raises Violation, with the seed and the story
+    World(seed).run()    faults for a while, then healing; raises Violation, with the seed and the story
 
 There are one to three groups on three to five nodes, and a spare node. After a crash each node has a prefix of the
 writes in progress on its disk, and the last saved states of its state machines. The network delays, loses, duplicates
@@ -54,13 +54,13 @@ from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Ready, Rest
 
 TICK = 10
 ELECTION_TICKS = 4
-#: Duration of faults, the limit for healing, and the duration of quiet after that.
+#: The duration of the faults; the other two are the limit for healing, and the duration of quiet after healing.
 FAULTS = 150 * TICK
 HEALING = 40 * ELECTION_TICKS * TICK
 QUIET = 4 * ELECTION_TICKS * TICK
 
 
-#: Limits of messages, windows and queues, scaled down to the world: a message has one or two entries.
+#: Limits of messages, windows and queues, reduced so that the world reaches them: a message has one or two entries.
 _SMALL: Sequence[Place] = (
     (leadership, "APPEND_BYTES_MAX", 40),
     (leadership, "UNCOMMITTED_BYTES_MAX", 2_000),
@@ -86,7 +86,7 @@ class Disk:
         return bool(self.entries) or self.base != _NOTHING
 
     def write(self, persist: Persist, parts: int = 1 << 30) -> None:
-        """Write the first `parts` parts: hard state, snapshot, base, and then entries one by one."""
+        """Write the first `parts` parts. The parts are the hard state, the snapshot, the base, and then each entry."""
         if parts >= 1 and persist.hard_state is not None:
             self.hard_state = persist.hard_state
         if parts >= 2 and persist.snapshot is not None:
@@ -111,14 +111,17 @@ class Disk:
         return saved or index <= self.base.index or self.term_at(index) == term
 
 
-#: The beginning of the log of a node without any data of its group.
+#: The position at which the log of a node begins if the node has no data of its group.
 _NOTHING = Position(0, 0, Membership(0, ()))
 #: Messages that are most harmful if they arrive very late.
 _OFTEN_LATE = (SnapshotOffer, ReadIndexResponse, Vote, VoteResponse)
 
 
 class Replica:
-    """A group on a node: its Raft node, its disk, its state machine (a number that depends on all applied entries)."""
+    """A group on a node: its Raft node, disk and state machine.
+
+    The machine's state is a number that depends on all applied entries.
+    """
 
     def __init__(self, host: Host, group: GroupId, base: Position) -> None:
         self.host = host
@@ -142,9 +145,9 @@ class Replica:
         self.persisting: Persist | None = None
         self.applying: list[Entry] = []
         self.is_applying = False
-        #: By read number: the index that the read must see.
+        #: Under each read number: the index up to which the read must see all entries.
         self.reads: dict[int, int] = {}
-        #: By index: the term of the command proposed here.
+        #: Under each index: the term of the command that was proposed on this node.
         self.proposals: dict[int, int] = {}
         self.astray = 0
         self.commit = self.node.commit
@@ -158,7 +161,7 @@ class Replica:
         self.persisting = None
 
     def leave(self) -> None:
-        """Lose all data and start again, if the group has removed the node and its log does not add it again."""
+        """If the group has removed the node and the node's log does not add it again, lose all data and start again."""
         known, own = self.checker.membership, self.node.membership
         is_back = self.id in own.nodes and own.version > known.version
         if known.is_joint or self.id in known.nodes or is_back or not self.disk.has_something:
@@ -171,7 +174,7 @@ class Replica:
     # ------------------------------------------------------------------ output of the node
 
     def pump(self) -> None:
-        """Handle the node's output; one call of `ready` must be enough."""
+        """Handle the node's output; a single call of `ready` must return all of it."""
         node = self.node
         ready = node.ready()
         if self.world.random.random() < 0.1:
@@ -239,7 +242,7 @@ class Replica:
             self.later(world.random.randrange(2, 4 if world.is_forgetful else 4 * TICK), self.offer, to)
 
     def later(self, delay: int, do: Callable[..., None], *args: object) -> None:
-        """Schedule a call, unless the node crashes or leaves the group before."""
+        """Schedule a call, which is skipped if the node crashes or leaves the group before."""
         host, life = self.host, (self.host.life, self.departures)
 
         def event() -> None:
@@ -338,7 +341,10 @@ class Replica:
         self.reads[self.node.read_index()] = newest
 
     def change(self, version: int, kind: float) -> None:
-        """Propose a next membership, chosen by a number below 1: promote, add, remove some, demote."""
+        """Propose a next membership.
+
+        `kind`, a number below 1, selects whether it promotes, adds, removes or demotes nodes.
+        """
         chance, current = self.world.random, self.node.membership
         voters, learners = set(current.voters), set(current.learners)
         others = [n for n in self.world.hosts if n not in voters | learners]
@@ -370,7 +376,7 @@ class Host:
         self.replicas: dict[GroupId, Replica] = {}
         self.life = 0
         self.lives = 0
-        #: Entries that are kept after compaction: many on some hosts, none on others.
+        #: The number of entries that compaction retains: many on some hosts, none on others.
         kept = 0 if world.is_forgetful else world.random.choice((0, 500, 1 << 20))
         self.options = RaftOptions(2, ELECTION_TICKS, kept)
         #: Units of time between the host's ticks.
@@ -430,24 +436,27 @@ class World:
         self.slow_disks = {NodeId(self.random.randrange(1, 6))} if self.random.random() < 0.4 else set()
         #: Pairs (sender, receiver) whose messages are lost.
         self.cuts: set[tuple[NodeId, NodeId]] = set()
-        #: True for a world with one group of three, whose leaders mostly fail while they send their first message.
+        #: True for a world with one group of three nodes, whose leaders mostly fail while they send their first
+        #: messages.
         self.is_storm = self.random.random() < 0.4
-        #: The probability of a fault soon after a node becomes leader, commits first, or changes the members.
+        #: The probability of a fault soon after a node becomes leader, commits its first entry, or changes the members.
         self.envy = 0.6 if self.is_storm else self.random.choice((0.05, 0.2, 0.5))
-        #: Applied entries are saved and removed from the log at once, so a slow follower is offered a snapshot even if
-        #: it already has these entries and more. Messages carry several entries.
+        #: True if applied entries are saved and removed from the log at once, so that a slow follower is offered a
+        #: snapshot even if it already has these entries and later ones. In such a world, messages carry several
+        #: entries.
         self.is_forgetful = self.random.random() < 0.3
         if self.is_forgetful:
             self._places.append((leadership, "APPEND_BYTES_MAX", 200))
-        #: Decides which nodes leave groups, and when; None if no node does.
+        #: The random numbers that decide which nodes leave groups, and when; None if no node leaves.
         leaving = random.Random(f"{seed} leaving")
         self.leaving = leaving if leaving.random() < 0.4 and not self.is_storm else None
         #: In some worlds a learner receives only every second or third heartbeat.
         if random.Random(f"{seed} beats").random() < 0.3:
             self._places.append((membership_module, "_LEARNERS_PER_BEAT", 1))
-        #: Decides which leaders that remove themselves are cut off.
+        #: The random numbers that decide which of the leaders that remove themselves are cut off.
         self.going = random.Random(f"{seed} going")
-        #: Messages that are often very late; if nodes leave groups, also the replies that they sent before.
+        #: Messages that are often very late. If nodes leave groups, these include replies that they sent before
+        #: leaving.
         self.often_late = _OFTEN_LATE if self.leaving is None else (*_OFTEN_LATE, AppendResponse)
         count = 1 if self.is_storm else self.random.choice((1, 1, 1, 2, 3))
         self.groups = [GroupId(g) for g in range(1, count + 1)]
@@ -461,7 +470,8 @@ class World:
         self.hosts = {node: Host(self, node) for node in nodes}
         for group in self.groups:
             voters = self.random.sample(nodes[:count], 3 if self.is_storm else self.random.choice((1, 3, count, count)))
-            # A node that leaves and returns must start from a snapshot: the log begins after an entry that no node has.
+            # The log begins after an entry that no node has, so that a node that leaves and returns must start from a
+            # snapshot.
             first = Position(0 if self.leaving is None else 1, 0, membership(1, voters))
             self.checkers[group] = GroupChecker(group, first)
             for node, host in self.hosts.items():
@@ -497,7 +507,7 @@ class World:
     def _live(self) -> None:
         self._found()
         self._at_random(TICK, FAULTS, self._work)
-        # In a storm a node with a fault stays away until another one leads.
+        # In a storm, a node with a fault stays away until another node leads.
         self._at_random((20 if self.is_storm else 5) * TICK, FAULTS, self._misfortune)
         if self.leaving is not None:
             self.at(1, self._leave)
@@ -508,7 +518,7 @@ class World:
 
     @property
     def figures(self) -> Figures:
-        """Return the figures of the run; a tick is as long as in production."""
+        """Return the figures of the run. They assume that a tick is as long as in production."""
         operations = self.acknowledged + self.reads + self.changes
         return Figures(1, self.now / TICK * TICK_NS / 1e9, operations, self.elections, self.faults)
 
@@ -608,7 +618,7 @@ class World:
         replica.pump()
 
     def _leave(self) -> None:
-        """Let a node leave a group after a change, at random; members change more often, and leaders pause."""
+        """Let a random node leave a group after a change; members change more often, and leaders pause."""
         assert self.leaving is not None
         if self.now >= FAULTS:
             return
@@ -631,7 +641,7 @@ class World:
         nodes, running = list(self.hosts), self._running()
         down = [host for host in self.hosts.values() if not host.life]
         if self.is_storm and kind < 0.9:
-            # Only leaders have faults. Reset, for the next election.
+            # Only leaders have faults. This is reset for the next election.
             kind = self.random.choice((0.4, 0.9))
         if kind < 0.12 and running:
             self.strike(self.random.choice(running))
@@ -663,7 +673,10 @@ class World:
             self._cut([host.id])
 
     def hush(self, replica: Replica) -> None:
-        """At random, cut off a leader that removes itself before others know; crash it once the removal is durable."""
+        """With some probability, cut off a leader that removes itself before other nodes know of the removal.
+
+        The leader crashes once the removal is durable.
+        """
         if self.now < FAULTS and self.going.random() < 0.9:
             self.suffer("cut", f"{replica.id}, which lets itself go, is not heard")
             self.cuts = {(replica.id, other) for other in self.hosts}
@@ -704,7 +717,7 @@ class World:
         self._quiet_since, self._quiet_elections = self.now, self.elections
 
     def _lasting_cut(self) -> set[tuple[NodeId, NodeId]]:
-        """Return no cut, one node that cannot receive or send, or two nodes that do not hear each other."""
+        """Return the links to cut: none, all links to one node, or both links between two nodes."""
         replicas = [r for host in self.hosts.values() for r in host.replicas.values()]
         halves = [h for r in replicas for h in (r.node.membership.voters, r.node.membership.outgoing) if h]
         leaders = [r.id for r in replicas if r.node.is_leader]
@@ -724,7 +737,7 @@ class World:
         return {(alone, other), (other, alone)}
 
     def _is_quiet(self) -> bool:
-        """Return whether each group has committed a probe, and all its members have had the same state since."""
+        """Return whether each group has committed a probe, and all its members have long had the same state."""
         done = [self._probe(group) for group in self.groups]
         if not all(done) or self.elections != self._quiet_elections:
             self._quiet_since, self._quiet_elections = self.now, self.elections

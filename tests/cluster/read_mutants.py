@@ -57,7 +57,7 @@ def keeps_the_plan_that_it_made_before_the_answers(plant: Plant):
 
 @mutant
 def takes_series_that_move_for_gone(plant: Plant):
-    """Series are forgotten before the group that owns them now has reported them."""
+    """Series of a former owner are forgotten before the group that owns them now has reported them."""
 
     def orphans(self, extent):
         self._schema.forget(self._schema.orphans)

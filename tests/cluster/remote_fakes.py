@@ -1,4 +1,4 @@
-"""Nodes that reach each other by direct calls, with planned faults, and a plant whose slices lie in several stores."""
+"""Nodes that reach each other by direct calls, with planned faults, and a plant's data divided among several stores."""
 
 from __future__ import annotations
 
@@ -61,14 +61,17 @@ OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows
 
 @dataclass
 class Network:
-    """The services of all nodes. A fault is an exception that `before` or `after` raises: the caller gets it."""
+    """The services of all nodes.
+
+    A fault is an exception that `before` or `after` raises; the caller of the service gets it.
+    """
 
     services: dict[NodeId, ReaderService] = field(default_factory=dict)
     #: Called before a call or stream reaches its node.
     before: Callable[[NodeId, str], None] = lambda _node, _name: None
-    #: Called after a call has had its effect, before its answer arrives.
+    #: Called after a call has had its effect and before its answer arrives.
     after: Callable[[NodeId, str], None] = lambda _node, _name: None
-    #: By node: the index of the answer before which the node's stream is cut.
+    #: For each node, the index of the answer before which the node's stream is cut.
     cuts: dict[NodeId, int] = field(default_factory=dict)
     #: The events, in order.
     log: list[tuple[str, NodeId]] = field(default_factory=list)
@@ -148,7 +151,7 @@ class FakeAnswers:
 
 
 def as_remote(node: NodeId, error: Exception) -> RemoteError:
-    """Return the error that the caller gets if a handler raises this exception."""
+    """Return the error that a caller gets if the handler on `node` raises `error`."""
     code = getattr(error, "code", None)
     return RemoteError(node, code if isinstance(code, int) else 2001, str(error))
 
@@ -186,7 +189,7 @@ def request(device: str, *names: str, start: int = -(2**63), end: int = 2**63 - 
 
 
 class Plant:
-    """One series tree twice: divided among `nodes` stores by group, and as a whole in one more store."""
+    """Two copies of a series tree: one is divided by group among `nodes` stores, the other is in a single store."""
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.clock = ManualClock()
@@ -209,7 +212,7 @@ class Plant:
         return store
 
     def group(self, slice_: int) -> GroupId:
-        """Return the group of a slice. Group n lies on node n, and node 1 asks."""
+        """Return the group of a slice. Group n is on node n, and node 1 sends the queries."""
         return GroupId(1 + slot_of(DATABASE, slice_) % len(self.stores))
 
     def write(self, batch: Tablet) -> None:
@@ -245,7 +248,7 @@ class Plant:
         return RoutedView(query, local or self.stores[0].view(), self.routes, self.holders, self.peers, point)
 
     def slice_of(self, group: int) -> ScanRequest:
-        """Return a scan whose data is only in this group."""
+        """Return a scan of data that only this group has."""
         number = next(n for n in SLICES if self.group(n) == group)
         return request(PLAIN, "i", start=number * SLICE, end=(number + 1) * SLICE)
 
@@ -253,7 +256,7 @@ class Plant:
         return list(self.network.services.values())
 
     def left(self) -> list[tuple[int, int, int]]:
-        """(queries, readers, views) open at each holder."""
+        """For each holder, its number of open (queries, readers, views)."""
         return [(s.open_queries, s.open_readers, s.open_views) for s in self.services()]
 
     def check_nothing_is_left(self) -> None:
@@ -266,7 +269,7 @@ class Plant:
 
 
 def drain(reader: SeriesReader) -> list[object]:
-    """Return all items of a reader: statistics, and rows, so that the result does not depend on the sizes of blocks."""
+    """Return all items of a reader, with blocks divided into rows, so that the sizes of blocks do not matter."""
     found: list[object] = []
     while (item := reader.next()) is not None:
         if isinstance(item, Block):

@@ -1,7 +1,7 @@
-"""Disks that turn slow in a simulated cluster: each sync of some nodes takes 1 to 3 s, and nothing else is wrong.
+"""Disks that turn slow in a simulated cluster: on some nodes each sync takes 1 to 3 s, and nothing else is wrong.
 
-    SlowDiskWorld(seed).run()     writes are timed; disks turn slow; after ten seconds writes are timed again, then
-                                  once more after a leader crashed; disks recover; the nodes lead again
+    SlowDiskWorld(seed).run()    writes are timed; disks turn slow; after ten seconds writes are timed again, then once
+    more after a leader crashed; disks recover; their nodes lead again
 
 All nodes have all data, and a majority keeps fast disks. Each write goes to every group. Writes may be slow for
 SETTLE_NS. After that, a write through any node must take about the usual time, even if that node's disk is slow, and no
@@ -27,7 +27,7 @@ from saros_cluster.topology.topology import META
 
 #: The time after which a write to the former groups of a slow node takes the usual time again.
 SETTLE_NS = 10 * SECOND
-#: The maximum duration of a write: a few times the usual duration, and at least the maximum delay of a message.
+#: The limit for a write's duration: this multiple of the usual duration, but at least the maximum delay of a message.
 _TIMES, _LEAST_NS = 3, 600_000_000
 _USUAL_WRITES, _LATER_WRITES = 40, 30
 #: The time within which a group that needs a slow disk for its majority makes progress.
@@ -41,7 +41,8 @@ class SlowDiskWorld(DirectedWorld):
 
     def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
         super().__init__(seed, nodes=(3, 3, 5, 5), places=places)
-        # As with the defaults, a write is one sync, and a lagging node gets entries, since a snapshot takes many syncs.
+        # As with the default limits, a write takes one sync. A lagging node gets entries, since a snapshot takes many
+        # syncs.
         self.options = replace(self.options, segment_bytes=1 << 20, log_bytes_max=1 << 20)
         self.raft = RaftOptions(retained_bytes=1 << 20)
         #: Nodes that must not lead any more.
@@ -114,7 +115,7 @@ class SlowDiskWorld(DirectedWorld):
         return is_enough
 
     def _expect_progress(self, node: NodeId) -> None:
-        """Check that every group commits entries, although a write may take longer than its client waits."""
+        """Check that every group commits entries, although a write may take longer than the client waits for it."""
         before = self._commits()
 
         def have_advanced() -> bool:

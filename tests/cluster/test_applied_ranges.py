@@ -1,4 +1,4 @@
-"""The applied requests that move along with slots: the last ones of each client, however many others there are."""
+"""The applied requests that move along with slots: the last requests of each client, however many clients there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that have taken effect: for how long they are remembered, and on which slots they count."""
+"""Requests that have taken effect: how long they are remembered, and for which slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The campaign's clients and verdict against a database in memory: it passes, and every planted fault is found."""
+"""The campaign's clients and verdict on a database in memory: it passes, and every fault planted in it is found."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ReadsWhatWasBefore(Memory):
 
 
 class AppliesRetriesAgain(Memory):
-    """Every 30th write is applied a second time, some calls later."""
+    """Every 30th write is applied a second time, a few calls later."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class ForgetsDeletions(Memory):
 
 
 class DoesNotKnow(Memory):
-    """A correct database: the outcome of every seventh write is unknown, and half of these writes took effect."""
+    """A correct database: every seventh write has an unknown outcome, and half of these writes take effect."""
 
     def write(self, series: str, times: Sequence[int], values: Sequence[int]) -> None:
         if self.calls % 7:
@@ -160,7 +160,7 @@ class HasABug(Memory):
 
 
 def judged(memory: Memory, folder: Path) -> set[str]:
-    """Return the rules that a database breaks, as seen by two writers, two register clients and a replica's reader."""
+    """Return the rules that a database breaks, as two writers, two register clients and a reader of a replica find."""
     ticks, rng = count(0, 1_000_000), random.Random(5)
 
     def clock() -> int:

@@ -1,6 +1,6 @@
-"""Whole nodes in a simulated world: no rule is violated, a seed reproduces its run, and planted mistakes are found.
+"""Complete nodes in a simulated world: no rule is violated, a seed reproduces its run, and planted mistakes are found.
 
-`make campaign-sim` runs new seeds, and longer worlds.
+`make campaign-sim` runs worlds with new seeds that last longer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cluster.world_threads import Place
 SEEDS = 20
 #: The time after which faults end; in a campaign they last longer.
 SECONDS = 8
-#: Planted mistakes that a few seeds find; `make campaign-mutants` looks for all.
+#: Planted mistakes that a few seeds find; `make campaign-mutants` tests all mistakes.
 QUICK = (
     cluster_mutants.acknowledges_what_is_in_its_own_log,
     cluster_mutants.a_snapshot_brings_no_requests,
@@ -46,8 +46,10 @@ def test_a_cluster_keeps_its_word_whatever_befalls_it(first: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [35, 103, 113, 121, 205, 219])
 def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
-    """The seeds: weak reads of a lagging replica; a change that is aborted and begun again; few replicas (twice);
-    power lost after leaving; writes during moves.
+    """The seeds produce different events.
+
+    In order: weak reads of a lagging replica; a change that is aborted and begun again; few replicas (two seeds); a
+    power cut after a node has left; writes during moves.
     """
     assert World(seed, growing=True).run().figures.operations
 
@@ -55,7 +57,10 @@ def test_a_cluster_keeps_its_word_while_nodes_join_and_leave(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 5, 9, 45, 56])
 def test_a_cluster_keeps_its_word_with_few_voters(seed: int) -> None:
-    """The seeds: a new limit of voters in an older cluster; replaced voters; lost racks; voters that leave."""
+    """The seeds produce different events.
+
+    In order: a new limit of voters in an older cluster; replaced voters; lost racks; voters that leave.
+    """
     assert World(seed, growing=seed % 2 == 1, few_voters=True).run().figures.operations
 
 

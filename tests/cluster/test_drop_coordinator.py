@@ -1,4 +1,4 @@
-"""How long a coordinator retries requests that are overtaken by drops or moves of slots."""
+"""How long a coordinator retries requests if drops or moves of slots overtake them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ SECOND = 1_000_000_000
 
 
 class Moving:
-    """A cluster whose slots never stop moving, for all interfaces that a coordinator calls. Time passes as it waits."""
+    """A cluster whose slots never stop moving; it has all interfaces that a coordinator calls.
+
+    Time passes when the coordinator waits.
+    """
 
     def __init__(self) -> None:
         self.elapsed_ns = 0
@@ -44,7 +47,7 @@ class Moving:
 
 
 def outcome_of(act: Callable[[DropCoordinator, Moving], None]) -> tuple[float, int]:
-    """Return how long the coordinator tries, and how often."""
+    """Return for how many seconds the coordinator tries, and how often."""
     moving = Moving()
     coordinator = DropCoordinator(moving, moving, moving, moving, moving, moving)  # type: ignore[arg-type]
     with pytest.raises(UserMistake, match="slots move"):

@@ -19,7 +19,7 @@ def entries(*terms: int, first: int = 11) -> list[Entry]:
 
 
 def log_of(*terms: int, commit: int = 10) -> EntryLog:
-    """Return a log that begins after entry 10 of term 2, with durable entries of these terms."""
+    """Return a log that begins after entry 10 of term 2, and has durable entries of the given terms."""
     log = EntryLog(Position(10, 2, FOUNDED), entries(*terms), 10)
     log.commit = commit
     log.validate()

@@ -1,4 +1,4 @@
-"""Simulated clusters with one particular fault each: nothing is lost, all nodes that can serve do, and changes end."""
+"""Simulated clusters with one particular fault each: no data is lost, all nodes that can serve do, and changes end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEEDS = range(4)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_slots_move_although_a_node_does_not_hear_another(seed: int) -> None:
-    """Other nodes accept writes meanwhile, and the change ends."""
+    """The other nodes accept writes during the fault, and the change ends."""
     assert OneWayCutWorld(seed).run().figures.operations
 
 
@@ -29,5 +29,8 @@ def test_a_node_with_a_full_disk_joins_when_there_is_room(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_lost_rack_stops_only_groups_that_have_most_members_in_it(seed: int) -> None:
-    """Other groups keep serving, these report a missing leader, and all replicas are equal once the rack is back."""
+    """Groups with most members in the lost rack report a missing leader; the others keep serving.
+
+    All replicas are equal once the rack is back.
+    """
     assert LostRackWorld(seed).run().figures.operations

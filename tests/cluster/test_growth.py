@@ -240,7 +240,7 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
 
 
 def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() -> None:
-    """The other member of its group continues alone, since every acknowledged entry is on both."""
+    """The other member of the joiner's group continues alone, since both members have every acknowledged entry."""
     log = Log(cluster(3, 2))
     log.admit(4)
     log.send(Begin((NodeId(4),)))
@@ -269,7 +269,10 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_two_copies() 
 
 @pytest.mark.parametrize("loaded", [0, 2])
 def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(loaded: int) -> None:
-    """Its group starts again elsewhere: data that the old holders have goes there; data that they dropped is lost."""
+    """The joiner's group starts again on another node.
+
+    Data that the old holders still have moves there; data that they have dropped is lost.
+    """
     log = Log(cluster(3, 1))
     log.admit(4)
     log.send(Begin((NodeId(4),)))
@@ -289,7 +292,7 @@ def test_a_joiner_that_dies_after_go_does_not_close_its_slots_with_one_copy(load
     assert now is not None
     assert Stage.MOVING is now.stage
     assert [number < loaded for number in range(len(now.moves))] == [move.lost for move in now.moves]
-    log.send(Opened(change.id, 0, early))  # in the group that no longer exists
+    log.send(Opened(change.id, 0, early))  # sent in the group that no longer exists
     assert log.now.change == now
     drive(log, Random(3))
     assert (NodeId(4), NodeId(2)) == log.now.table.groups[NodeId(4)].members
@@ -335,7 +338,7 @@ def test_a_member_that_is_lost_in_the_midst_of_a_change_does_not_keep_it_from_it
 @given(st.integers(0, 60), st.integers(0, 1 << 30))
 @settings(max_examples=60)
 def test_who_was_to_leave_a_group_stays_for_a_lost_joiner_only_with_all_that_has_arrived(when: int, seed: int) -> None:
-    """The source of the data may have dropped it already (`check`)."""
+    """The source of the data may have dropped the data already (see `check`)."""
     log, random = Log(cluster(4, 3)), Random(seed)
     log.send(Begin((), (), {NodeId(1): tuple(range(SLOTS))}))
     drive(log, random)
@@ -422,8 +425,8 @@ def test_a_group_counts_its_terms_and_entries_from_its_own_beginning() -> None:
     assert [(1, 0), (3, 17)] == [
         (counted(began + n, began + n), counted(began + n, began + m)) for n, m in ((1, 0), (3, 17))
     ]
-    assert (4, 200) == (counted(4, 4), counted(4, 200))  # one of the cluster's first nodes
-    assert 0 == counted(began + 1, 0)  # a joining node that has no entries yet
+    assert (4, 200) == (counted(4, 4), counted(4, 200))  # node 4 is one of the cluster's first nodes
+    assert 0 == counted(began + 1, 0)  # node `began + 1` is joining and has no entries yet
 
 
 def test_slots_can_be_placed_by_hand() -> None:
@@ -486,7 +489,10 @@ def test_members_can_be_chosen_by_hand_and_stay_when_a_node_joins() -> None:
 
 
 def test_the_term_in_which_members_left_is_known_for_as_long_as_there_is_the_group() -> None:
-    """A returning member is not admitted by an earlier leader, which may still count entries that it once had."""
+    """A leader of an earlier term does not admit a returning member.
+
+    It may still count entries that the member has lost.
+    """
     log = Log(cluster(4, 2))
     head = NodeId(1)
     (other,) = set(log.now.table.groups[head].members) - {head}

@@ -37,7 +37,7 @@ def test_a_gap_is_the_longest_call_of_a_series_that_was_under_way_in_the_change(
 
 
 def test_the_least_that_was_written_is_compared_with_what_was_written_before() -> None:
-    calls = steady(90, 103) + steady(107, 120)  # no batch in four seconds of five
+    calls = steady(90, 103) + steady(107, 120)  # no batch in four of the window's five seconds
     share = effect_of(GROWN, calls, CALM).throughput_share
     assert share == pytest.approx(0.2, abs=0.05)
     assert effect_of(GROWN, steady(90, 120), CALM).throughput_share == pytest.approx(1.0, abs=0.1)

@@ -1,4 +1,4 @@
-"""The figures of a phase in the experiments: its rate, its worst seconds, and the processor time of each process."""
+"""The figures of an experiment's phase: its write rate, its lowest rate, and the processor time of each process."""
 
 from __future__ import annotations
 

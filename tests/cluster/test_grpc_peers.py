@@ -447,7 +447,7 @@ def ask(channel: grpc.Channel, path: str, metadata: dict[str, str], request: byt
 def refusal(
     address: str, path: str, metadata: dict[str, str], request: bytes = b"", timeout: float | None = LONG
 ) -> int | grpc.StatusCode:
-    """Make a call with these bytes, and return the error's code: the code of Saros if there is one, or that of gRPC."""
+    """Make a call with these bytes; return the error's Saros code, or its gRPC code if it has no Saros code."""
     with grpc.insecure_channel(address, options=[("grpc.max_send_message_length", -1)]) as channel:
         with pytest.raises(grpc.RpcError) as failed:
             ask(channel, path, metadata, request, timeout)
@@ -1008,7 +1008,7 @@ class Renewed:
 
 @pytest.mark.slow
 def test_new_connections_have_the_new_certificate(town: Town, authorities: tuple[Authority, Authority]) -> None:
-    """On either side, a wrong certificate is refused until it is replaced, and a valid one may be renewed."""
+    """A wrong certificate is refused until it is replaced, and a valid one may be renewed, by client and server."""
     ours, theirs = authorities
     caller, answerer = Renewed(theirs.of(A)), Renewed(ours.of(B))
     town.end(B, credentials=answerer, calls={"echo": lambda _, request: request})

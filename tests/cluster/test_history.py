@@ -1,4 +1,4 @@
-"""Tests of the checkers themselves: comparison with trying every order, planted faults in long histories, and speed."""
+"""Tests of the checkers: comparison with a trial of every order, planted faults in long histories, and speed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def operation(
 
 
 def has_an_order(operations: Iterable[Operation]) -> bool:
-    """Return whether some order explains the values that were read. Tries all orders, and prunes only dead ends."""
+    """Return whether some order explains the values that were read. It tries all orders, and prunes only dead ends."""
     left = [o for o in operations if o.outcome is OK or (o.outcome is UNKNOWN and o.kind is not READ)]
     return _continues(left, None)
 
@@ -175,7 +175,7 @@ def test_wrong_use_is_refused() -> None:
 
 
 def recorded(rng: random.Random, count: int, registers: int, clients: int = 8, *, deletes: bool) -> list[Operation]:
-    """Return a history of a correct database's clients: each operation takes effect between its call and its result."""
+    """Return a history of a correct database: each operation takes effect between its call and its result."""
     free = [0] * clients
     spans = []
     for _ in range(count):
@@ -208,7 +208,7 @@ def test_honest_records_pass(deletes: bool) -> None:
 
 
 def _is_settled(history: list[Operation], number: int) -> bool:
-    """Return whether an operation is a confirmed write, overlaps no other one of its register, and precedes a read."""
+    """Return whether an operation is a confirmed write, overlaps no operation on its register, and precedes a read."""
     it = history[number]
     near = [o for o in history if o.register == it.register and o is not it]
     overlaps = any(o.invoked_ns <= it.ended_ns and it.invoked_ns <= o.ended_ns for o in near if o.outcome is OK)
@@ -218,7 +218,7 @@ def _is_settled(history: list[Operation], number: int) -> bool:
 
 
 def _plant(history: list[Operation], change: Callable[[list[Operation], int], None]) -> list[Operation]:
-    """Return the history with a fault at a settled write in its middle."""
+    """Return the history with a fault at a settled write in the middle of the history."""
     register = [o for o in history if o.register[1] == 1]
     number = next(i for i in range(len(register) // 3, len(register)) if _is_settled(register, i))
     change(register, number)
@@ -241,7 +241,7 @@ def stale_read(register: list[Operation], number: int) -> None:
 
 
 def write_applied_twice(register: list[Operation], number: int) -> None:
-    """Let a retry of a write take effect again, after two other writes were read."""
+    """Let a retry of a write take effect again after the values of two later writes have been read."""
     later = [i for i in range(number + 1, len(register)) if _is_settled(register, i)][1]
     for i in range(later + 1, len(register)):
         if register[i].kind is READ and register[i].value == register[later].value:

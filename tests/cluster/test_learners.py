@@ -1,4 +1,4 @@
-"""A group with many learners: they get fewer heartbeats, wait longer for them, and a leader knows which are silent."""
+"""A group with many learners: they get fewer heartbeats and wait longer; a leader knows which learners are silent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saros_cluster.raft.ready import RaftOptions, Restored
 GROUP = GroupId(0)
 LEADER, LEARNERS = NodeId(1), 100
 FOUNDED = Position(1, 0, membership(1, [LEADER], range(2, 2 + LEARNERS)))
-#: The `learner_beats` of a group with that number of learners.
+#: The number of ticks between two heartbeats to a learner, in a group with that number of learners (`learner_beats`).
 BEATS = 3
 
 
@@ -23,7 +23,7 @@ def member(node: int) -> RaftNode:
 
 
 def said(node: RaftNode) -> list[Message]:
-    """Return all messages of a node, persisting and applying entries as it asks."""
+    """Return all messages of a node; persist and apply entries as the node demands."""
     found: list[Message] = []
     while not (ready := node.ready()).is_empty:
         found += ready.messages
@@ -43,7 +43,7 @@ def leader() -> RaftNode:
 
 
 def beats(node: RaftNode, ticks: int) -> Counter[NodeId]:
-    """Return the number of heartbeats in `ticks` ticks, by learner."""
+    """Return the number of heartbeats that each learner gets in `ticks` ticks."""
     found: Counter[NodeId] = Counter()
     for _ in range(ticks):
         node.tick()

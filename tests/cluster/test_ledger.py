@@ -1,4 +1,4 @@
-"""Ledgers: round trips, also while the ledger grows, and with a torn end."""
+"""Ledgers: round trips, reading while the ledger grows, and incomplete last lines."""
 
 from __future__ import annotations
 

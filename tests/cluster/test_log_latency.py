@@ -1,4 +1,4 @@
-"""The health of the log: a few slow writes, but never a single one, make it slow, and it recovers after a while."""
+"""The health of the log: a few slow writes make it slow, a single one does not, and it recovers after a while."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ TICK = 50 * MS
 
 
 class Log:
-    """A log whose writes take given times. It is checked as often as a host checks its log."""
+    """A log whose writes take given times. Its health is checked as often as a host checks its log."""
 
     def __init__(self) -> None:
         self.latency = LogLatency()
         self.now = 100 * SECOND
 
     def wait(self, ns: int, *, pending: bool = False, size_bytes: int = 0) -> LogHealth:
-        """Let time pass; with `pending`, a write of `size_bytes` waits all that time."""
+        """Let time pass; with `pending`, a write of `size_bytes` is in progress during all of that time."""
         found, waited = self.latency.check(self.now), 0
         while waited < ns:
             step = min(TICK, ns - waited)

@@ -1,4 +1,4 @@
-"""Files sent through a group's log are loaded once, and equally on all members, whatever entries are in between."""
+"""A file sent through a group's log is loaded once and equally on all members, with any entries between its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The members of groups: even shares, separate racks, few changes. Also the balancing of slots by load."""
+"""The choice of the groups' members (even shares, separate racks, few changes), and the balancing of slots by load."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_node_that_joins_gets_its_share_from_as_few_groups_as_that_needs(nodes
     after = chosen_members({**before, joiner: ()}, [*nodes, joiner], replicas, NO_RACKS, [joiner])
     shares = places(after)
     assert max(shares.values()) - min(shares.values()) <= 1
-    short = len(nodes) < replicas  # then every group gets one more member
+    short = len(nodes) < replicas  # if True, every group gets one more member
     assert (len(nodes) if short else replicas - 1) == len(changed(before, after))
 
 
@@ -93,8 +93,7 @@ def test_by_load_nobody_gets_worse_and_no_slot_moves_in_vain(weights: list[float
     assert min(after.values()) >= min(before.values()) - 1e-9
     assert (loads[found != owners] > 0).all()
     share = loads.sum() / heads
-    # If a node keeps much more than its share, each of its slots is so heavy that the least loaded node would become as
-    # loaded.
+    # If a node keeps much more than its share, then any of its slots would make the least loaded node equally loaded.
     for head in nodes:
         if max(before.values()) > share * 1.2 and after[head] > share * 1.05:
             own = loads[(found == head) & (loads > share * 1e-6)]
@@ -116,7 +115,7 @@ def test_a_load_that_is_nearly_even_moves_nothing_and_one_that_is_not_moves_litt
     even[0] = 2.5  # 11.5 to 10
     assert np.array_equal(owners, balanced_by_load(owners, nodes, even))
     hot = np.ones(30)
-    hot[:2] = 10.0  # 28, 10, 10: one of the two moves, then 2 and 4 of the light ones to the least loaded
+    hot[:2] = 10.0  # from 28, 10, 10: one hot slot moves, then 2 and 4 light ones to the least loaded nodes
     found = balanced_by_load(owners, nodes, hot)
     assert 1 == np.count_nonzero(found[:2] != owners[:2])
     assert 7 == np.count_nonzero(found != owners)

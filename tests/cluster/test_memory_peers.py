@@ -1,4 +1,4 @@
-"""The in-memory network keeps the guarantees of `Peers`; all other behaviour is random, and determined by the seed."""
+"""The in-memory network keeps the guarantees of `Peers`; the seed determines all its other, random behaviour."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def beat(number: int, sender: NodeId, receiver: NodeId) -> Message:
 
 
 class Log:
-    """The messages that arrived, with their places and times."""
+    """The messages that arrived, each with its receiver and time."""
 
     def __init__(self, network: MemoryNetwork) -> None:
         self.lines: list[tuple[int, NodeId, NodeId, int]] = []

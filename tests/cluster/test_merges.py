@@ -1,4 +1,4 @@
-"""MERGE on all nodes: the coordinator polls until it is done, and a node stops it when it is not polled."""
+"""MERGE on all nodes: the coordinator polls nodes until they are done; a node that is not polled stops its merge."""
 
 from __future__ import annotations
 

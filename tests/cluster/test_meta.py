@@ -72,7 +72,7 @@ def test_databases_do_not_overlap_whoever_asks() -> None:
 def test_partitions_are_registered_as_long_as_their_database_lasts() -> None:
     state = MetaState(FIRST)
     state.apply(CreateDatabase("root.a", (7,)), 1)
-    state.apply(CreateDatabase("root.old", None), 2)  # as created by earlier versions: any slice may have points
+    state.apply(CreateDatabase("root.old", None), 2)  # as by earlier versions of Saros: any slice may have points
     state.apply(AddPartitions({"root.a": (8, 2), "root.old": (5,)}), 3)
     registered = {"root.a": {7: 1, 2: 3, 8: 3}, "root.old": None}
     assert registered == state.partitions
@@ -125,7 +125,7 @@ def test_a_name_is_taken_until_the_drop_is_done() -> None:
 
 
 def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
-    """A drop during the move of a slot would miss the slot's data at the old group, or at the new one."""
+    """A drop during the move of a slot would miss the slot's data at the old group or at the new group."""
     state = MetaState(FIRST)
     steps = itertools.count(1)
 
@@ -146,7 +146,7 @@ def test_drops_and_moves_of_slots_wait_for_each_other() -> None:
     drop = send(BeginDrop("root.a"))
     send(Grow(Admit("host4:1", "host4:2", "token")))
     change = send(Grow(Begin((NodeId(4),))))
-    early = send(BeginDropSeries("root.b.**"))  # the new group has no leader yet: nothing can move
+    early = send(BeginDropSeries("root.b.**"))  # the new group has no leader yet, so nothing can move
     send(Grow(Ready(change, GroupId(4))))
     assert refused(BeginDropSeries("root.b.**"))
     send(BeginDrop("root.a"))  # it is begun, as asked
@@ -178,7 +178,10 @@ def test_a_change_that_is_aborted_lets_drops_through() -> None:
 
 
 def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_more() -> None:
-    """Nodes may ask the old group until it drops the series, but it does not know of series created since the move."""
+    """Nodes may ask the old group until it drops the series.
+
+    That group does not know of series created since the move.
+    """
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
     create = changes.CreateDatabase("root.a")
@@ -319,7 +322,10 @@ def test_an_old_end_of_a_database_does_not_take_the_new_one() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_a_group_announces_late_does_not_bring_back_a_dropped_database(whole: bool) -> None:
-    """A strong SHOW does not ask the group of a database that is gone, so it must not appear again meanwhile."""
+    """A strong SHOW does not ask the group of a dropped database.
+
+    So the database must not reappear when that group announces it late.
+    """
     created = (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))
     drop = changes.DeleteDatabase("root.a")
     schema = ClusterSchema()
@@ -337,7 +343,7 @@ def test_what_a_group_announces_late_does_not_bring_back_a_dropped_database(whol
 
 
 def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
-    """After a restart the log of the meta group is applied again; the groups may have reported later changes."""
+    """After a restart, the meta group's log is applied again; the groups may already have reported later changes."""
     created = [changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series())]
     drop = {5: changes.DeleteDatabase("root.a")}
     both_lives = [*created, drop[5], *created]
@@ -354,7 +360,10 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
 
 
 def test_a_drop_that_the_meta_group_has_not_told_of_is_not_seen() -> None:
-    """The group that announces the drop may have lost the series in an earlier move, and then does not report it."""
+    """The group that announces the drop may have lost the series in an earlier move.
+
+    It then does not report that the series is dropped.
+    """
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 3)
     schema.apply_delta(GroupId(1), told([changes.CreateDatabase("root.a")], drop=5))
@@ -407,7 +416,7 @@ def measurements(schema: ClusterSchema) -> set[str]:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_who_had_a_database_before_a_move_speaks_no_more_of_it(whole: bool) -> None:
-    """The announcements of the two groups arrive in any order."""
+    """The announcements of the old and the new group may arrive in any order."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
     schema.apply_delta(GroupId(4), news_of(3, 1, "x"))

@@ -1,4 +1,7 @@
-"""The voters of the meta group: a few of many nodes, on different racks, replaced when they are silent for long."""
+"""The voters of the meta group: a few of many nodes, on different racks.
+
+A voter that is silent for long is replaced.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ LONG, SHORT = 1_200, 40
 
 
 def cluster(nodes: int, bound: int | None, racks: str = "") -> Topology:
-    """Return a cluster with these nodes; `racks` has one letter for each node."""
+    """Return a cluster with this number of nodes; `racks` has one letter for each node."""
     found = {
         NodeId(n): Node(f"host{n}:6668", f"host{n}:6667", rack=racks[n - 1] if racks else "")
         for n in range(1, nodes + 1)
@@ -97,7 +100,7 @@ def test_a_voter_stays_if_nobody_can_replace_it() -> None:
 
 
 def test_nothing_is_changed_without_a_majority_that_answers() -> None:
-    """A group with too many voters keeps them all if most of the voters to keep have just become silent."""
+    """A group with too many voters keeps all of them if most of the voters to be kept have just become silent."""
     topology = replace(cluster(9, None), meta_voters=3)
     silent = dict.fromkeys((2, 3, 4, 5), SHORT)
     found = next_voters(topology, at_leader(topology, silent), LONG)
@@ -210,7 +213,7 @@ def test_a_membership_of_a_thousand_nodes_can_be_changed() -> None:
 
 
 def test_a_choice_of_voters_is_final_whatever_the_leader_prefers() -> None:
-    """At the end of a change, the leader may choose other voters than the change did, but only once."""
+    """At the end of a change, the leader may choose voters other than the change's, but only once."""
     log = Log(cluster(6, 3, "aaabbb"))
     log.admit(7)
     log.send(Begin((NodeId(7),), (voters(log.now)[0],)))

@@ -1,4 +1,4 @@
-"""Notes in the meta group: they survive a restart, and a writer must have seen all earlier changes."""
+"""Key-value pairs in the meta group: they survive a restart, and a writer must have seen all earlier changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted mistakes refer to existing code: a mistake planted in renamed code would never be found."""
+"""Planted mistakes refer to existing code: a mistake planted under a name that is gone would have no effect."""
 
 from __future__ import annotations
 

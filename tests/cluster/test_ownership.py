@@ -34,7 +34,10 @@ def arrival(epoch: int, *slots: int, partitions: tuple[tuple[str, int], ...] = (
 
 
 def moved() -> Ownership:
-    """Return slots after moves: of eight, 0 to 3 were here; move 4 took 1 and 2, move 5 brought 6, move 7 took 3."""
+    """Return the ownership after moves of slots.
+
+    Of eight slots, the group had 0 to 3; move 4 took 1 and 2, move 5 brought 6, move 7 took 3.
+    """
     found = Ownership(np.arange(8) < 4)
     found.fence(Fence(4, (1, 2)), 50)
     assert found.open(arrival(5, 6, partitions=(("root.a", 1), ("root.b", 2))))

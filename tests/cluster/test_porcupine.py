@@ -1,4 +1,4 @@
-"""Histories of simulated clusters, checked by porcupine: it accepts correct ones and finds stale reads."""
+"""Histories of simulated clusters, checked by porcupine, which accepts correct histories and finds stale reads."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_register_is_judged(history: list[Operation], is_right: bool, tmp_path
 
 
 def lived(seed: int, folder: Path, places: Sequence[Place] = ()) -> Path:
-    """Return a world's history, even if the world reported a violation."""
+    """Run a world; return its history even if the world reported a violation."""
     world = World(seed, seconds=SECONDS, places=places)
     try:
         world.run()

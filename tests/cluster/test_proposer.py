@@ -1,4 +1,4 @@
-"""Proposals to groups that have no leader, and to nodes that do not answer: how long they last, and the errors."""
+"""Proposals to groups that have no leader, and to nodes that do not answer: their duration, and their errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOLLOWS = b"n" + (-1).to_bytes(8, "little", signed=True)
 
 
 class Cluster:
-    """Replaces the `GroupHost`, the `Peers` and the `Clock` of node 1 of three; time passes only while it waits."""
+    """The `GroupHost`, the `Peers` and the `Clock` of node 1 of three. Time passes only while the node waits."""
 
     def __init__(
         self, answer: Callable[[NodeId, float], bytes], members: tuple[NodeId, ...] = (THREE, ONE, TWO)

@@ -38,7 +38,7 @@ def reopened(model: ModelledLog) -> dict[GroupId, LogContents]:
 
 
 def fill(model: ModelledLog, group: int, count: int) -> None:
-    """Append `count` entries, waiting for each."""
+    """Append `count` entries, each of which is durable before the next is appended."""
     for _ in range(count):
         index, term = model.now[GroupId(group)].last
         model.append(group, entries=entries_of(index + 1, max(term, 1), 1))
@@ -333,7 +333,10 @@ def test_a_failed_fsync_ends_the_log() -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "bad"])
 def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: int) -> None:
-    """Each operation of a story fails once; then the story ends, or continues if only the disk was full."""
+    """Each operation of a story fails in one run.
+
+    The story then ends, or continues if the failure was only a full disk.
+    """
     fails_at = 0
     while True:
         model = ModelledLog(CrashDisk(), SMALL)
@@ -547,10 +550,10 @@ class Walk:
         if model.cut() >= 0 and was_settled:
             needed = model.needed_segments().values()
             assert 0 == min(needed, default=0)
-            assert needed or len(model.disk.list(FOLDER)) <= 2  # a second segment, if the first was full
+            assert needed or len(model.disk.list(FOLDER)) <= 2  # there may be a second segment if the first was full
 
     def reopen(self, number: int) -> None:
-        """The power fails, the process dies, or the log is closed."""
+        """Reopen the log after a power cut, after the death of the process, or after closing the log."""
         crashes = list(self.model.disk.picture().crashes())
         how, disk = crashes[number % len(crashes)]
         note = self.model.note()

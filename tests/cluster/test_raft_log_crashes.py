@@ -1,8 +1,9 @@
-"""After a crash at any disk operation, and another one during the restart, all records that were waited for exist.
+"""After a crash at any disk operation, and a crash during the restart, all records that were waited for exist.
 
-A fixed sequence of calls is made to a log on a `CrashDisk`. For every picture of that disk, each state that a restart
-may find is opened and compared with the permitted states (`raft_log_model`). Some of these logs then continue on disks
-that take pictures too: they are opened, written, released and truncated, with a crash at each of these operations.
+A fixed sequence of calls is made to a log on a `CrashDisk`, which takes a picture at each operation. For every picture,
+each state of the disk that a restart may find is opened and compared with the permitted states (`raft_log_model`). Some
+of these logs then continue on disks that also take pictures: a log is opened, written, released and truncated, with a
+crash at each of these operations.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ from saros_storage.log import Durability, LogOptions
 
 pytestmark = pytest.mark.slow
 
-#: Small enough for a few writes to fill a segment.
+#: A segment size so small that a few writes fill a segment.
 SEGMENT_BYTES = 260
 #: One in `ONE_OF` of the distinct disks left by crashes continues and crashes again.
 ONE_OF = 6
 
 
 def tell(model: ModelledLog) -> None:
-    """Write three groups: one is slow to release, one votes first; also a conflict, a snapshot, a group that leaves."""
+    """Write to three groups, one of which releases late and one of which votes first.
+
+    The calls include a conflict, a snapshot, and a group that leaves.
+    """
     for group in (1, 2, 3):
         model.create(group, position(0, 0))
     model.append(3, vote(1, 2))
@@ -37,7 +41,7 @@ def tell(model: ModelledLog) -> None:
     for first in (4, 7, 10):
         model.append(1, entries=entries_of(first, 1, 3))
         model.wait()
-    model.append(1, vote(3, 2), entries=entries_of(8, 3, 3))  # 8 to 12 are replaced by 8 to 10
+    model.append(1, vote(3, 2), entries=entries_of(8, 3, 3))  # entries 8 to 12 are replaced by 8 to 10
     model.append(2, vote(3), entries=entries_of(2, 3, 2))
     model.wait()
     model.release(1, 9)
@@ -88,7 +92,10 @@ def pictures_of(disk: CrashDisk, options: LogOptions, story: Callable[[ModelledL
 
 
 def crashes(pictures: list[Picture], before: Note | None) -> Iterator[tuple[CrashDisk, Note]]:
-    """Check and yield each disk that a restart may find, with its note; `before` is used while a picture has none."""
+    """Check and yield each disk that a restart may find, with its note.
+
+    `before` is the note of the pictures taken before the first note.
+    """
     for picture in pictures:
         note = picture.note or before
         assert isinstance(note, Note)

@@ -1,4 +1,4 @@
-"""Limits of a Raft node: timers after votes, how long a new leader has, the queue of entries to apply, the story."""
+"""Limits of a Raft node: timers after votes, a new leader's time, the queue of entries to apply, the node's story."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def elected() -> RaftNode:
 
 
 def test_a_node_that_has_given_its_vote_waits_for_the_candidate() -> None:
-    """Also in a term that the node entered earlier."""
+    """The node also waits if it entered the term earlier."""
     node = member()
     node.step(Vote(GROUP, THREE, ONE, 1, 0, 0))
     work(node)

@@ -1,4 +1,7 @@
-"""Raft driven by scripts: each in testdata/raft/ gives its recorded output. `pytest --rewrite` updates the outputs."""
+"""Raft driven by scripts: each script in testdata/raft/ gives its recorded output.
+
+`pytest --rewrite` updates the outputs.
+"""
 
 from __future__ import annotations
 

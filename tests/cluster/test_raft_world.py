@@ -1,6 +1,6 @@
 """Raft in a simulated world: no rule is violated, a seed reproduces its run, and planted mistakes are found.
 
-`make campaign-sim` runs new seeds, and for longer.
+`make campaign-sim` runs new seeds for some minutes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from cluster.raft_world import World
 from cluster.world_hunt import Figures, Mutant, hunt
 
 SEEDS = 280
-#: Planted mistakes that a few seeds find; `make campaign-mutants` looks for all.
+#: Planted mistakes that a few seeds find; `make campaign-mutants` tests all mistakes.
 QUICK = (
     raft_mutants.commits_what_one_follower_has,
     raft_mutants.promises_before_the_disk,

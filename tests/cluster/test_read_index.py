@@ -1,4 +1,4 @@
-"""The groups that a read asks, how long it waits for those without a leader, and how it learns of their schema."""
+"""The groups that a read asks, how long it waits for groups without a leader, and how it learns the groups' schema."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def first_topology(nodes: Sequence[NodeId], replicas: int = 1) -> Topology:
 
 
 class Reading:
-    """The pending answer of a leader, for which a caller waits in virtual time."""
+    """A leader's pending answer; the caller waits for it in virtual time."""
 
     def __init__(self, cluster: Cluster, answer: Answer) -> None:
         self._cluster = cluster
@@ -82,7 +82,7 @@ class InlinePool:
 class Cluster:
     """Three nodes as node 1 sees them. All waiting takes virtual time.
 
-    By default each node has a group of its own, none is local, and node 3 is gone.
+    By default, each node has one group, no group is local, and node 3 is gone.
     """
 
     def __init__(self, replicas: int = 1, local: Collection[int] = (), gone: Collection[int] = (3,)) -> None:
@@ -92,15 +92,14 @@ class Cluster:
         self.unnoticed: set[int] = set()
         #: Calls to other nodes: (node, name, group, timeout in seconds).
         self.calls: list[tuple[int, str, int, float]] = []
-        #: Called once, during the next call or read.
+        #: A function that is called once, during the next call or read.
         self.meanwhile: Callable[[], object] | None = None
-        #: By group: the next answers of its leader; the last one is repeated.
+        #: For each group, the next answers of its leader; the last answer is repeated.
         self.leaders: dict[int, list[Answer]] = {}
         self.leaderless: set[int] = set()
-        #: By group: the answer of its members when they are asked for its schema.
+        #: For each group, the answer that its members give when they are asked for its schema.
         self.deltas: dict[int, SchemaDelta] = {}
-        #: By local group: the index of the entry that the replica has applied, and the time from which it has (in
-        #: seconds).
+        #: For each local group: the index of an entry, and the time in seconds at which the replica has applied it.
         self.applied: dict[int, tuple[int, float]] = {}
         self.hastened: list[int] = []
         self.availability = Availability(self)
@@ -180,14 +179,14 @@ class Cluster:
         return (self.elapsed_ns - began_ns) / 1e9
 
     def know(self, partitions: Mapping[str, Mapping[int, int]]) -> None:
-        """Put databases into the meta group, each with the slices that may have points."""
+        """Put databases into the meta group, each with its slices that may have points."""
         self.schema.agree(partitions, {}, self.schema.version + 1, partitions)
 
     def group_of(self, database: str, slice_: int = 0) -> GroupId:
         return self.routes.now.group_at(database, slice_)
 
     def database(self, schema: GroupId, points: GroupId) -> tuple[str, int]:
-        """Return a database whose schema one group keeps, and a slice of it that another one keeps."""
+        """Return a database whose schema the group `schema` keeps, and a slice of it that the group `points` keeps."""
         for number in count():
             name = f"root.d{number}"
             if self.group_of(name) == schema:
@@ -200,7 +199,7 @@ Make = Callable[..., Cluster]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Make a cluster; the barrier's pauses take its virtual time."""
+    """Return a function that makes a cluster; the barrier's pauses take the cluster's virtual time."""
 
     def made(**options: Any) -> Cluster:
         cluster = Cluster(**options)
@@ -240,7 +239,7 @@ def test_the_member_that_answered_last_is_asked_first_and_silent_ones_last(make:
 
 
 def test_a_member_that_hangs_is_given_up_for_the_next_one_in_time(make: Make) -> None:
-    """The first attempt is short unless the group is known to be lost. It does not count as a waiting request."""
+    """The first attempt is short unless the group is known to be lost, and does not count as a waiting request."""
     cluster = make(replicas=2, gone=())
     first, second = cluster.barrier.holders(TWO)
     cluster.gone = cluster.unnoticed = {first}
@@ -371,7 +370,7 @@ def test_a_replica_that_was_stopped_is_named(make: Make) -> None:
 
 
 def test_a_group_that_has_ended_needs_no_index(make: Make) -> None:
-    """Its data is in other groups, which the caller asks next."""
+    """The ended group's data is in other groups, which the caller asks next."""
     cluster = make(local=(1,), gone=())
     cluster.leaders[1] = [NotHere(ONE, "it has ended")]
     cluster.meanwhile = lambda: cluster.routes.learn(first_topology(NODES[1:]))
@@ -409,7 +408,7 @@ def test_a_mid_read_waits_less_for_a_leader(make: Make, is_strong: bool, waited_
 
 
 def test_the_error_of_a_group_names_the_databases_that_depend_on_it(make: Make) -> None:
-    """The group keeps their schema or has points of them. The error also names the group's silent nodes."""
+    """The group has the databases' schema or some of their points. The error also names the group's silent nodes."""
     cluster = make(replicas=2)
     lost = next(group for group in (TWO, THREE) if 3 in cluster.routes.now.members(group))
     other = next(group for group in (ONE, TWO, THREE) if group != lost)
@@ -456,7 +455,7 @@ def test_a_strong_partial_read_leaves_out_data_groups_without_a_leader(make: Mak
     ids=("strong", "strong partial", "mid partial"),
 )
 def test_a_read_fails_without_the_meta_group(make: Make, point: ReadPoint, decisive: str) -> None:
-    """A read that may leave out data groups fails for lack of the meta group; any other, for lack of a data group."""
+    """A read that may leave out data groups fails without the meta group; any other read fails without a data group."""
     cluster = make()
     cluster.leaders[META] = [SILENCE]
     with pytest.raises(NoLeader, match=decisive):
@@ -479,7 +478,7 @@ def some_series(database: str) -> tuple[SchemaChange, ...]:
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_series_that_no_group_announces_any_more_are_forgotten_once_all_were_asked(make: Make, moves: bool) -> None:
-    """`moves`: slots move while the new groups are asked, so that these may not be the last ones."""
+    """If `moves`, slots move while the new groups are asked, so the slots may already have other owners."""
     cluster = make(gone=())
     database, _ = cluster.database(TWO, THREE)
     cluster.know({database: {}})
@@ -663,7 +662,7 @@ def test_a_member_that_is_behind_is_not_the_last_one_asked(make: Make) -> None:
 
 
 def test_a_session_is_shown_the_schema_up_to_its_last_change(make: Make) -> None:
-    """In a remote group, entries that do not change the schema do not count, and neither do late replies."""
+    """Of a remote group's entries, those that do not change the schema do not count, and neither do late replies."""
     cluster = make(local=(1,), gone=())
     cluster.know({})
     shown = []

@@ -344,7 +344,7 @@ def test_one_query_leaves_streams_for_others() -> None:
 
 
 def one_by_one(peers: FakePeers, query: QueryId, count: int) -> list[RemoteSeriesReader]:
-    """Return readers that were opened one by one, so that each gets a stream immediately if one is free."""
+    """Return readers that were opened one by one, so that each reader gets a stream immediately if a stream is free."""
     holder = RemoteTarget(NODE2, TARGET)
     return [open_readers(peers, query, holder, [request(PLAIN)], pinned=False)[1][0] for _ in range(count)]
 

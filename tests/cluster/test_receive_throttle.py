@@ -1,4 +1,4 @@
-"""Files from other nodes are counted, and received no faster than allowed."""
+"""The bytes of files from other nodes are counted, and files are received no faster than allowed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECOND = 1_000_000_000
 
 
 class FakeTime:
-    """A clock, and a sleep that moves it."""
+    """A clock, and a sleep that advances the clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ns = 5 * SECOND
@@ -34,7 +34,7 @@ class FakeTime:
 
 
 def other(node: NodeId, name: str, request: bytes) -> bytes:
-    """Answer like a node that has one file of 3,000 bytes with a resource of 200 bytes."""
+    """Answer like a node that has one file of 3,000 bytes, and 200 bytes of statistics for that file (its resource)."""
     if name == PULL:
         return bytes(1_000)
     entry = FileEntry("17-1-0-0.tsfile", True, Rank(0, 1), 3_000, 1, 2)
@@ -52,7 +52,7 @@ def test_what_comes_is_counted_and_paced(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(4):
         assert 1_000 == len(ask(NodeId(2), PULL, b""))
     ask(NodeId(2), DONE, b"")
-    assert 6 * SECOND == clock.ns - began_ns  # each piece but the first waits until the previous one is paid for
+    assert 6 * SECOND == clock.ns - began_ns  # each piece but the first waits until the last one's time has passed
     assert ReceiveCounters(7, 3_200, 4_000, 6.0) == inflow.received()
     inflow.begin(7)
     assert 4_000 == inflow.received().bytes

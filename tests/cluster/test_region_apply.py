@@ -73,7 +73,7 @@ OWNS_SCHEMA, HAS_SCHEMA = Ownership.owns_schema, Ownership.has_schema
 
 @pytest.fixture(scope="module", autouse=True)
 def others_own_schemas() -> Iterator[None]:
-    """Another group owns the schema of all databases but one."""
+    """Within this context, another group owns the schema of all databases but one."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Ownership, "owns_schema", lambda _, database: database == "root.a")
         patched.setattr(Ownership, "has_schema", lambda _, database: database == "root.a")
@@ -106,7 +106,7 @@ class Member:
     """A `RegionMachine` with its folder and its log, which can be restarted."""
 
     def __init__(self, folder: Path, *, owned: bool = True) -> None:
-        """If `owned`, the group begins with all slots; otherwise with none."""
+        """If `owned`, the group begins with all slots; otherwise it begins with none."""
         self.folder = folder
         self.disk: Disk = LocalDisk()
         self.owned = np.full(10_000, owned)
@@ -148,7 +148,10 @@ class Member:
     def add(
         self, request: Request, mutation: Mutation, drop: int | None = None, known: TableVersion | None = None
     ) -> object:
-        """Add an entry. By default, a drop is a new one, and a write has seen all drops and the newest table."""
+        """Add an entry.
+
+        By default, a drop has a new number, and a write has seen all drops and the newest table.
+        """
         table = TableVersion(0, self.machine.replica.ownership.opened) if known is None else known
         return self.append(encode_command(request, mutation, len(self.log) + 1 if drop is None else drop, table))
 
@@ -173,7 +176,7 @@ class Member:
         self.replay()
 
     def start_alone(self) -> None:
-        """Lose the state in memory, and restart while no node that knows the commit index answers."""
+        """Lose the state in memory, and restart while no other node answers, so that the commit index is unknown."""
         self.machine.close()
         self.machine = self.open()
 
@@ -251,7 +254,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
         member.machine.region.flusher.freeze(slices[1])
         while member.machine.region.flusher.busy:
             member.machine.region.lock.wait()
-    member.machine.save()  # covers all entries; those after the first file's are to be replayed
+    member.machine.save()  # covers all entries, but the entries after the first file's are replayed
     member.machine.close()
     member.machine = member.open()
     member.machine.save()
@@ -261,7 +264,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_nothing_goes_by_a_rule_of_ttl_that_entries_of_before_the_start_take_back(tmp_path: Path, lost: int) -> None:
-    """The saved state has the rule. `lost`: the number of uncommitted entries that a new leader replaces."""
+    """The saved state has the rule. `lost` is the number of uncommitted entries that a new leader replaces."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), SetTtl("root.a.**", 1)]))
     member.machine.save()
@@ -326,7 +329,7 @@ def test_a_command_with_rows_and_a_change_that_cannot_be_made_changes_nothing(tm
 
 
 def test_series_that_a_write_needs_may_be_there_already_unless_they_have_another_type(tmp_path: Path) -> None:
-    """Two coordinators may create the same series, and neither fails; if the types differ, the first one stays."""
+    """Two coordinators may create the same series, and neither fails; if their types differ, the first type stays."""
     member = Member(tmp_path)
     needed = [CreateDatabase("root.a"), CreateSeries("root.a.d", False, series(), if_missing=True)]
     assert member.add(NO_REQUEST, Mutation(needed, (), [rows("root.a.d", 0, 1, 1)])) is None
@@ -356,7 +359,7 @@ def test_a_dropped_database_takes_its_points_along_and_may_be_dropped_again(tmp_
 
 @pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.*.x")])
 def test_a_group_that_slots_have_left_carries_out_drops(tmp_path: Path, drop: Drop) -> None:
-    """The sender of a drop need not know the owners of slots, since none moves during the drop."""
+    """The sender of a drop need not know the owners of slots, since no slot moves during the drop."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
     member.transfer(Fence(4, (member.slot("root.b", 0),)))
@@ -379,7 +382,10 @@ def test_a_drop_that_comes_again_later_leaves_what_was_made_anew(tmp_path: Path,
 
 
 def test_a_write_that_has_not_seen_a_drop_of_its_device_is_refused(tmp_path: Path) -> None:
-    """Group 1 does not keep the schema of root.b: it cannot compare types, and must refuse rows of dropped series."""
+    """Group 1 does not have the schema of root.b.
+
+    So it cannot compare types, and must refuse rows of dropped series.
+    """
     member = Member(tmp_path)
     assert member.add(NO_REQUEST, write("root.b.d", 0, 1, 1), drop=0) is None
     member.add(NO_REQUEST, effect_of(DeleteSeries("root.b.d.*")), drop=5)
@@ -451,7 +457,7 @@ def arrive(member: Member, other: Member, database: str, number: int) -> None:
 
 
 def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(tmp_path: Path) -> None:
-    """The log still has the writes from before the slots left, and the entry by which they left."""
+    """The log still has the writes from before the slots left, and the entry with which the slots left."""
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     for each in (member, other):
         each.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -537,7 +543,7 @@ def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them
 
 
 def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_group(tmp_path: Path) -> None:
-    """Otherwise a reader would get the same rows twice, also from the group that has the slots now."""
+    """Otherwise a reader would get the same rows twice: from this replica and from the group that has the slots now."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     before, since = TableVersion(3, 0, 0), TableVersion(4, 0, 4)
@@ -604,7 +610,7 @@ def test_a_group_that_series_have_left_does_not_tell_of_their_end(
 
 
 def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Path) -> None:
-    """The first attempt was prepared before the slots came; its rows for them were refused by another group."""
+    """The first attempt was prepared before the slots came; another group refused the rows for these slots."""
     member, request = Member(tmp_path), Request(7, 1)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
     member.transfer(Fence(2, (member.slot("root.b", 0), member.slot("root.c", 0))))
@@ -625,7 +631,7 @@ def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Pa
 
 
 def test_rows_for_slots_that_their_sender_knew_to_be_elsewhere_are_refused(tmp_path: Path) -> None:
-    """The slots left and came back together with others, whose rows the sender has sent to another group."""
+    """The slots left, and came back with other slots, whose rows the sender has sent to another group."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.transfer(Fence(2, (member.slot("root.a", 0),)))
@@ -757,7 +763,10 @@ class Cramped(LocalDisk):
 
 
 def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp_path: Path) -> None:
-    """Until then they are read from the other group. One slice has no room for its manifest. Includes a restart."""
+    """Until then they are read from the other group.
+
+    One slice has no room for its manifest. The node is also restarted.
+    """
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     count = 20
     keys = [("root.b", number) for number in range(count)]
@@ -791,7 +800,7 @@ def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp
 
 
 def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a node that asks for all changes would apply the answer to series that now belong to another group."""
+    """Otherwise a node that asks for all changes would apply the answer to series that another group owns now."""
     monkeypatch.setattr(Ownership, "has_schema", HAS_SCHEMA)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -840,7 +849,7 @@ def test_requests_that_came_with_slots_are_forgotten_too() -> None:
 
 
 def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
-    """The request takes effect on slots that were here, then on arrived ones; both records leave with the slots."""
+    """The request takes effect on the group's first slots, then on arrived slots; both records leave with the slots."""
     requests, request = AppliedRequests(), Request(1, 1)
     requests.add_arrived(3, 10, [AppliedRange(frozenset({5}), RequestSet.of([(1, 9)]))])
     requests.remember(request, 20, 0)
@@ -860,7 +869,10 @@ def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_it
 
 
 def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:
-    """Records of requests move along, except for those that the first group applied to other slots after the fence."""
+    """Records of requests move along with their slots.
+
+    They do so except for requests that the first group applied to other slots after the fence.
+    """
     first, second, third = (Member(tmp_path / name) for name in ("first", "second", "third"))
     slots = (first.slot("root.a", 0),)
     for other in (second, third):
@@ -958,7 +970,7 @@ class Slow(LocalDisk):
 def test_a_snapshot_takes_the_place_of_a_region_that_is_about_to_free_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The replica's last flush also writes the state, and closing the region must not block that write."""
+    """The replica's last flush also writes the state, and the closing of the region must not block that write."""
     monkeypatch.setattr(region_apply, "_RELEASE_ENTRIES", 1)
     leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
     laggard.disk = Slow()
@@ -1033,7 +1045,7 @@ def mutation_of(step: Sequence[object], number: int) -> Mutation:
 @settings(max_examples=40)
 @given(st.lists(STEP, max_size=40))
 def test_restarts_change_nothing(tmp_path_factory, steps: list[tuple[object, ...]]) -> None:
-    """A member that flushes, saves and restarts ends like one that only applies."""
+    """A member that flushes, saves and restarts ends in the same state as a member that only applies entries."""
     folder = tmp_path_factory.mktemp("members")
     steady, restless = Member(folder / "steady"), Member(folder / "restless")
     sent: list[tuple[Request, Mutation]] = []

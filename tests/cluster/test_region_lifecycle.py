@@ -107,7 +107,7 @@ def test_committed_entries_wait_for_memory_as_long_as_the_disk_is_full(
 
 
 class FlushingDisk(LocalDisk):
-    """Lets a flush wait at its first file."""
+    """A disk on which a flush waits at its first file."""
 
     def __init__(self) -> None:
         self.began, self.may_end = threading.Event(), threading.Event()
@@ -248,7 +248,7 @@ def test_a_view_that_is_open_keeps_what_a_snapshot_replaces(tmp_path: Path) -> N
     laggard.add(NO_REQUEST, Mutation(creates("root.a.d")))
     laggard.add(NO_REQUEST, write("root.a.d", 0, 2, 99))
     laggard.machine.region.flush()
-    laggard.start_alone()  # files are opened when something is read
+    laggard.start_alone()  # a read opens the files
     view = laggard.machine.region.view()
     catch_up_by_snapshot(leader, laggard)
     assert {0: 1, 1: 1, 2: 1} == laggard.points("root.a.d")
@@ -280,7 +280,7 @@ def test_other_nodes_learn_the_schema_at_the_start_and_with_a_snapshot(tmp_path:
 
 
 def test_expired_files_go_once_a_snapshot_has_replaced_the_log(tmp_path: Path) -> None:
-    """The entries that the node had when it started will not be applied."""
+    """The node will not apply the entries that it had in its log when it started."""
     leader, laggard = leader_of(tmp_path / "leader"), Member(tmp_path / "laggard")
     laggard.log = [Entry(n, 1, EntryKind.NOOP) for n in range(1, 100)]
     laggard.start_alone()
@@ -291,7 +291,7 @@ def test_expired_files_go_once_a_snapshot_has_replaced_the_log(tmp_path: Path) -
 
 
 class Compactions:
-    """Regions that are being compacted. Implements what a region calls of a `Compactor`."""
+    """Regions that are being compacted. The class has the methods of a `Compactor` that a region calls."""
 
     def __init__(self) -> None:
         self.current: list[object] = []

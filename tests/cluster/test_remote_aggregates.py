@@ -97,7 +97,10 @@ def check(plant: Plant, scan: ScanRequest, windows: TimeWindows | None) -> None:
 
 
 def same(one: Scalar, other: Scalar) -> bool:
-    """Sums of floats may be added in another order."""
+    """Return whether results are equal.
+
+    Sums of floats may differ a little, since they may be added in another order.
+    """
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
     return (type(one), one) == (type(other), other)
@@ -151,7 +154,7 @@ def scans(draw: st.DrawFn) -> ScanRequest:
     return request(device, *names, start=start, end=end, back=draw(st.booleans()))
 
 
-#: Windows that tumble, overlap, or leave gaps, with and without borders of slices in them.
+#: Windows that tumble, overlap, or leave gaps. Some contain borders of slices.
 WINDOWS = st.none() | st.builds(
     lambda start, length, interval, step, label_end: TimeWindows(
         start, start + length, interval, 0, step, 0, label_end
@@ -194,7 +197,7 @@ def test_random_data_on_one_to_four_holders_come_to_the_same(
 
 
 def check_together(plant: Plant, scans: Sequence[ScanRequest], windows: TimeWindows | None) -> None:
-    """Check that scans return the same results together as alone."""
+    """Check that scans give the same results when they run together as when each runs alone."""
     expected: list[tuple[Scalar, ...]] = []
     times: list[tuple[Scalar, ...]] = []
     for scan in scans:
@@ -223,7 +226,7 @@ def check_together(plant: Plant, scans: Sequence[ScanRequest], windows: TimeWind
 
 
 def check_latest(plant: Plant, scan: ScanRequest) -> None:
-    """The latest points of all columns of a scan."""
+    """Check the latest points of all columns of a scan."""
     wanted = replace(scan, descending=True, latest=True)
     found = []
     for view in (plant.whole.view(), plant.view()):
@@ -311,7 +314,7 @@ HOLDER = RemoteTarget(NodeId(2), ReadTarget(GroupId(2), None, 1))
 
 
 def at_a_holder(blocks: Sequence[Block]) -> tuple[RoutedView, list[int]]:
-    """Return a view whose only holder has these blocks, and a list that receives the sizes of its answers."""
+    """Return a view whose only holder has these blocks, and a list that receives the sizes of the holder's answers."""
     service = ReaderService(lambda _target: FakeView(lambda: blocks), ManualClock())
     sizes: list[int] = []
 

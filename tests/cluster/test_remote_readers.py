@@ -86,7 +86,7 @@ def plant(tmp_path: Path) -> Iterator[Plant]:
 
 
 def fill(plant: Plant) -> None:
-    """Write files, late files, MemTables and tombstones into every slice."""
+    """Fill every slice with files, files of late points, MemTables and tombstones."""
     rng = np.random.default_rng(3)
     for device in (PLAIN, ALIGNED):
         plant.write(batch(device, np.arange(FIRST, END, 7), rng))
@@ -146,7 +146,7 @@ def is_within(row: object) -> bool:
 def test_the_plant_has_all_that_readers_know(plant: Plant) -> None:
     wanted = replace(request(PLAIN, "i"), grid=WindowGrid())
     assert {tuple, Summary} == {type(item) for item in read(plant.whole.view(), wanted)}
-    # Node 1 reads its own data directly. Other nodes send statistics, or rows where these take fewer bytes.
+    # Node 1 reads its own data directly. Other nodes send statistics, or rows where rows take fewer bytes.
     assert {tuple, Summary, Summaries} == {type(item) for item in read(plant.view(), wanted)}
     assert {1, 2, 3} == {plant.group(number) for number in SLICES}
 
@@ -268,7 +268,8 @@ def test_what_is_expected_is_opened_together(plant: Plant) -> None:
     assert expected == [drain(view.open(scan)) for scan in wanted]
     view.close()
     calls = [node for name, node in plant.network.log if name == OPEN]
-    # Series are opened in batches of 1, 2, 4, ... 64 of 120. A group without early slices is first asked later.
+    # The 120 series are opened in batches of 1, 2, 4, ... 64. A group without early slices is asked later than the
+    # others.
     assert all(calls.count(node) <= 8 for node in (NODE2, NODE3))
     assert len([1 for name, _ in plant.network.log if name == STREAM]) <= 2
 
@@ -637,7 +638,7 @@ def full(_asker: NodeId, _data: bytes) -> Iterator[bytes]:
 
 
 class Full(Exception):
-    """The error of a transport that has no room for a stream."""
+    """The error that a transport raises if it has no room for another stream."""
 
     code = 606
 

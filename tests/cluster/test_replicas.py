@@ -32,7 +32,7 @@ NOW = TableVersion(1, 1, 1)
 
 
 def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
-    """Return the times of root.a.d that a reader with a table of that epoch finds in groups 1 and 2 of a node.
+    """Return the times of root.a.d that a reader with a table of `epoch` finds in groups 1 and 2 of a node.
 
     `moved` is the last move from group 1 to group 2 in that table.
     """
@@ -70,7 +70,7 @@ def moved_from(source: Member, target: Member) -> None:
 
 @pytest.mark.parametrize("has_arrived", [True, False])
 def test_slots_that_came_show_once_before_the_log_says_again_that_they_came(tmp_path: Path, has_arrived: bool) -> None:
-    """The node starts alone: its table is older than the move, and the new group's files are newer."""
+    """The node starts alone: its table is older than the move, but the new group's files are newer than the move."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     if has_arrived:
@@ -140,7 +140,7 @@ def restored(folder: Path, *members: Member) -> list[tuple[int, object]]:
 
 @pytest.mark.parametrize("newer_first", [True, False])
 def test_a_backup_takes_slots_from_the_group_that_has_them_now(tmp_path: Path, newer_first: bool) -> None:
-    """The old group keeps their data for a while."""
+    """The old group keeps the data of the slots for a while."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     source.machine.region.flush()
@@ -175,7 +175,7 @@ class Watched(LocalDisk):
 
 
 def test_a_backup_during_which_slots_come_is_refused(tmp_path: Path) -> None:
-    """Data already captured from one group may be exactly the data that is missing from the other."""
+    """Data that moves during the backup may be missing from the captures of both groups."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     source.add(NO_REQUEST, Mutation(creates("root.a.d")))
     source.add(NO_REQUEST, write("root.a.d", 0, 2, 1))

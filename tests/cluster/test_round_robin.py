@@ -1,4 +1,4 @@
-"""Round robin: each item in turn, none twice in one pick."""
+"""Round robin: a pick takes each item in turn, and no item twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups without an available holder: how long they are asked, the error, and reads that leave them out."""
+"""Groups without an available holder: how long a read tries, the error, and reads that leave such groups out."""
 
 from __future__ import annotations
 

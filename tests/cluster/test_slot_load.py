@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 
 
 class Regions:
-    """The region of one group, with partition activity set by the test, and a clock."""
+    """A clock, and the region of one group, whose partition activity is set by the test."""
 
     def __init__(self) -> None:
         self.now_ns = 0

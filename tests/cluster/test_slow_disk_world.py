@@ -7,9 +7,9 @@ from cluster import disk_mutants
 from cluster.slow_disk_world import SlowDiskWorld
 from cluster.world_hunt import Mutant, hunt
 
-#: The seeds have three nodes, three, five, and five of which two are slow.
+#: The worlds of these seeds have three nodes, three, five, and five; in the last one, two disks are slow.
 SEEDS = (4, 7, 0, 3)
-#: Planted mistakes that a few seeds find; `make campaign-mutants` looks for all.
+#: Planted mistakes that a few seeds find; `make campaign-mutants` tests all mistakes.
 QUICK = (
     disk_mutants.never_hands_over,
     disk_mutants.takes_no_disk_for_slow,
@@ -20,7 +20,10 @@ QUICK = (
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_groups_are_led_by_nodes_with_fast_disks(seed: int) -> None:
-    """Ten seconds after disks turned slow, writes take the usual time; nothing is lost, recovered nodes lead again."""
+    """Ten seconds after disks turn slow, writes take the usual time.
+
+    No data is lost, and nodes with recovered disks lead again.
+    """
     assert SlowDiskWorld(seed).run().figures.operations
 
 

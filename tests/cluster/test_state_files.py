@@ -1,4 +1,4 @@
-"""The files of state machines: the state that a node started with survives, even if its writer was killed."""
+"""The files of state machines: the state that a node started with survives, even if the file's writer was killed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def empty_disk() -> CrashDisk:
 
 
 def test_a_groups_state_that_a_node_began_with_is_there_after_a_power_cut() -> None:
-    """The file's writer was killed before the name was durable, but the log has been truncated up to this state."""
+    """The file's writer was killed before the file's name was durable.
+
+    The log has nevertheless been truncated up to this state.
+    """
     disk = empty_disk()
     save_state(disk, PATH, GroupState(index=2, released=2))
     write_synced(disk, PATH, encode_state(GroupState(index=7, released=7)))

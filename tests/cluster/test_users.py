@@ -1,4 +1,4 @@
-"""Users, roles and privileges: changes, their effects, encoding and file; privileges compared with a simple matcher."""
+"""Users, roles and privileges: changes, their effects, encoding, the file, and a comparison with a simple matcher."""
 
 from __future__ import annotations
 

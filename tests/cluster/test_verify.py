@@ -31,7 +31,7 @@ MEMBERS = Membership(1, (NodeId(1),))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """A node whose data group has entries 6 to 9 in the log, and those up to 7 in files."""
+    """Return a node's folder; its data group has entries 6 to 9 in the log, and the data of entries to 7 in files."""
     save(str(tmp_path), ClusterFile(CLUSTER, NodeId(1), 1, 16, {NodeId(1): NodeAddress("h:1", "h:2")}), DISK)
     DISK.make_folder(str(tmp_path / "meta"))
     first = Topology.first({NodeId(1): Node("h:1", "h:2")}, 1, 16)

@@ -1,4 +1,4 @@
-"""Outcomes of a request over several groups."""
+"""The outcomes of a request that affects several groups."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Groups:
 
 
 def write_in(groups: Groups, *written: GroupId, before: Mapping[GroupId, Mutation] | None = None) -> None:
-    """Write rows to these groups with a deadline; `before`: rows of the request that were written earlier."""
+    """Write rows to these groups with a deadline; `before` has the request's earlier mutations by group."""
     nodes = {NodeId(n): Node("", "") for n in (1, 2, 3)}
     with ThreadPoolExecutor(3) as pool:
         entries = WriteCoordinator(7, groups, None, pool, SystemClock())  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ def test_a_write_that_other_groups_took_fails_with_both_parts_at_its_deadline(
 
 
 class Waits:
-    """A `ReadBarrier` for groups, one of which has no leader. Time passes as they wait."""
+    """A `ReadBarrier` for groups, one of which has no leader. Time passes when the barrier waits."""
 
     def __init__(self) -> None:
         self.elapsed_ns = 0

@@ -1,4 +1,4 @@
-"""Mistakes about the voters of the meta group, planted one at a time: the simulated cluster must find each.
+"""Mistakes about the voters of the meta group, planted one at a time; the simulated cluster must detect each.
 
 See `raft_mutants`.
 """
@@ -36,7 +36,7 @@ def replaces_voters_without_a_joint_membership(plant: Plant):
 
 @mutant
 def replaces_a_voter_by_one_that_is_behind(plant: Plant):
-    """The new voter may lag, and need not answer."""
+    """A node may become a voter although it lags or does not answer."""
     decide = meta_voters.next_voters
 
     def next_voters(topology, status, silence_ticks):

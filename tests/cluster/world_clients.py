@@ -1,11 +1,12 @@
 """Clients of a simulated cluster: their requests, retries at other nodes, and the results.
 
-A register is a point: (device, time) of measurement x. A write sets some of a device's registers atomically, each to
-the same unique number; a deletion, a drop of a series or of a database empties them. A read returns all registers of a
-device, and their count, from one view.
+A register is a point: (device, time) of measurement x. A write sets some of a device's registers atomically, all to the
+same unique number. A deletion, or a drop of a series or of a database, empties registers. A read returns all registers
+of a device, and their count, from one view.
 
 A client's write has a request number. An unanswered request is repeated with that number at another node until the
-client gives up; then its outcome is unknown. A drop has no number, so each attempt is an operation of its own.
+client gives up; the outcome of the request is then unknown. A drop has no number, so each attempt counts as a separate
+operation.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ DATABASES = ("root.a", "root.b")
 DEVICES = ("root.a.d1", "root.a.d2", "root.b.d1")
 #: One timestamp in each of four slices, and two in the first.
 TIMES = (5, 7, 105, 205, 305, 405)
-#: A range that contains all of them.
+#: A time range that contains all of `TIMES`.
 _WINDOW = TimeRange(0, 420)
 MEASUREMENT = "x"
 _ATTEMPT_SECONDS = 6.0
@@ -47,7 +48,7 @@ _PATIENCE_NS = 20_000_000_000
 _LATE_SECONDS = (0.0, 0.0, 0.0, 0.3, 3.0)
 #: The maximum number of operations per device, since the search for a linear order is expensive.
 OPERATIONS_MAX = 60
-#: Consecutive weak reads, each at any node; later ones must show at least as much as earlier ones.
+#: The number of consecutive weak reads, each at any node. Later reads must show at least as much as earlier reads.
 _WEAK_READS = 3
 #: The fraction of reads with a time range.
 _BOUNDED_SHARE = 0.4
@@ -91,7 +92,7 @@ def count_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> int:
 
 
 class Registers:
-    """The history of all clients' operations."""
+    """The registers, and the history of all clients' operations on them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -136,7 +137,7 @@ class Registers:
             self._counts[register] = self._counts.get(register, 0) + 1
 
     def are_full(self, device: str) -> bool:
-        """Return whether a device has as many operations as can be checked quickly."""
+        """Return whether a device has had as many operations as can be checked quickly."""
         return any(self._counts.get((device, time), 0) >= OPERATIONS_MAX for time in self._world.timestamps)
 
     def probe(self, node: NodeId) -> Probe:
@@ -145,7 +146,7 @@ class Registers:
 
 
 class Probe:
-    """A check after healing: a node must be able to write to every group and read it."""
+    """A check after healing: a node must be able to write to every group and to read from it."""
 
     def __init__(self, world: World, node: NodeId) -> None:
         self.name = f"a write and a read through node {node}"
@@ -229,14 +230,14 @@ class Client:
         self.pause_ns = world.random.choice((50_000_000, 400_000_000))
         #: An impatient client retries while its request is still in progress.
         self.attempt_seconds = world.random.choice((0.3, _ATTEMPT_SECONDS, _ATTEMPT_SECONDS))
-        #: The range of times that it writes, deletes and reads.
+        #: The range of times that the client writes, deletes and reads.
         self.window = _WINDOW
         #: The timeout of a drop, which is not retried.
         self.drop_seconds = 20.0
         #: The id by which nodes know this client.
         self._client = 1_000 + number
         self._sequence = 0
-        #: The horizon of its reads, sent to every node.
+        #: The horizon of the client's reads, which is sent to every node.
         self._horizon = ReadHorizon()
 
     def start(self) -> None:
@@ -360,8 +361,9 @@ class Client:
                 known = database.schema.device(device)
                 return known is not None and MEASUREMENT in known.series
 
-            # Like a query, look up the series first, and then read it. While a series is being dropped, some groups
-            # still have its points, which no query reads, not even if the series is created again meanwhile.
+            # Like a query, look up the series first, and then read the points. While a series is being dropped, some
+            # groups still have points of it. No query reads these points, not even if the series has been created again
+            # by then.
             sources = [(device, time)]
             is_there = settled_plan(database, point, [pattern], look_up, lambda there: sources if there else ())
             database.finish_schema_read(point)
@@ -414,7 +416,10 @@ class Client:
         self.world.note(f"{self.name} #{self._sequence}: {what}: {outcome.value}")
 
     def _insist(self, name: str, work: Callable[[Life], object], *, only: bool) -> Outcome:
-        """Try one node after the other. With `only`, one group decides: a refusal or missing leader means no effect."""
+        """Try one node after the other.
+
+        With `only`, a single group decides, so a refusal or a missing leader means that the request has no effect.
+        """
         threads = self.world.threads
         until = threads.now_ns + _PATIENCE_NS
         unknown = False

@@ -1,10 +1,11 @@
-"""The disk of a simulated node: a power cut may lose unsynced writes, in part or completely; operations take time.
+"""The disk of a simulated node: a power cut may lose some or all unsynced writes, and operations take time.
 
 The state is that of `disk_model`. A crash of the process loses nothing. After a power cut each file has its synced
 content and all, none, the first part, or zeros in place of its unsynced writes; of the journal of moves, a prefix is
 durable, or all moves except one.
 
-Operations take effect at once and then take time; a sync takes time first. So a crash occurs in the middle of tasks.
+An operation takes effect at once and then takes time, but a sync first takes time and then takes effect. Thus a crash
+can occur in the middle of a task.
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ class WorldDisk(DiskModel):
         self._fatal: tuple[int, Callable[[], None]] | None = None
 
     def crash(self, *, power: bool) -> WorldDisk:
-        """Return the disk after a crash; this one must not be used any more."""
+        """Return the disk after a crash; this object must not be used any more."""
         disk = WorldDisk(self._threads)
         disk.sync_ns, disk.sync_min_ns = self.sync_ns, self.sync_min_ns
         return self._put_survivors(disk) if power else disk.become_copy(self)
 
     def die_after(self, operations: int, die: Callable[[], None]) -> None:
-        """Call `die`, with which a task kills the node, after `operations` more operations."""
+        """Call `die` after `operations` more operations.
+
+        The task that does the last one calls it, and so kills its node.
+        """
         self._fatal = (self._operations + operations, die)
 
     def live_on(self) -> None:
@@ -50,7 +54,7 @@ class WorldDisk(DiskModel):
         self._fatal = None
 
     def _put_survivors(self, disk: WorldDisk) -> WorldDisk:
-        """Copy the state that this disk has after a power cut to another one."""
+        """Copy the state that this disk has after a power cut to another disk."""
         journal = self.journal
         kept = journal[: self._random.randrange(len(journal) + 1)]
         if len(journal) > 1 and self._random.random() < 0.1:
@@ -139,7 +143,7 @@ class WorldDisk(DiskModel):
             self._need_room()
             self.move((path, Folder()))
         if durably:
-            self.sync_folder(parent)  # also of an existing one: its creator may have crashed before the sync
+            self.sync_folder(parent)  # even if the folder existed: its creator may have crashed before the sync
 
     def sync_all(self, paths: Collection[str]) -> None:
         for path in paths:

@@ -1,13 +1,12 @@
 """The operator that grows and shrinks a simulated cluster during its faults: one change after the other.
 
-    nodes join, leave, and replace each other; slots are placed by hand; changes are aborted
-    a joining node may be lost permanently: its change is aborted, or it is given up and removed by another change; with
-    only one replica, before the node has any data, since data that only a lost node had is lost
-    in beset worlds, some commands are late: an abort past the point of no return, a second change during one, a step of
-    a finished change; these must have no effect
+    nodes join, leave, and replace each other; slots are placed by hand; changes are aborted a joining node may be lost
+    permanently: its change is aborted, or it is given up and removed by another change; with only one replica, the node
+    is lost before it has any data, since that data would be lost in beset worlds, some commands are late: an abort past
+    the point of no return, a second change during one, a step of a finished change; these must have no effect
 
-The result of a step is looked up, since its reply may be lost. When faults have ended, every change must end, and no
-node may be left waiting, or removed without knowing it.
+After each step, the operator looks up the step's result, since the reply may be lost. When faults have ended, every
+change must end, no node may be left waiting to join, and every removed node must know that it is removed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from cluster.cluster_world import World
 
 NODES_MAX = 6
-#: The smallest size at which the meta group survives the loss of a member in any state of a change.
+#: The smallest number of members with which the meta group survives the loss of a member in any state of a change.
 _MEMBERS_TO_LOSE = 3
 #: In a beset world, the probability that the operator sends a late command when it looks at a change.
 _LATE_OFTEN = 0.3
@@ -50,7 +49,7 @@ class Operator:
         self.world = world
         self.random = world.random
         self.done = False
-        #: After faults have ended: begin no changes except those that finish earlier ones.
+        #: True after faults have ended: the operator begins only changes that finish earlier changes.
         self.stopping = False
         self._tokens = 0
 
@@ -76,7 +75,10 @@ class Operator:
         self.world.ids = [node for node in topology.in_state(NodeState.IN) if node not in self.world.lost]
 
     def _is_over(self) -> bool:
-        """Return whether the meta leader has nothing more to do; other nodes may have just restarted."""
+        """Return whether the meta leader has nothing more to do.
+
+        Other nodes are not asked, since they may have just restarted.
+        """
         lives = [member.life for member in self.world.members.values() if member.is_up]
         leader = next((life for life in lives if life.host.leads(META)), None)
         if leader is None:
@@ -110,7 +112,7 @@ class Operator:
         return found
 
     def _tidy(self, topology: Topology) -> bool:
-        """Remove permanently lost nodes and, after faults have ended, waiting ones."""
+        """Remove permanently lost nodes and, after faults have ended, nodes that wait to join."""
         members, lost = topology.in_state(NodeState.IN), self.world.lost
         dead = tuple(node for node in members if node in lost)
         if dead:
@@ -159,7 +161,7 @@ class Operator:
             change = self.world.topology().change
             if change is None or joining[0] not in change.joining or self.world.healed:
                 return
-            # With one replica, the node's data would be lost with it, so it must not have any yet.
+            # With one replica, the node's data would be lost with the node, so the node must not have any data yet.
             fenced = [move for move in change.moves if move.fence is not None and move.target == joining[0]]
             if self.world.replicas > 1 or not fenced:
                 self.world.lose(joining[0])

@@ -1,7 +1,7 @@
 """Shared code of the simulated worlds: the figures of a run, and the search for planted mistakes.
 
-Figures     of one run; they can be added
-MUTANTS     (raft_, cluster_, growth_, voter_mutants) functions that plant one mistake each:
+Figures                                              the figures of one run, which can be added MUTANTS     (raft_,
+cluster_, growth_, voter_mutants) functions that plant one mistake each:
             plant(class, name, replacement)
 hunt        runs seeds in turn, until a world reports a violation
 """
@@ -17,7 +17,7 @@ from cluster.world_threads import Place
 
 Plant = Callable[[object, str, object], None]
 Mutant = Callable[[Plant], None]
-#: A mistake that is not found within this many seeds means that the world does not check enough.
+#: If a mistake is not found within this many seeds, the world does not check enough.
 SEEDS_MAX = 2_000
 
 
@@ -42,7 +42,7 @@ class Figures:
 
 
 def planting(mutants: list[Mutant]) -> Callable[[Mutant], Mutant]:
-    """Return a decorator that adds mistakes to a list."""
+    """Return a decorator that appends the decorated functions, each of which plants a mistake, to a list."""
 
     def mutant(do: Mutant) -> Mutant:
         mutants.append(do)
@@ -52,14 +52,14 @@ def planting(mutants: list[Mutant]) -> Callable[[Mutant], Mutant]:
 
 
 def planted(do: Mutant) -> list[Place]:
-    """Return the planted mistake as attributes with temporary values."""
+    """Return a mistake as the attributes that it replaces and their temporary values."""
     places: list[Place] = []
     do(lambda holder, name, value: places.append((holder, name, value)))
     return places
 
 
 def hunt(run: Callable[[int, Sequence[Place]], object], mutant: Mutant, seeds: Iterable[int]) -> int | None:
-    """Return the first seed whose world finds a mistake; `run` runs the world of a seed with the mistake."""
+    """Return the first seed whose world finds the mistake; `run` runs the world of a seed with that mistake planted."""
     for seed in seeds:
         try:
             run(seed, planted(mutant))

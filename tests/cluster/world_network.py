@@ -5,9 +5,9 @@
     stream     request -> a task at the other node, which continues when its last reply was taken
     exchange   the same as `call`, for a client's request to a node
 
-A cut is one-way. A request fails soon if the node is down, soon after the crash if the node crashes meanwhile, and at
-the timeout if it is unreachable. Calls and streams are not lost or duplicated at random: they model connections, which
-retransmit.
+A cut is one-way. A request fails soon if the node is down, soon after a crash if the node crashes during the request,
+and at the timeout if the node is unreachable. Calls and streams are not lost or duplicated at random: they model
+connections, which retransmit.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class WorldNetwork:
     def carry(
         self, sender: NodeId, receiver: NodeId, arrive: Callable[[], None], lost: Callable[[], None] | None = None
     ) -> None:
-        """Deliver something over a connection, which retransmits it for a while if the link is cut."""
+        """Call `arrive` once the link is not cut; if it stays cut for as long as connections retransmit, call `lost`."""
         self._carry_until(sender, receiver, arrive, lost, self.threads.now_ns + _SILENCE_NS)
 
     def _carry_until(
@@ -266,8 +266,8 @@ class WorldPeers:
 class WorldStream:
     """A stream of replies; implements `Answers`.
 
-    The other node's task makes the next reply when the last one was taken. It learns of the end by a message, or by
-    silence if the message does not arrive.
+    The task at the other node makes the next reply when the last reply was taken. That task learns of the stream's end
+    from a message, or from silence if the message does not arrive.
     """
 
     def __init__(
@@ -280,7 +280,7 @@ class WorldStream:
         self._name = name
         self._request = request
         self._timeout_ns = int(timeout_s * 1e9)
-        #: Arrived items that were not taken: a reply, an error, or None at the end.
+        #: Items that have arrived but have not been taken: replies, errors, or None at the end.
         self._arrived: deque[bytes | BaseException | None] = deque()
         self._waiting: Task | None = None
         #: Items in transit to the caller.
@@ -325,7 +325,7 @@ class WorldStream:
         if not self._over:
             self._over = True
             self._to(self._end_there)
-            # If the message gets lost, the other side notices the silence.
+            # If the message is lost, the other side notices the silence.
             self._threads.after(_SILENCE_NS, self._end_there)
         self._forget()
 
@@ -336,7 +336,7 @@ class WorldStream:
         self._threads.after(network.delay(), lambda: network.carry(self._asker, self._node, event, self._break))
 
     def _back(self, what: bytes | BaseException | None) -> None:
-        """Send an item to the caller, in order even if it has to be retransmitted."""
+        """Send an item to the caller; items arrive in order even if one must be retransmitted."""
         self._on_way.append(what)
         network = self._network
         self._threads.after(network.delay(), lambda: network.carry(self._node, self._asker, self._arrive, self._break))

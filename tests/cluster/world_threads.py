@@ -5,11 +5,11 @@
     now_ns      virtual time, which advances to the next item of the heap without waiting
 
 While `installed`, Python's locks, threads and sleeps are those of this module for threads that are tasks. Conditions,
-events, futures and pools are Python's own, built on these. So all threading of the product is simulated without changes
-to it, and every lock that it acquires is a scheduling point.
+events, futures and pools are Python's, which are built on these locks and threads. So all threading of the product is
+simulated without changes to the product, and every lock that it acquires is a scheduling point.
 
-A task belongs to an owner (usually a node's life) or has none. `kill` ends an owner's tasks at their current position:
-each gets `Killed` from the call in which it waits, and never waits again.
+A task belongs to an owner (usually a node's life) or has none. `kill` ends an owner's tasks at the point that each has
+reached: the call in which the task waits raises `Killed`, and the task never waits again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from itertools import count
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
-#: In processes that import this module first, kernels are compiled in the importing thread.
+#: If a process imports this module before the product, kernels are compiled in the importing thread.
 os.environ.setdefault("SAROS_JIT", "eager")
 
 _real_lock = threading.Lock
@@ -45,7 +45,7 @@ _SPIN_SWITCHES = 20_000
 Work = Callable[[], object]
 #: An attribute (object, name), and its temporary value.
 Place = tuple[object, str, object]
-#: The shortest wait: a task that waits by its own slower clock must not wait forever at one moment.
+#: The shortest wait: a task that waits by a slower clock must not wait again and again at the same moment.
 _WAIT_MIN_NS = 1_000
 
 
@@ -58,7 +58,7 @@ class Stuck(Exception):
 
 
 class _Runner:
-    """An operating-system thread, which runs one task after the other."""
+    """An operating-system thread that runs one task after the other."""
 
     def __init__(self) -> None:
         self.gate = _real_lock()
@@ -99,7 +99,7 @@ class Task:
 
 
 class Threads:
-    """The scheduler of tasks. Created, used and closed by one thread, which is a task too."""
+    """The scheduler of tasks. It is created, used and closed by one thread, which is also a task."""
 
     #: Idle operating-system threads.
     _idle: ClassVar[list[_Runner]] = []
@@ -109,7 +109,7 @@ class Threads:
         self.now_ns = 0
         #: The longest delay between the wake-up of a task and its run.
         self.jitter_ns = self.random.choice((1, 20_000, 200_000))
-        #: The average number of acquired locks between preemptions; 0: never preempt.
+        #: The average number of lock acquisitions between preemptions; 0 means that tasks are never preempted.
         self.preempt_every = self.random.choice((0, 40, 150, 400))
         self._until_preempt = self._next_preempt()
         self._heap: list[tuple[int, int, Task | Work, int]] = []
@@ -175,7 +175,7 @@ class Threads:
     # ------------------------------------------------------------------ waiting
 
     def park(self, until_ns: int | None = None) -> bool:
-        """Wait to be woken, perhaps spuriously; False if `until_ns` came first. Raises Killed."""
+        """Wait to be woken, perhaps spuriously; return False if `until_ns` came first. Raises Killed."""
         me = self.current
         assert me is not None, "an event waits"
         if me.killed:
@@ -205,7 +205,7 @@ class Threads:
             self.park(until)
 
     def preempt(self) -> None:
-        """Let another task run, at random."""
+        """With some probability, let another task run."""
         if self._until_preempt:
             self._until_preempt -= 1
             if not self._until_preempt:
@@ -218,7 +218,7 @@ class Threads:
         return self.random.randrange(2 * self.preempt_every) + 1 if self.preempt_every else 0
 
     def _pass_on(self, me: Task | None) -> None:
-        """Pass the baton to the next task; return when `me` has it again."""
+        """Pass the baton to the next task; return when `me` has the baton again."""
         task = self._next()
         if task is me:
             return
@@ -270,11 +270,11 @@ class Threads:
         self._paused[owner] = max(until_ns, self._paused.get(owner, 0))
 
     def kill(self, owner: object) -> None:
-        """End the owner's tasks at their current position. Called by the main task."""
+        """End the owner's tasks at the point that each has reached. The main task calls this."""
         assert self.current is self.main
         self._paused.pop(owner, None)
         tasks = self.tasks_of(owner)
-        for task in tasks:  # mark all before the first ends, since its end may wake others
+        for task in tasks:  # mark all tasks before the first ends, since its end may wake others
             task.killed = True
         for task in tasks:
             if task.done:
@@ -457,7 +457,11 @@ class RLock:
 
 
 class _AcquiredInOrder(futures_module._AcquireFutures):
-    """Acquires the locks of futures in the order of their creation; Python uses the order of their addresses."""
+    """A context that holds the locks of futures.
+
+    It acquires them in the order in which the futures were created; Python's version uses the order of the futures'
+    addresses.
+    """
 
     def __init__(self, futures: Iterable[futures_module.Future[object]]) -> None:
         self.futures = sorted(futures, key=lambda future: future._condition._lock.number)
@@ -486,7 +490,7 @@ class Thread:
         self._number = next(threads.made)
 
     def __hash__(self) -> int:
-        return self._number  # since pools keep their threads in sets
+        return self._number  # the hash of a thread, since pools keep their threads in sets
 
     def start(self) -> None:
         me = self._threads.current

@@ -1,8 +1,8 @@
 """Simulated clusters with more nodes than voters of the meta group, on racks: their settings, faults and rules.
 
-bound      3 or 5 voters from the start; or no limit at first, as in clusters created before it existed
-racks      named or not; sometimes all nodes of one lose their power
-silence    a voter that is absent for some seconds is replaced; nodes stay away longer than that
+bound            3 or 5 voters from the start; or no limit at first, as in clusters created before there was one racks
+named or not; sometimes all nodes of a rack lose their power silence          a voter that is absent for some seconds is
+replaced; nodes stay away for longer than that
 
 one by one       voters change only by a joint membership whose old half has the former voters
 no stranger      a new voter has the entry that made it a member
@@ -39,7 +39,7 @@ class Rules:
     def __init__(self) -> None:
         #: Applied memberships by index.
         self._applied: dict[int, Membership] = {}
-        #: By node: the last observed end of its log.
+        #: For each node, the last observed end of its log.
         self._reached: dict[NodeId, int] = {}
         self._seen: set[Membership] = set()
 
@@ -54,7 +54,7 @@ class Rules:
         return f"the voters change from {before[-1]} to {found} at once"
 
     def turned(self, status: Status) -> str | None:
-        """Check a node's membership after it handled its input; return the violation, or None."""
+        """Check a node's membership after the node has handled its input; return the violation, or None."""
         self._reached[status.node] = status.last_index
         found = status.membership
         if not (status.leads and found.is_joint) or found in self._seen:
@@ -82,7 +82,7 @@ class Voters:
         return self._racks.get(node, "")
 
     def misfortune(self, world: World) -> bool:
-        """Cut the power of all nodes of a rack, at random."""
+        """With some probability, cut the power of all nodes of a rack."""
         rack = self.random.choice(_RACKS)
         members = [member for id_, member in world.members.items() if self.rack(id_) == rack and member.life]
         if self.random.random() > 0.1 or not members:

@@ -62,16 +62,17 @@ class Watch:
     def __init__(self, world: World) -> None:
         self._world = world
         self._leaders: dict[tuple[GroupId, int], NodeId] = {}
-        #: By group and index: term, kind, data.
+        #: For each group and index: term, kind and data of the entry.
         self._entries: dict[tuple[GroupId, int], tuple[int, EntryKind, bytes]] = {}
-        #: By group and index: whether the entry had an effect, and the code of its error.
+        #: For each group and index: whether the entry had an effect, and the code of its error.
         self._verdicts: dict[tuple[GroupId, int], tuple[bool, int | None]] = {}
-        #: By group, request, and slot with the move that brought it (None: no slot's rows): the index of its effect.
+        #: The index of each request's effect. The key has the group, the request, and the slot with the move that
+        #: brought it, or None if the request has no slots.
         self._effects: dict[tuple[GroupId, int, Request, tuple[int, int] | None], int] = {}
         #: The group and the node of a machine.
         self._places: WeakKeyDictionary[StateMachine, tuple[GroupId, Life]] = WeakKeyDictionary()
         self._last: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
-        #: The entry up to which a snapshot has overtaken entries queued for apply; these may still come, without
+        #: For each machine, the last entry covered by a snapshot. Queued entries up to it may still come, but have no
         #: effect.
         self._overtaken: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
         #: Tasks that are applying an entry, and whether it has had an effect yet.
@@ -156,7 +157,7 @@ class Watch:
 
     @property
     def led(self) -> int:
-        """Return the number of terms that had a leader, of all groups."""
+        """Return the number of terms that had a leader, added over all groups."""
         return len(self._leaders)
 
     def installing(self, machine: StateMachine) -> None:
@@ -219,7 +220,7 @@ class Watch:
             if command.transfer is not None:
                 self._world.beset(self._places[machine][1].member)
         elif command.transfer is not None:
-            return  # its effect is in the state file
+            return  # the entry's effect is in the state file
         elif self._verdicts.get((group, entry.index), (effect, None))[0] != effect:
             raise Broken(f"entry {entry.index} of group {group} was judged otherwise before it was replayed")
         if effect and is_new and command.request != NO_REQUEST:
@@ -228,7 +229,7 @@ class Watch:
     def _check_request(self, machine: RegionMachine, group: GroupId, at: int, command: Command) -> None:
         """Check that a request has an effect on a slot only once.
 
-        A known request is new to the group for slots that arrived later, and for a group that reuses the number of an
+        A request may have an effect again on slots that arrived later, or in a group that reuses the number of an
         abandoned group.
         """
         which, replica = at // TERMS_OF_A_GROUP, machine.replica
@@ -250,7 +251,7 @@ class Watch:
             raise Broken(f"entry {index} of group {group} comes to {known} on one node, {verdict} on another")
 
     def check(self, life: Life) -> None:
-        """Check a running node; called from time to time."""
+        """Check a running node. The world calls this from time to time."""
         host = life.host
         if host.failures and not host.closed:
             raise Broken(f"{life} has stopped groups: {dict(host.failures)}")
