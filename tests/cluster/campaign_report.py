@@ -129,7 +129,7 @@ def _points(batches: list[Batch]) -> Points:
 
 
 def compare(series: str, points: Points, found: Found, who: str) -> list[Violation]:
-    """Return the violations in `found`, the content of a series according to the reader `who`."""
+    """Return the violations in `found`, the content of a series according to one reader, which they name."""
     where = f"{series} as {who} tells"
     if np.any(np.diff(found.times) <= 0):
         return [Violation("disorder", where, "times do not increase")]

@@ -105,7 +105,7 @@ class WorldNetwork:
     def carry(
         self, sender: NodeId, receiver: NodeId, arrive: Callable[[], None], lost: Callable[[], None] | None = None
     ) -> None:
-        """Call `arrive` once the link is not cut; if it stays cut for as long as connections retransmit, call `lost`."""
+        """Call `arrive` once the link is not cut; if it is cut for as long as connections retransmit, call `lost`."""
         self._carry_until(sender, receiver, arrive, lost, self.threads.now_ns + _SILENCE_NS)
 
     def _carry_until(

@@ -1,4 +1,4 @@
-"""Backups and restores on a crash disk: cut off at each operation, or with the nth one failing.
+"""Backups and restores on a crash disk: they are cut off at each operation, or the nth operation fails.
 
 History           a store without faults, and its state after each entry of its log
 judge_backups     checks a folder of backups after a crash: it has the acknowledged ones and perhaps the next one; each
@@ -29,7 +29,7 @@ from saros_storage.backup.verifying import verify
 from saros_storage.base.errors import StorageError, UserMistake
 
 BACKUPS, TARGET = "/backups", "/restored/data"
-#: Options that keep the log for backups, so that they cover every point.
+#: Options that keep the log for backups, so that backups cover every point in time.
 KEEPING = replace(OPTIONS, log_archive_bytes=1 << 20)
 
 
@@ -42,7 +42,7 @@ class History:
         self.states = {0: State()}
         #: Entries that loaded files.
         self.loads: list[int] = []
-        #: Digests of restored catalogs, which need no second comparison.
+        #: Digests of catalogs that have been restored and compared, and need no second comparison.
         self._restored: set[bytes] = set()
 
     @property
@@ -60,7 +60,7 @@ class History:
         BackupRun(Repository(BACKUPS, disk), source, self.clock, incremental=incremental).run()
 
     def compare(self, disk: CrashDisk, catalogs: Sequence[Catalog], context: object) -> None:
-        """Restore new catalogs to each point whose state is known, and compare."""
+        """Restore new catalogs to each point whose state is known, and compare the results with these states."""
         before = 0
         for catalog in catalogs:
             known = encode_catalog(catalog)
@@ -141,7 +141,10 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
 
 
 def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: int, context: object) -> None:
-    """Check a folder of backups after a crash; up to `begun` backups may exist without acknowledgement."""
+    """Check a folder of backups after a crash.
+
+    `begun` backups had begun when the disk crashed, so up to that number may exist without an acknowledgement.
+    """
     repository = Repository(BACKUPS, disk)
     try:
         catalogs = repository.catalogs_if_any()
@@ -162,7 +165,7 @@ def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: i
 def judge_restore(
     history: History, source: CrashDisk, disk: CrashDisk, index: int, *, done: bool, context: str
 ) -> None:
-    """Check a restore after a crash; with `done`, it was acknowledged."""
+    """Check a restore after a crash; with `done`, the restore had been acknowledged."""
     is_there = bool(disk.list(TARGET))
     if done and not is_there:
         raise Wrong(f"{context}: what was restored is not there")
@@ -219,7 +222,7 @@ def crash_restores(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
 
 
 def _points(history: History, disk: CrashDisk) -> list[int]:
-    """Return the last entry of the newest backup, and one after the oldest backup, if its log has one."""
+    """Return the last entry of the newest backup, and an entry after the oldest backup if the backed-up log has one."""
     first, *others = Repository(BACKUPS, disk).catalogs()
     last = (others or [first])[-1]
     end = min((load for load in history.loads if load > first.reached), default=last.reached)

@@ -35,7 +35,8 @@ from saros_storage.scan.tsfile_access import DeviceIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 SECONDS_MAX = 1.0
-#: The memory limit, in addition to the size of the file: a page's header may announce up to 16 M rows of 8 bytes.
+#: The memory that reading a file may take in addition to the file's size: a page's header may announce up to 16 M rows
+#: of 8 bytes.
 MEMORY_BYTES_MAX = 512 << 20
 _NEWER = 2015
 
@@ -108,7 +109,7 @@ Read = Callable[[bytes], object]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file: samples, the function that reads it, and a check of the results for mutated ones."""
+    """A kind of file: samples, the function that reads a file, and a check of the results of reading mutated files."""
 
     name: str
     samples: tuple[bytes, ...]
@@ -117,7 +118,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """Return all kinds of files, as written by a store."""
+    """Return all kinds of files, with samples that a store has written."""
     disk = CrashDisk()
     store = open_store(disk, OPTIONS)
     for number in range(4):
@@ -144,7 +145,7 @@ def kinds() -> list[Kind]:
 
 
 def _is_anything(found: object, whole: object) -> bool:
-    """Accept any result: the file itself has no checksum; the manifest's checksum detects changes."""
+    """Accept any result: the file has no checksum, but the manifest's checksum detects changes of it."""
     return True
 
 
@@ -265,7 +266,7 @@ def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Surv
 
 
 def see_damage() -> int:
-    """Damage each byte of singly fsynced records; only damage to the last may be silent. Raises NotSurvived."""
+    """Damage each byte of singly fsynced records; only damage to the last record may be silent. Raises NotSurvived."""
     disk = CrashDisk()
     log, _ = SegmentedLog.open("log", disk, LogOptions())
     for size in (0, 3, 40, 200, 8):
@@ -290,7 +291,7 @@ def see_damage() -> int:
 
 
 def attack_folder(files: Mapping[str, bytes], number: int, found: Survivals) -> None:
-    """Let a store open, read and close a folder with one bad file, or report the file."""
+    """Check that a store opens, reads and closes a folder with one bad file, or reports that file."""
     chance = Random(number)
     path = chance.choice(sorted(files))
     data = bytearray(files[path])

@@ -37,7 +37,7 @@ _ZEROS_MAX = 600
 _TEARS = (0.0, 0.15, 0.35, 0.55, 0.8, 1.0)
 #: Smaller than the blocks of any real disk, so that the small files of tests have many blocks.
 BLOCK_BYTES = 64
-#: Up to `_BLOCKS_MAX` blocks, all of their sets are tried; of more blocks, `_SETS` random sets.
+#: Of up to `_BLOCKS_MAX` blocks all sets are tried; of more blocks, `_SETS` random sets are tried.
 _BLOCKS_MAX = 4
 _SETS = 8
 
@@ -160,8 +160,8 @@ class CrashDisk(DiskModel):
         self.note: Callable[[], object] = lambda: None
         self.syncs = 0
         self.operations = 0
-        #: The number of the first failing operation, and its errno; the number of operations that fail; whether all
-        #: writes fail because the disk is full.
+        #: `fails_at` has the number of the first failing operation, and its errno. The attributes after it are the
+        #: number of operations that fail, and whether all writes fail because the disk is full.
         self.fails_at: tuple[int, int] | None = None
         self.fails_for = 1
         self.is_full = False
@@ -178,7 +178,7 @@ class CrashDisk(DiskModel):
             self.put({path: data})
 
     def after_power_cut(self) -> CrashDisk:
-        """Return the disk with only its fsynced data."""
+        """Return a disk that has only the fsynced data of this disk."""
         durable = self.durable()
         files = {path: node.synced for path, node in durable.items() if isinstance(node, Inode)}
         return CrashDisk.of(files, frozenset(durable.keys() - files.keys()))
@@ -191,7 +191,7 @@ class CrashDisk(DiskModel):
 
     @contextmanager
     def operation(self, kind: str, text: str) -> Iterator[int]:
-        """Run an operation, or half of it if it is to fail. Yields the errno of the failure, or 0."""
+        """Run an operation in this context. It yields the errno with which the operation must fail half-way, or 0."""
         with self._lock:
             failure = self._failure_of(kind)
             yield failure

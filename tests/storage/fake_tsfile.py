@@ -5,7 +5,7 @@
     write_real   the same rows as a TsFile, cut by the writer
 
 A non-aligned device has chunks per measurement; an aligned device has chunks of rows with all columns. `reads` and
-`openings` record the calls.
+`openings` record the calls of a fake.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def statistics_of(type_: DataType, points: Sequence[tuple[int, Scalar]]) -> Stat
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Rows of the same columns, one part after the other."""
+    """Return one part after the other as `Rows`; all parts have the same columns."""
     columns = {
         name: (type_, tuple(v for part in parts for v in part.columns[name][1]))
         for name, (type_, _) in parts[0].columns.items()
@@ -79,7 +79,7 @@ class FakeTsFile:
         self._device = device
         self._chunks = chunks
         self.aligned = ROWS in chunks
-        #: (measurements, chunk, first page, stop) of every `read`.
+        #: The arguments of every `read`: measurements, chunk, first page, and the page before which it stops.
         self.reads: list[tuple[tuple[str, ...], int, int, int]] = []
         #: How often `pages` was called.
         self.openings = 0
@@ -167,7 +167,7 @@ def _index(name: str, chunks: Sequence[Rows]) -> SeriesIndex:
 
 
 def write_real(path: str, device: str, chunks: Mapping[str, Chunks], page_rows: int) -> TsFileReader:
-    """Write the chunks as a TsFile whose pages have `page_rows` rows, regardless of the pages of the chunks."""
+    """Write the chunks as a TsFile with `page_rows` rows in each page, regardless of the pages of `chunks`."""
     file = LocalFile(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     writer = TsFileWriter(file, page_rows=page_rows)
     for name, parts in sorted(chunks.items()):

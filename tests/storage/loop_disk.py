@@ -30,7 +30,8 @@ from pathlib import Path
 
 from waiting import wait_until
 
-#: EXT4_IOC_SHUTDOWN of linux/fs/ext4/ext4.h, XFS_IOC_GOINGDOWN of linux/fs/xfs/libxfs/xfs_fs.h: _IOR('X', 125, __u32).
+#: EXT4_IOC_SHUTDOWN in linux/fs/ext4/ext4.h and XFS_IOC_GOINGDOWN in linux/fs/xfs/libxfs/xfs_fs.h: _IOR('X', 125,
+#: __u32).
 _SHUTDOWN = 0x8004587D
 
 
@@ -44,7 +45,10 @@ class Cut(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """The tools of a file system; a new image uses one of the options in `make`, and one of those in `mount`."""
+    """The tools of a file system.
+
+    A new image is made with one of the options in `make`, and mounted with one of the options in `mount`.
+    """
 
     name: str
     mkfs: tuple[str, ...]
@@ -59,7 +63,7 @@ FILE_SYSTEMS = {
         ("mkfs.ext4", "-q", "-F"),
         ("e2fsck", "-f", "-n"),
         ((), ("-b", "1024"), ("-b", "4096")),
-        # noauto_da_alloc: a rename does not write the data of the file that replaces another.
+        # noauto_da_alloc: when a file is renamed over another file, the kernel does not write its data first.
         # data=writeback: new blocks of a file may hold data of removed files, such as records of an old log.
         (
             "data=ordered",
@@ -81,7 +85,7 @@ FILE_SYSTEMS = {
 
 
 class FileSystemDamaged(Exception):
-    """The file system's own check complains after its journal was replayed."""
+    """The file system's check reports errors after the journal was replayed."""
 
 
 class LoopDisk:
@@ -135,7 +139,7 @@ class LoopDisk:
 
 @contextmanager
 def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20) -> Iterator[LoopDisk]:
-    """A new file system of a kind within the context, which finally unmounts and removes it."""
+    """Make a new file system of a kind; the context finally unmounts and removes it."""
     shared_memory = "/dev/shm"
     folder = Path(tempfile.mkdtemp(prefix="saros-power-", dir=shared_memory if os.path.isdir(shared_memory) else None))
     disk = LoopDisk(folder, FILE_SYSTEMS[kind], mount)
@@ -148,7 +152,7 @@ def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20)
 
 
 def why_unavailable(kind: str) -> str | None:
-    """Return what this machine lacks for a `loop_disk` of a kind; None if it lacks nothing."""
+    """Return the thing that this machine lacks for a `loop_disk` of a kind; None if it lacks nothing."""
     tools = FILE_SYSTEMS[kind]
     missing = [tool for tool in (tools.mkfs[0], tools.check[0], "mount", "umount") if shutil.which(tool) is None]
     if missing:
@@ -167,7 +171,7 @@ def why_unavailable(kind: str) -> str | None:
 
 
 def write_back_some(folder: Path, chance: float, position: float) -> None:
-    """Let the kernel begin to write a part of a file, as it does at times that it chooses.
+    """Let the kernel begin to write a part of a file, as the kernel otherwise does at times that it chooses.
 
     `chance` and `position`, from 0 to 1, choose the file and the part.
     """

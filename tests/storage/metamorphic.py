@@ -5,7 +5,7 @@
     plans        a time range forwards and backwards, in runs of any size; rows or statistics; bounds on values; the
                  latest points, of the current store and of a view that was opened some operations ago
 
-Everything is drawn from one seed; a failure names it, and the operations.
+Everything is drawn from one seed; a failure names the seed and the operations.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Tally:
     restarts: int = 0
     plans: int = 0
     summaries: int = 0
-    #: Groups of rows that were returned as aggregates of windows.
+    #: The number of groups of rows that were returned as aggregates of windows.
     cells: int = 0
-    #: Series whose latest point was read, and how many of these points were in the cache.
+    #: The number of series whose latest point was read, and the number of these points that were in the cache.
     latest: int = 0
     latest_hits: int = 0
 
@@ -242,7 +242,7 @@ class Plan:
         return {t: v for t, v in self.device.series[name].items() if time.start <= t < time.end}
 
     def _judge_rows(self, found: dict[str, dict[int, Scalar]], expected: dict[str, dict[int, Scalar]]) -> str | None:
-        """Check rows: only those with values out of bounds may be missing, and none may be wrong."""
+        """Check rows: only rows with values out of bounds may be missing, and no row may be wrong."""
         needed = set().union(*(points.keys() for points in expected.values()))
         for bound in self.request.bounds:
             points = expected[self.request.measurements[bound.column]]

@@ -31,7 +31,8 @@ Rows = list[list[Any]]
 #: By device and measurement.
 Content = dict[str, dict[str, Rows]]
 
-#: Types and encodings that PyPI's reader misreads or refuses. It also fails on series whose chunks differ in encoding.
+#: Types and encodings that the reader from PyPI misreads or refuses. It also fails on series whose chunks differ in
+#: encoding.
 UNREADABLE = {
     (DataType.BOOLEAN, Encoding.RLE),
     (DataType.INT64, Encoding.RLE),
@@ -58,7 +59,7 @@ def dump(paths: Sequence[str], folder: Path) -> list[Content]:
 
 
 def as_json(values: Sequence[Scalar], times: Sequence[int]) -> Rows:
-    """Return rows as `dump` has them: without nulls, bytes as lists."""
+    """Return rows in the form that `dump` gives them: without nulls, and with byte strings as lists."""
     return [[t, list(v) if isinstance(v, bytes) else v] for t, v in zip(times, values, strict=True) if v is not None]
 
 
@@ -94,7 +95,7 @@ def story_files(seed: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class OtherReader:
-    """Another implementation: its function that dumps files, and a predicate for the series that it can read."""
+    """Another implementation: a function that dumps files, and a predicate for the series that it can read."""
 
     dump: Callable[[Sequence[str], Path], list[Content]]
     reads: Callable[[SeriesOutline], bool]
@@ -124,7 +125,7 @@ JAVA = OtherReader(dump_by_java, lambda _: True)
 
 
 def differences(files: Sequence[bytes], folder: Path, reader: OtherReader) -> list[str]:
-    """Return the series for which another reader finds different rows than ours."""
+    """Return the series for which another reader and our reader find different rows."""
     paths = [folder / f"{number}.tsfile" for number in range(len(files))]
     for path, data in zip(paths, files, strict=True):
         path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Planting mistakes that stores have made, one at a time, and the suites that must find them. `make mutants` shows it.
+"""Planting of mistakes that stores have made, one at a time, and the suites that must find them (`make mutants`).
 
     @mutant(CRASHES, ...)                  the suites that are to find it, in turn
     def acknowledges_before_the_fsync(plant): ...            plant(class or module, name, what to do instead)
@@ -106,7 +106,7 @@ Do = Callable[[Plant], None]
 
 
 def planting(mutants: list[Mutant]) -> Callable[..., Callable[[Do], Do]]:
-    """Return a decorator that adds mistakes to a list."""
+    """Return a decorator that appends the decorated functions, each of which plants a mistake, to a list."""
 
     def mutant(*suites: Suite) -> Callable[[Do], Do]:
         def note(do: Do) -> Do:
@@ -139,7 +139,10 @@ def _planted(do: Callable[[Plant], None]) -> Iterator[None]:
 
 
 def hunt(mutants: Sequence[Mutant], only: str) -> int:
-    """Plant each mistake whose name contains `only`, and print the suite that found it; 1 if one is not found."""
+    """Plant each mistake whose name contains `only`, and print the suite that finds it.
+
+    Return 1 if a mistake is not found, and otherwise 0.
+    """
     logging.disable(logging.CRITICAL)
     missed = 0
     for mutant in mutants:

@@ -6,8 +6,8 @@ depends only on its number, so a lane's ledger is the number of the last acknowl
     root.l<lane>      d0 to d2, written in slots of 100 times; x<n>: series that were created and have no points
     root.l<lane>s     d3; the whole database is dropped now and then
 
-Writes are batches and single rows: in order, a little late, or in partitions that were flushed long ago. Each operation
-is one statement: after a crash it has taken effect as a whole or not at all.
+Writes are batches or single rows. Their times are in order, a little late, or in partitions that were flushed long ago.
+Each operation is one statement: after a crash it has taken effect as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import saros
 ROWS, DEVICES = 100, 4
 #: Time partitions of this width hold 200 slots.
 PARTITION_MS = 20_000
-#: A very late write goes this many slots back.
+#: A very late write goes back by this number of slots.
 _LONG_AGO = 301
 
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -103,7 +103,7 @@ class Content:
     created: frozenset[str]
 
     def difference(self, expected: Content) -> str | None:
-        """Return how this content differs from the expected one; None if it does not."""
+        """Return a text on the difference of this content from `expected`, or None if the two are equal."""
         for device, (wanted_times, wanted) in expected.points.items():
             times, values = self.points[device]
             if not np.array_equal(times, wanted_times):
@@ -123,7 +123,7 @@ class Model:
         self.lane = lane
         #: The next operation.
         self.next = 0
-        #: By slot: the operation that wrote it last, if the slot was not deleted since.
+        #: For each slot that was not deleted after its last write: the operation of that write.
         self._written: dict[int, int] = {}
         self._created: set[str] = set()
 
@@ -148,7 +148,7 @@ class Model:
                 del self._written[slot]
 
     def _write(self, does: Operation) -> None:
-        """A single row never overwrites a written slot, since the slot's other rows would stay."""
+        """Record a write. A single row never overwrites a written slot, since the slot's other rows would stay."""
         assert does.kind is Kind.WRITE or does.slot not in self._written
         self._written[does.slot] = does.number
 

@@ -1,4 +1,4 @@
-"""Shared by tests of numbered schema entries: these survive encoding, and any order gives the same tree."""
+"""Shared code of tests of numbered schema entries, which survive encoding, and give the same tree in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts `Summaries` to single ones, for models that know only `Summary`."""
+"""Conversion of `Summaries` to single summaries, for models that know only `Summary`."""
 
 from __future__ import annotations
 

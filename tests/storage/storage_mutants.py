@@ -1,4 +1,4 @@
-"""All planted mistakes: those of the modules that are named here. See `planting`."""
+"""All planted mistakes, from the modules that are named here. See `planting`."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from storage.planting import MUTANTS, Mutant
 
 __all__ = ["MUTANTS", "Mutant"]
 
-#: Importing a module plants its mistakes into the list.
+#: Importing a module adds its mistakes to `MUTANTS`.
 MODULES = (mutants_of_the_log, mutants_of_files, mutants_of_answers, mutants_of_loading, mutants_of_backups)

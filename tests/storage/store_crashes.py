@@ -2,12 +2,12 @@
 
     tell      runs operations on a disk that takes pictures, each with a `Note` of the states that a restart may find
     judge     opens the disk after a crash: the store must be in one of the states that the note allows
-    enumerate_crashes      both, and once more on disks after the first crash while the store is opened and continues
+    enumerate_crashes     both; then the same on disks left by the first crash, while the store is opened and continues
     enumerate_kills        the process is killed, the next one relies on the disk's content, and then the power fails
     enumerate_failures     the nth disk operation fails, for every n
 
 The states from the last acknowledged to the last begun operation are allowed. After a power cut with durability `os`,
-so are those since the last flush.
+all states since the last flush are also allowed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from saros_storage.folder.layout import NODE_FILE
 from saros_storage.folder.store_options import StoreOptions
 from saros_storage.folder_check import check_folder
 
-#: Smaller than the record of most batches here, and larger than a page of a file.
+#: A block size smaller than the record of most batches here, and larger than a page of a file.
 BLOCK_BYTES = 256
 TEARS = (0.0, 0.5)
 
 
 @dataclass(frozen=True)
 class Note:
-    """The states that a restart may find: after a power cut any of them, otherwise those from `acknowledged` on."""
+    """The states that a restart may find: after a power cut any state, otherwise the states from `acknowledged` on."""
 
     states: tuple[State, ...]
     acknowledged: int = 0
@@ -53,7 +53,7 @@ class Teller:
         self.store = open_store(disk, options)
         #: The expected state of the store.
         self.state = read_store(self.store)
-        #: Whether an operation failed such that no further one may be acknowledged.
+        #: Whether an operation failed in such a way that no later operation may be acknowledged.
         self.is_over = False
         self._note = Note((self.state,))
 
@@ -92,7 +92,7 @@ class Teller:
             self._settle(found, is_durable=self._is_synced)
 
     def _fail(self, operation: Operation, before: Note, states: Sequence[State], error: StorageError) -> None:
-        """Handle a failed log: the next start shows whether the operation took effect; later ones did not."""
+        """Handle a failed log: the next start shows whether the operation took effect; later operations did not."""
         if self.is_over or not operation.changes:
             self._note = before
         elif self.store._log.failure is None and operation.may_be_refused:
@@ -106,7 +106,7 @@ class Teller:
                 self._note = Note(tuple(states[states.index(self.state) :]))
 
     def _found_after(self, states: Sequence[State], error: StorageError) -> State:
-        """Return the store's state after a failed operation, whose earlier entries remain."""
+        """Return the store's state after a failed operation, of which the entries before the failed entry remain."""
         found = read_store(self.store)
         if found not in states:
             raise Wrong(f"{error!r} left {found}, which is none of {states}") from error
@@ -166,7 +166,7 @@ class Figures:
     """The numbers of checked disks; they can be added."""
 
     operations: int = 0
-    #: Disks after a crash, distinct ones, and those after a second crash.
+    #: The numbers of disks after a crash, of distinct disks among these, and of disks after a second crash.
     crashes: int = 0
     different: int = 0
     second: int = 0
@@ -196,13 +196,13 @@ class Crashes:
     def __init__(self, options: StoreOptions, figures: Figures, *, one_of: int = 1) -> None:
         self._options = options
         self._figures = figures
-        #: One in this many disks is checked.
+        #: One of this number of disks is checked.
         self._one_of = one_of
         #: The state found on each disk.
         self._found: dict[object, State] = {}
 
     def look(self, pictures: Iterator[tuple[Picture, Note]]) -> Iterator[tuple[Picture, Note]]:
-        """Check all disks that a crash may leave of the pictures; yield each new one as a picture."""
+        """Check all disks that a crash at one of the pictures may leave; yield each new disk as a picture."""
         for picture, note in pictures:
             self._figures.kinds.add(picture.operation.split(" ")[0])
             for how, disk in picture.crashes(BLOCK_BYTES, TEARS):
@@ -259,8 +259,8 @@ def enumerate_kills(
 ) -> Figures:
     """Kill the process after each rename of a file. The next process continues with `after`; then the power fails.
 
-    The disk is checked whenever more has become durable, including deletions. One in `one_of` kills is tried, from the
-    `start`th on. `second` counts distinct power cuts.
+    The disk is checked whenever more changes have become durable, including deletions. One in `one_of` kills is tried,
+    from the `start`th on. In the returned figures, `second` is the number of distinct power cuts.
     """
     figures = Figures(operations=len(operations))
     told = tell_all(CrashDisk(), options, operations, Note((State(),)))
@@ -316,7 +316,10 @@ def _fail_at(
 
 
 def _promised(disk: CrashDisk, operations: Sequence[Operation], options: StoreOptions) -> Note:
-    """Return the note of a story on a failing disk: nothing must survive if it failed before the store was open."""
+    """Return the note of a story on a failing disk.
+
+    If the disk failed before the store was open, nothing has to survive.
+    """
     nothing = Note((State(),))
     try:
         teller = Teller(disk, options, nothing)

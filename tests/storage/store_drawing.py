@@ -149,7 +149,7 @@ def _draw_load(draw: Drawing) -> Operation | None:
 
 
 def _draw_keep(draw: Drawing) -> Operation | None:
-    """Draw a TTL, mostly one that keeps most points."""
+    """Draw a TTL that in most cases keeps most points."""
     pattern = draw.chance.choice((*DEVICES, "root.a.**", "root.**"))
     if pattern in draw.state.limits and draw.chance.random() < 0.4:
         return keep_from(pattern, None)

@@ -3,9 +3,9 @@
     Operation        run(store): runs it on a store      changes: its changes of the dictionaries, step by step
     write_rows, delete_points, ..., load, keep_from      make one; a new operation is one more function here
 
-The dictionaries do not have expired points. The clock of these stores stands nearly still (`NOW_MS`).
-
-After a power cut, any prefix of an operation's changes may remain, and all changes of acknowledged operations.
+The dictionaries do not have expired points. The clock of these stores stands nearly still (`NOW_MS`). After a power
+cut, any prefix of the changes of an unacknowledged operation may remain, and all changes of acknowledged operations
+must remain.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class State:
 
     databases: frozenset[str] = frozenset()
     devices: Mapping[str, Device] = field(default_factory=dict)
-    #: The first time that is kept, by the pattern of a TTL rule.
+    #: For each TTL rule's pattern, the first time that the rule keeps.
     limits: Mapping[str, int] = field(default_factory=dict)
-    #: For series whose type was changed: their earlier types, and the current one.
+    #: For each series whose type was changed: its earlier types, and its current type.
     types: Mapping[tuple[str, str], tuple[DataType, ...]] = field(default_factory=dict)
 
     def with_device(self, name: str, device: Device | None) -> State:
@@ -164,7 +164,7 @@ def write_rows(
 ) -> Operation:
     """Write rows of one device; the same entry creates missing series.
 
-    With `stale`, the rows have the original types of the series, as from a client that does not know of changes.
+    With `stale`, the rows have the series' original types, like rows of a client that does not know that types changed.
     """
 
     def tablet(type_of: TypeOf) -> Tablet:
@@ -178,7 +178,7 @@ def write_rows(
 
 
 def write_devices(devices: Sequence[str], times: Sequence[int], mark: int) -> Operation:
-    """Write rows of devices that are not aligned, of different databases, as one tablet, in one entry."""
+    """Write rows of non-aligned devices of different databases as one tablet, in one entry."""
 
     def tablets(type_of: TypeOf) -> list[Tablet]:
         return [_tablet(device, times, mark, ("x", "y"), type_of) for device in devices]
@@ -290,7 +290,10 @@ def create_database(database: str) -> Operation:
 
 
 def alter_type(device: str, name: str, type_: DataType) -> Operation:
-    """Run SET DATA TYPE, which converts the points. No effect if the operation that creates the series failed."""
+    """Run SET DATA TYPE, which converts the points.
+
+    It has no effect if the operation that creates the series failed.
+    """
 
     def run(store: Store) -> None:
         known = store.schema.device(device)
@@ -337,7 +340,7 @@ def flush() -> Operation:
 
 
 def flush_database(database: str) -> Operation:
-    """Flush one database; points of others remain in memory, and keep the log."""
+    """Flush one database. Points of other databases remain in memory, so the log is kept."""
     return Operation(f"flush {database}", lambda store: _flush(store, [database]))
 
 
@@ -394,7 +397,7 @@ def _file_of(tablets: Sequence[Tablet]) -> bytes:
 def keep_from(pattern: str, limit: int | None) -> Operation:
     """Set a TTL that keeps points from `limit` on; None unsets it.
 
-    Expired points may or may not be gone from the disk; they are deleted first, so that no later rule shows them again.
+    Expired points may still be on the disk. The operation first deletes them, so that no later rule shows them again.
     """
 
     def clear(store: Store) -> None:
@@ -511,7 +514,10 @@ def _writing(make: Callable[[TypeOf], Tablet]) -> Change:
 
 
 def _tablet(device: str, times: Sequence[int], mark: int, names: Sequence[str], type_of: TypeOf) -> Tablet:
-    """Return rows whose values encode time, series and mark; some values of aligned rows are null, never the first."""
+    """Return rows whose values encode time, series and mark.
+
+    Some values of aligned rows are null, but never the first value of a row.
+    """
     array = np.array(times, np.int64)
     columns = []
     for place, name in enumerate(names):

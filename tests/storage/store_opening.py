@@ -13,10 +13,10 @@ from saros_storage.store import Store
 
 #: Ticks of a partition in these tests.
 SLICE = 100
-#: The time of the stores' clock, which advances by less than a tick in a test.
+#: The time of the stores' clock; the clock advances by less than a tick in a test.
 NOW_MS = 1_000_000
 FOLDER = "data"
-#: Segments with few writes and pages with few rows, so that few operations exercise everything.
+#: Options for small segments and pages, so that a few operations exercise everything.
 OPTIONS = StoreOptions(time_partition_interval=SLICE, segment_bytes=900, page_rows=4, compaction=False)
 
 

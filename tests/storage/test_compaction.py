@@ -106,7 +106,7 @@ def validate(store: Store) -> None:
 def test_a_deletion_that_comes_while_merged_files_are_named_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tombstone is kept while files with points that it deletes exist, and is not examined again afterwards."""
+    """The tombstone is kept while files with points that it deletes exist; after that it is not examined again."""
     store = open_store(str(tmp_path), ASKED_ONLY)
     store.change_schema(creates())
     store.write([tablet(PLAIN_DEVICE, range(9), i=range(9))])
@@ -395,7 +395,7 @@ def test_large_chunks_are_copied_without_being_decoded(tmp_path: Path, monkeypat
     before = answers(store)
     store.merge()
     assert before == answers(store)
-    # Only the chunk that the tombstone touches, and the group that the late row overlaps, were decoded.
+    # Only the chunk that contains deleted points, and the group that the late row overlaps, were decoded.
     assert (15 + 20 + 10 + 20) == store.compaction.points_merged
     store.close()
 
@@ -544,7 +544,7 @@ def test_a_device_that_came_again_aligned(tmp_path: Path) -> None:
 
 
 def test_files_that_do_not_go_together_stay_apart(tmp_path: Path) -> None:
-    """Only foreign files can cause this conflict of types; here the tombstone is removed by hand."""
+    """Only foreign files can cause this conflict of types, so the test removes the tombstone by hand."""
     store = filled(tmp_path)
     store.delete_series(f"{PLAIN_DEVICE}.i")
     other = SeriesSchema("i", DataType.BOOLEAN, Encoding.PLAIN, Compressor.LZ4)

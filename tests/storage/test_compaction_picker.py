@@ -139,7 +139,7 @@ def test_members_are_not_closed_without_a_sequence_file_that_shares_one_time_wit
 
 @st.composite
 def partitions(draw: st.DrawFn) -> list[FileSource]:
-    """Draw files as written by flushes: late rows in an unsequence file, others after the device's earlier rows."""
+    """Draw files as written by flushes: late rows in an unsequence file, other rows after the device's earlier rows."""
     last = {"a": 0, "b": 0}
     files = []
     for version in range(1, draw(st.integers(1, 14)) + 1):

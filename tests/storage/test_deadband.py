@@ -71,7 +71,8 @@ def test_shortest_and_longest_times_bound_what_is_dropped() -> None:
     times = np.arange(0, 100, 10, dtype=np.int64)
     assert [0, 3, 6, 9] == kept(times, times * 0.0, Deadband(1.0, 0, 30))
     jumps = np.array([0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0])
-    # A swinging door opens at 30 and closes at 40, so it opens again at 30; 50 is too early to count; 60 closes it...
+    # A swinging door opens at 30 and closes at 40, so point 30 is kept and the door opens again there. The point at 50
+    # is too early to count; the point at 60 closes the door again, and so on.
     assert [0, 3, 4, 6, 7, 9] == kept(times, jumps, Deadband(1.0, 20, 1_000))
 
 

@@ -18,7 +18,7 @@ _EXPONENTS = st.integers(EXPONENT_MIN - 5, EXPONENT_MAX + 5)
 
 
 def read(texts: list[str]) -> list[float]:
-    """The numbers, each as the value of a field."""
+    """Return the numbers, each of which the kernel reads as the value of a field."""
     raw = "".join(f"m f={text}\n" for text in texts).encode()
     count = len(texts)
     lines, fields = np.empty(count * LINE_WORDS, np.int64), np.empty(count * FIELD_WORDS, np.int64)
@@ -32,13 +32,13 @@ def read(texts: list[str]) -> list[float]:
 
 
 def both(numbers: list[tuple[int, int]]) -> tuple[list[float], list[float]]:
-    """Return the doubles as read by Python's `float`, and by the kernel, which does not read infinite ones."""
+    """Return the doubles as read by Python's `float`, and by the kernel, which does not read infinite doubles."""
     texts = [f"{mantissa}e{exponent}" for mantissa, exponent in numbers]
     return [float(text) for text in texts], read(texts)
 
 
 def around_halves() -> list[tuple[int, int]]:
-    """Integers next to the midpoint of two doubles, and decimal numbers that are such a midpoint."""
+    """Return integers next to the midpoint of two doubles, and decimal numbers that are such midpoints."""
     found = []
     for size in range(54, 65):
         for odd in (1, 3, 5, 2**52 + 1, 2**53 - 1):

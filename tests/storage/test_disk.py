@@ -103,7 +103,7 @@ def test_many_files_are_synced_with_their_file_system_and_few_one_by_one(
     disk.synced.clear()
     disk.sync_all(list(map(str, many)))
     assert (disk.synced, systems) == ([], [str(many[0])])
-    monkeypatch.setattr(platform, "sync_file_system", None)  # as where its sync does not report lost writes
+    monkeypatch.setattr(platform, "sync_file_system", None)  # as on systems whose sync does not report lost writes
     disk.sync_all(list(map(str, many)))
     assert disk.synced == list(map(str, many))
 

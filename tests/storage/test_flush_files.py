@@ -60,7 +60,7 @@ class ManyDevices:
 
     @staticmethod
     def drawn(seed: int) -> ManyDevices:
-        """Draw devices of different shapes, whose series share their times or have times of their own."""
+        """Draw devices of different shapes, whose series have the same times or different times."""
         rng = np.random.default_rng(seed)
         devices: dict[str, dict[str, tuple[Int64Array, Column]]] = {}
         for number in range(60):
@@ -109,7 +109,7 @@ class Flushes:
         self.steps: list[int] = []
 
     def write(self, columns: dict[str, Column]) -> list[TsFileReader]:
-        """Write columns, and return the readers of the files: in-order rows, then late ones."""
+        """Write columns; return the readers of the file with in-order rows and of the file with late rows."""
         return self.write_content(Content(columns))
 
     def write_content(self, content: Content | ManyDevices) -> list[TsFileReader]:

@@ -131,7 +131,7 @@ def test_the_bytes_written_are_those_of_the_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_flushed_points_survive_a_power_cut(count: int) -> None:
-    """Many folders are made durable in a different way than a few."""
+    """Many folders are made durable in another way than a few folders."""
     disk = CrashDisk()
     store = open_store(disk)
     fill(store, count)
@@ -193,7 +193,7 @@ def test_a_mistake_of_ours_ends_flushing_and_is_named(
 
 
 class WaitingDisk(LocalDisk):
-    """Lets a flush wait at its first file."""
+    """A disk on which a flush waits at its first file."""
 
     def __init__(self) -> None:
         self.began, self.may_end = threading.Event(), threading.Event()

@@ -21,7 +21,7 @@ from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SetTtl
 from saros_storage.store import Store
 
-#: Options with which nothing is merged, and a few dead bytes are enough for a rewrite.
+#: Options with which no files are merged, and a few dead bytes are enough for a rewrite.
 OPTIONS = StoreOptions(
     durability="os",
     time_partition_interval=100_000,
@@ -44,7 +44,7 @@ def open_store(folder: Path, clock: Clock | None = None) -> Iterator[Store]:
 
 
 def filled(store: Store) -> None:
-    """A file with a plain and an aligned device, 0 to 399."""
+    """Flush a file with a plain and an aligned device, each with times 0 to 399."""
     store.change_schema(creates())
     for device in (PLAIN_DEVICE, ALIGNED_DEVICE):
         store.write([tablet(device, range(ROWS), i=list(range(ROWS)), d=[t / 2 for t in range(ROWS)])])

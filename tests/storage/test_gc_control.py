@@ -119,5 +119,6 @@ def test_a_wide_query_is_hardly_looked_at_and_leaves_the_collector_as_it_was(tmp
                     assert gc.get_threshold() == HOST
         finally:
             gc.callbacks.remove(look)
-    # With the host's threshold of 701 objects, it would run some 450 times to plan, open and read 2,000 series.
+    # With the host's threshold of 701 objects, the collector would run some 450 times to plan, open and read 2,000
+    # series.
     assert len(looks) < 150

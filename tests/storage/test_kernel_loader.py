@@ -1,4 +1,4 @@
-"""Kernels are loaded in the background: the twin serves meanwhile, one process compiles, and nothing waits for it."""
+"""Kernels are loaded in the background: one process compiles, and nothing waits for it, since the twin serves calls."""
 
 from __future__ import annotations
 

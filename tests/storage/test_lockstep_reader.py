@@ -1,4 +1,4 @@
-"""One reader of several series, in step or not, compared with the model of the series reader.
+"""A reader of several series, which reads them in step where it can, compared with the model of the series reader.
 
 Files are drawn so that most of their series have the same times in the same pages, and a few differ slightly. Parts
 that the reader leaves to its caller are read series by series here; together the rows must equal the model's, in order.
@@ -178,7 +178,7 @@ def test_series_together_and_what_is_left_apart_give_what_the_model_holds(data: 
 
 @st.composite
 def even_partitions(draw: st.DrawFn, number: int) -> Partition:
-    """As `nearly_even_partitions`, and with MemTables that have all series."""
+    """Draw `nearly_even_partitions`, some of which also have MemTables with all series."""
     part = draw(nearly_even_partitions(number))
     if draw(st.booleans()):
         return part
@@ -191,7 +191,7 @@ def even_partitions(draw: st.DrawFn, number: int) -> Partition:
 
 
 def pieces_by_series(reader: LocalSeriesReader, count: int) -> list[list[object]]:
-    """Return, by series, blocks as times and values, and summaries unchanged."""
+    """Return each series' items: blocks as times and values, and summaries unchanged."""
     found: list[list[object]] = [[] for _ in range(count)]
     while (piece := reader.next()) is not None:
         for item in singly(piece):
@@ -240,7 +240,7 @@ def page(name: str, times: Sequence[int]) -> Rows:
 
 
 def file(version: int, **chunks: Sequence[Sequence[Sequence[int]]]) -> FakeTsFile:
-    """Return the times of the pages of each chunk, by series."""
+    """Return a file; `chunks` has, for each series, the times of the pages of each chunk."""
     made = {name: [[page(name, times) for times in chunk] for chunk in listed] for name, listed in chunks.items()}
     return FakeTsFile(f"{version}.tsfile", DEVICE, made)
 
@@ -324,7 +324,7 @@ def _even_at(time: int) -> FileSource:
 
 
 def test_files_that_overlap_and_a_memtable_are_read_in_step_too() -> None:
-    """1. Two files overlap, and a MemTable follows. 2. All have all series. 3. One reader returns what a merge does."""
+    """Two files overlap, a MemTable follows, and each has all series: one reader then returns the merged rows."""
     even = {name: [[page(name, [5, 6, 7])]] for name in ("a", "b")}
     parts = partition(file(1, a=EVEN, b=EVEN), file(2, a=[[[3, 5]]], b=[[[3, 5]]]))
     memory = snapshots([Partition(0, [Source(3, True, even)], [])])[0].memtables

@@ -1,4 +1,4 @@
-"""Holes in a log: those that a power cut leaves in unacknowledged data are truncated; damage to other data is an error.
+"""Holes in a log: a hole that a power cut leaves in unacknowledged data is truncated; other damage is an error.
 
 `test_raft_log_crashes` and `test_store_crashes` cover the holes that a power cut may leave. The other cases are here:
 damage, saturated and old records, payloads that look like records, and bytes that make the search expensive.
@@ -30,7 +30,7 @@ def _known_salt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(*batches: list[bytes]) -> bytes:
-    """The segment of a log whose batches were fsynced one after the other."""
+    """Return the segment of a log whose batches were fsynced one after the other."""
     disk = CrashDisk()
     log, _ = SegmentedLog.open("log", disk, LogOptions())
     for batch in batches:
@@ -164,7 +164,7 @@ def test_the_search_crosses_the_borders_of_its_pieces() -> None:
 
 
 class Interrupting(CrashDisk):
-    """Press Ctrl-C while a record is being written."""
+    """A file that acts as if Ctrl-C were pressed while a record is being written."""
 
     is_pressed = False
 

@@ -27,7 +27,7 @@ def packed(text: bytes) -> bytes:
 
 
 def decoded(blocks: list[bytes], sizes: list[int], decode=lz4_decode) -> tuple[int, list[bytes]]:
-    """Return the number of complete blocks, and the written bytes; check that no others were written."""
+    """Return the number of complete blocks, and the written bytes; check that no other bytes were written."""
     data = np.frombuffer(b"".join(b"\xff" + block for block in blocks) + b"\xff", np.uint8)
     lengths = np.array([len(block) for block in blocks], np.int64)
     offsets = np.cumsum(lengths + 1) - lengths
@@ -61,7 +61,7 @@ def test_matches_of_each_length_and_distance(distance: int, count: int) -> None:
 
 
 def sequence(literals: bytes, distance: int, count: int) -> bytes:
-    """Return a sequence; without a match (count 0), it is the last one."""
+    """Return a sequence; a sequence without a match (count 0) is the last of its block."""
     match = max(count - 4, 0)
     token = bytes((min(len(literals), 15) << 4 | min(match, 15),))
     found = token + more(len(literals)) + literals

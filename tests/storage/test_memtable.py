@@ -1,4 +1,4 @@
-"""A flush takes all points of a MemTable at once: the same ones that readers find series by series."""
+"""A flush takes all points of a MemTable at once: the same points that readers find series by series."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def column(type_: DataType, rows: int, chance: random.Random) -> Column:
 
 
 def filled(chance: random.Random) -> tuple[MemTable, dict[str, DataType], bool]:
-    """Return a MemTable of batches, mostly of one shape, some late or repeated; its types; whether it is aligned."""
+    """Return a MemTable, its series' types, and whether its device is aligned.
+
+    It has batches, most of which have the same shape, and some of which are late or repeated.
+    """
     aligned = chance.random() < 0.4
     own = chance.choice(NUMBERS)
     types = {name: own if chance.random() < 0.9 else DataType.TEXT for name in ("a", "b", "c")}
@@ -69,7 +72,7 @@ def test_a_flush_takes_what_readers_see(seed: int) -> None:
 
 
 def looking_seconds(count: int) -> float:
-    """Return the processor time of a flush of `count` series of one device, each written by itself."""
+    """Return the processor time of a flush of `count` series of one device, each of which was written separately."""
     memtable, one = MemTable(Rank(0, 1), 1), Column(DataType.INT64, np.array([1]))
     for i in range(count):
         memtable.write(TabletFrame.of_tablet(Tablet("root.a.d", (f"s{i}",), np.array([1]), (one,))), i + 1)

@@ -69,7 +69,7 @@ def test_what_need_not_be_copied_is_not() -> None:
 
 @st.composite
 def ranked(draw: st.DrawFn) -> list[dict[int, tuple[Scalar, ...]]]:
-    """Rows by time, lowest rank first: one column of each type."""
+    """Draw blocks as rows by time, the block of lowest rank first; rows have one column of each type."""
     values = [st.booleans(), st.integers(-9, 9), st.just(0.5), st.integers(-9, 9).map(float), st.text("aä", max_size=3)]
     nulls = draw(st.booleans())
     row = st.tuples(*(st.none() | value if nulls else value for value in values))

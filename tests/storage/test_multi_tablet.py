@@ -1,4 +1,4 @@
-"""Tablets of many devices: their frames, entries and rows are those of the devices' own tablets."""
+"""Tablets of many devices: their frames, entries and rows equal those of a separate tablet for each device."""
 
 from __future__ import annotations
 

@@ -26,7 +26,10 @@ NOTHING = np.empty(0, np.int64)
 
 
 def sections(pages: list[bytes]) -> list[list[tuple[int, int]]]:
-    """Return where times and values begin, up to a damaged page, according to kernel, source and twin."""
+    """Return the positions at which times and values begin in each page before a damaged page.
+
+    The positions are given for the kernel, its source and its twin.
+    """
     data, (starts, ends) = np.frombuffer(b"".join(pages), np.uint8), bounds([len(page) for page in pages])
     found = []
     for run in (point_sections, point_sections.source, point_sections.twin):
@@ -164,7 +167,10 @@ Shapes = list[tuple[int, int]]
 
 
 def differences(type_: DataType, shapes: Shapes, seed: int) -> tuple[list[np.ndarray], list[bytes]]:
-    """Return random integers of various bit widths for each page, and as TS_2DIFF; a shape is (bytes, values)."""
+    """Return random integers of various bit widths for each page, and the pages as TS_2DIFF.
+
+    A shape is (bytes, values).
+    """
     rng, dtype = np.random.default_rng(seed), NUMPY_DTYPE[type_]
     bits = rng.integers(1, dtype.itemsize * 8 - 1, len(shapes)).tolist()
     parts = [rng.integers(-(1 << b), 1 << b, n, dtype) for b, (_, n) in zip(bits, shapes, strict=True)]

@@ -16,7 +16,7 @@ CAMPAIGN = Path(__file__).resolve().parents[2] / "benchmarks" / "campaign_power.
 
 
 def campaign(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the campaign; `folder` gets what it keeps."""
+    """Run the campaign; `folder` gets the files that the campaign keeps."""
     command, environment = [sys.executable, str(CAMPAIGN), *options], {**os.environ, "TMPDIR": str(folder)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.stdout.startswith("skipped: "):

@@ -1,4 +1,7 @@
-"""Data restored by a replay of the log must survive the next replay, too. Closing leaves rows in memory in the log."""
+"""Data restored by a replay of the log must survive the next replay, too.
+
+When a store is closed, rows in memory are not flushed, but remain in the log.
+"""
 
 from __future__ import annotations
 

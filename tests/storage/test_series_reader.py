@@ -1,6 +1,6 @@
 """The series reader against a plain model: a dictionary of points per series, built by rank.
 
-Files and MemTables are fakes, cut into chunks and pages at random; some are written as TsFiles too. The
+Files and MemTables are fakes that are cut into chunks and pages at random; some files are also written as TsFiles. The
 tests check the rows, their order, and the summaries and rows of each window taken together; directed tests also check
 that no needless page is read.
 """
@@ -41,9 +41,9 @@ from saros_storage.tsfile.reader import TsFileReader
 DEVICE = "root.db.d"
 ALL = TimeRange()
 TYPES = {"a": DataType.INT32, "b": DataType.DOUBLE, "c": DataType.TEXT}
-#: Types of stored points that show; as Python compares numbers, they stay the same when they are read as expected.
+#: The stored types of points that readers show. To Python, converted numbers equal the stored numbers.
 HAD = {"a": {DataType.INT32}, "b": {DataType.DOUBLE, DataType.INT32, DataType.FLOAT}, "c": {DataType.TEXT}}
-#: A partition's times are 0 to this, the next one's follow.
+#: The width of a partition: times of the first partition are below it, and those of the next partition follow.
 SLICE = 60
 
 
@@ -59,7 +59,7 @@ class Source:
     chunks: Mapping[str, Chunks]
 
     def points(self, name: str) -> dict[int, Scalar]:
-        """Points of a series of the expected type, or of one that it may have had before."""
+        """Return the points of a series that have the expected type, or a type that the series may have had before."""
         found: dict[int, Scalar] = {}
         for key, chunks in self.chunks.items():
             for rows in map(joined, chunks):
@@ -88,7 +88,7 @@ class Partition:
         return found
 
 
-#: Which of the patterns drawn match each series.
+#: For each series, the patterns in `PATTERNS` that match it.
 NAMED = {name: {"root.db.**", "root.*.d.*", f"root.db.d.{name}"} for name in TYPES}
 PATTERNS = ["root.db.**", "root.*.d.*", "root.db.d.a", "root.db.d.b", "root.other.**", "root.db.*"]
 
@@ -119,7 +119,7 @@ VALUES: dict[DataType, st.SearchStrategy[Scalar]] = {
 
 @st.composite
 def page_lists(draw: st.DrawFn, types: Mapping[str, DataType], start: int, *, nulls: bool) -> list[list[Rows]]:
-    """Rows in [start, start + SLICE), cut into chunks of pages."""
+    """Draw rows in [start, start + SLICE), cut into chunks of pages."""
     times = sorted(draw(st.sets(st.integers(start, start + SLICE - 1), min_size=1, max_size=14)))
     columns = {}
     for name, type_ in types.items():
@@ -152,7 +152,7 @@ def sources(draw: st.DrawFn, start: int, version: int, *, aligned: bool, memory:
 
 
 def in_one(chunks: Chunks) -> Chunks:
-    """All rows in one chunk of one page."""
+    """Return all rows in one chunk of one page."""
     return [[joined([joined(chunk) for chunk in chunks])]]
 
 
@@ -207,7 +207,7 @@ def requests(draw: st.DrawFn, *, aligned: bool) -> ScanRequest:
 
 
 def snapshots(parts: Sequence[Partition], *, folder: str | None = None, page_rows: int = 3) -> list[PartitionSnapshot]:
-    """Over fakes, or over TsFiles in a folder."""
+    """Return snapshots of fakes, or of TsFiles that this function writes to `folder`."""
     found = []
     for part in parts:
         files: list[FileSource] = []
@@ -226,7 +226,7 @@ def snapshots(parts: Sequence[Partition], *, folder: str | None = None, page_row
 
 
 def merged(source: Source) -> list[Chunks]:
-    """A MemTable of a non-aligned device holds each series apart: as rows with nulls."""
+    """Return a MemTable's series, which a non-aligned device stores separately, as common rows with nulls."""
     if ROWS in source.chunks:
         return [source.chunks[ROWS]]
     parts = {name: joined([joined(c) for c in chunks]) for name, chunks in source.chunks.items()}
@@ -287,7 +287,7 @@ def check(
 
 
 def check_order(items: Sequence[Block | Summary], *, descending: bool) -> None:
-    """Pieces follow one another in time without touching, and rows within each."""
+    """Check that items follow one another in time without touching, and that rows are in order within each item."""
     spans = []
     for item in items:
         if isinstance(item, Summary):
@@ -309,7 +309,7 @@ def check_bounded(
     found: list[tuple[int, tuple[Scalar, ...]]],
     bounds: tuple[ValueBound, ...],
 ) -> None:
-    """All rows that are wanted, and none that is not there."""
+    """Check that all rows within the bounds were found, and that every found row exists."""
     known = dict(expected)
     assert all(known[t] == values for t, values in found)
     wanted = [t for t, values in expected if all(within(values[b.column], b) for b in bounds)]
@@ -323,7 +323,7 @@ def within(value: Scalar, bound: ValueBound) -> bool:
     return (bound.low is None or value >= bound.low) and (bound.high is None or value <= bound.high)
 
 
-#: Per window and column: count, first and last point, minimum, maximum, sum.
+#: For each window and column: count, first and last point, minimum, maximum, sum.
 Windows = dict[tuple[int, int], tuple[int, tuple[int, Scalar], tuple[int, Scalar], Scalar, Scalar, Scalar]]
 
 
@@ -466,7 +466,7 @@ def test_neighbouring_pages_are_decoded_in_one_go_and_kept() -> None:
 
 
 def test_who_wants_a_few_rows_has_them_from_a_few_pages() -> None:
-    """Runs of pages grow from a fraction of the rows of a block to all of them, from either end."""
+    """From either end, runs of pages grow from a fraction of a block's rows to all rows of a block."""
     pages = [rows([2 * n, 2 * n + 1]) for n in range(20)]
     for back, expected in (
         (False, [(0, 2), (2, 6), (6, 14), (14, 20)]),
@@ -555,7 +555,7 @@ def test_a_range_that_moves_on_reads_only_the_pages_that_are_new() -> None:
     known = file(1, minutes(6))
     cache = ChunkCache(80_000)
     read(partition(known), request(TimeRange(0, 350), grid=WindowGrid(0, 50)), cache)
-    # Of the last page of that range only some rows are wanted: these are read as they are.
+    # Only a part of the range's last page is wanted, so this page is read separately.
     assert [(("a",), 0, 0, 3), (("a",), 0, 3, 4)] == known.reads
     found, _ = read(partition(known), request(TimeRange(150, 550), grid=WindowGrid(0, 50)), cache)
     assert [(("a",), 0, 3, 5), (("a",), 0, 5, 6)] == known.reads[2:]
@@ -616,7 +616,7 @@ def test_what_is_wholly_deleted_is_not_read() -> None:
 
 
 def test_a_tombstone_hides_what_its_rank_reaches_and_no_more() -> None:
-    """In MemTables as well: one that is being flushed when a deletion comes is left as it is."""
+    """This holds for MemTables as well: a MemTable that is being flushed when a deletion arrives is not changed."""
     old, same, new = (file(n, [rows([1], [n])]) for n in (1, 2, 3))
     stone = Tombstone("root.**", TimeRange(0, 5), Rank(0, 2))
     flushing = FakeMemory(Rank(0, 2), DEVICE, rows([2, 7], [2, 7]))
@@ -720,7 +720,7 @@ def test_partitions_follow_one_another() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("back", [False, True])
 def test_blocks_and_memory_stay_bounded_however_long_the_overlap(back: bool) -> None:
-    """Two files that overlap from end to end: pages are loaded as the merge comes to them."""
+    """Two files overlap from end to end, and their pages are loaded only when the merge reaches them."""
     page = BLOCK_ROWS_MAX // 4
     count = 40
     files = [

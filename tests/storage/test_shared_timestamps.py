@@ -1,4 +1,4 @@
-"""Times that several series have."""
+"""Timestamps that several series have in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saros_storage.tsfile.shared_timestamps import decode_times
 
 
 def pages(*times: Int64Array) -> tuple[bytes, Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Stream, bytes, rows, first and last times."""
+    """Return the encoded stream, and each page's number of bytes, number of rows, first time and last time."""
     streams = [encode_times(page) for page in times]
     ends = [np.array([page[at] for page in times], np.int64) for at in (0, -1)]
     return b"".join(streams), lengths(streams), lengths(times), ends[0], ends[1]
@@ -43,7 +43,7 @@ def test_the_same_pages_give_the_same_array_which_nobody_may_change() -> None:
 
 
 def test_bytes_that_are_cut_elsewhere_are_other_times() -> None:
-    """Two pages of two rows take the bytes of one page of four, if rows are not looked at."""
+    """The same bytes, first time and last time do not identify times: the number of rows may differ."""
     stream, size, count, first, last = pages(np.array([1, 2, 3, 4], np.int64))
     for _ in range(2):
         assert [1, 2, 3, 4] == decode_times(stream, size, count, first, last).tolist()
@@ -80,7 +80,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_a_series_of_many_runs_is_known_when_the_next_one_is_read() -> None:
-    """Two threads read a series each, of runs as long as a block."""
+    """The series consists of runs that are each as long as a block."""
     runs = [np.arange(start << 17, (start + 1) << 17, dtype=np.int64) * 1_000 for start in range(24)]
     stored = [pages(run) for run in runs]
     first = [decode_times(*run) for run in stored]

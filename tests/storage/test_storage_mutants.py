@@ -1,4 +1,4 @@
-"""A few planted mistakes are found; `make mutants` shows that all are."""
+"""A few planted mistakes are found; `make mutants` shows that all mistakes are found."""
 
 from __future__ import annotations
 

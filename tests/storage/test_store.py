@@ -224,7 +224,7 @@ def add(windows: dict[int, list[object]], window: int, count: int, first: Scalar
 
 
 def check_bounds(store: Store, device: str, known: dict[int, Scalar], time: TimeRange) -> None:
-    """Check that skipping by value never loses a matching row, and never shows an old value in place of a new one."""
+    """Check that skipping by value never loses a matching row, and never shows an old value for a newer one."""
     request = ScanRequest(
         device, ("i",), (DataType.INT32,), device == ALIGNED_DEVICE, time, bounds=(ValueBound(0, 3, None),)
     )
@@ -330,7 +330,7 @@ def test_a_folder_of_the_format_without_salts_opens_and_is_then_refused_by_older
 
 
 def test_a_folder_that_lost_its_node_file_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
-    """Otherwise its times would be read in another unit. A folder that was never used is created again."""
+    """Otherwise the folder's times would be read in another unit. A folder that was never used is created again."""
     options = StoreOptions(time_unit=TimeUnit.MICROSECOND)
     store = open_store(tmp_path, options)
     store.write([tablet(PLAIN_DEVICE, [1], i=[10])], creates())

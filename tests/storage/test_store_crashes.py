@@ -94,7 +94,7 @@ def test_no_crash_and_no_full_disk_takes_what_many_partitions_flush_together() -
 def test_a_clock_that_was_set_back_gives_no_load_the_name_of_one_that_the_log_still_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A replay removes the files of the previous replay, which are in its partition."""
+    """A replay removes the files of the previous replay, which are in the load's partition."""
     monkeypatch.setattr(CountingClock, "now_ns", lambda self: NOW_MS * 1_000_000)
     told = [load(("root.a.d1", range(5), 1)), flush()]
     *_, (left, note) = tell_all(CrashDisk(), OPTIONS, told, Note((State(),)))

@@ -35,7 +35,7 @@ CREATES: list[SchemaChange] = [CreateDatabase("root.a"), CreateSeries(DEVICE, Fa
 
 
 class FailingFile:
-    """A file that fails as its disk says, for paths that contain `where`; a full disk accepts half of a write."""
+    """A file that fails if its disk demands it and its path contains `where`; a full disk accepts half of a write."""
 
     def __init__(self, file: File, path: str, disk: FailingDisk) -> None:
         self._file = file
@@ -210,7 +210,7 @@ def test_writers_that_wait_together_for_a_full_disk_all_hear_of_it(tmp_path: Pat
 
 
 def events(log: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
-    """Return the log lines that an operator reads, one per record."""
+    """Return the level and text of each record that an operator reads."""
     return [(record.levelno, record.getMessage()) for record in log.records if record.levelno >= logging.INFO]
 
 
@@ -278,7 +278,7 @@ def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(
 
 
 def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(tmp_path: Path) -> None:
-    """1. Two writes are queued and refused. 2. Only one of the writers has been notified. 3. A third client writes."""
+    """Two writes are queued and refused, only one of their writers has been notified, and a third client writes."""
     disk = FailingDisk()
     store = open_store(tmp_path, disk)
     store.write([rows(1)], CREATES)

@@ -1,4 +1,4 @@
-"""The tombstones that may be dropped: none that still hides a point in a file, or in a MemTable being flushed."""
+"""The tombstones that may be dropped: those that hide no point in any file or in a MemTable that is being flushed."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_numbers_get_the_encoding_that_is_smallest(sensor: str, aligned: bool) -
     reader = sheet.reader()
     ((encoding, size),) = chunks_of(reader, "s")
     assert expected is encoding
-    assert size <= gorilla * share + 1_600  # for the times, or the bitmap
+    assert size <= gorilla * share + 1_600  # 1,600 bytes for the times or the bitmap
     assert list(zip(times.tolist(), values.tolist(), strict=True)) == rows_of(reader, "root.d", "s")
 
 
@@ -193,7 +193,7 @@ def test_a_declared_encoding_other_than_gorilla_is_kept() -> None:
     assert Encoding.CHIMP is chunks_of(sheet.reader(), "s")[0][0]
 
 
-#: Each type whose pages have integers: once as integers, twice as scaled decimals.
+#: Series of each type whose pages have integers: one stored as integers, two as scaled decimals.
 TOGETHER: dict[str, tuple[DataType, Encoding, list[Scalar]]] = {
     "i32": (DataType.INT32, Encoding.TS_2DIFF, [(-(2**31), 2**31 - 1, i)[i % 3] for i in range(500)]),
     "day": (DataType.DATE, Encoding.TS_2DIFF, [20240101 + i % 28 for i in range(500)]),
@@ -402,7 +402,7 @@ VALUES = {
 
 @st.composite
 def groups(draw: st.DrawFn) -> list[dict[str, tuple[DataType, list[Scalar]]]]:
-    """Chunk groups of one device: each has some of four columns, with nulls."""
+    """Draw chunk groups of one device; each group has some of four columns, with nulls."""
     made = []
     for _ in range(draw(st.integers(1, 4))):
         rows = draw(st.integers(1, 9))
@@ -459,7 +459,7 @@ def test_a_device_is_aligned_or_not() -> None:
 
 
 def version_3_file() -> bytes:
-    """A v3 file by hand: two non-aligned devices with one DOUBLE series each, of one page."""
+    """Return a hand-made v3 file: two non-aligned devices, each with one DOUBLE series of one page."""
     out = bytearray(b"TsFile\x03")
     entries = []
     for device, value in (("root.sg.d1", 1.5), ("root.sg.d2", -2.0)):

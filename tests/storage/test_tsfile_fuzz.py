@@ -23,7 +23,7 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
 ROWS = 40
-#: Far below the memory that a damaged header could ask for (16 M rows of 8 bytes a page, 256 MiB of text).
+#: A limit far below the memory that a damaged header could ask for (16 M rows of 8 bytes per page, 256 MiB of text).
 MEMORY_BYTES_MAX = 2 << 30
 SECONDS_MAX = 20.0
 
@@ -55,7 +55,7 @@ class MemoryFile:
 
 
 def valid_file() -> bytes:
-    """Every type and encoding, aligned and not, several pages and chunks, nulls."""
+    """Return a file with every type and encoding, aligned and plain devices, several pages and chunks, and nulls."""
     file = MemoryFile()
     writer = TsFileWriter(file, page_rows=15)
     times = np.arange(ROWS, dtype=np.int64) * 1000

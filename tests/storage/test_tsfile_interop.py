@@ -1,7 +1,7 @@
 """Saros and Apache's own implementation (PyPI `tsfile`) read each other's files.
 
-Apache's runs in a separate process, since it can crash. Data that it does not support is left out here: BOOLEAN RLE,
-INT64 RLE, empty BLOBs and those with a zero byte.
+Apache's runs in a separate process, since it can crash. Data that Apache's implementation does not support is left out
+here: BOOLEAN RLE, INT64 RLE, empty BLOBs, and BLOBs with a zero byte.
 """
 
 from __future__ import annotations

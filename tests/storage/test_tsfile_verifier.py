@@ -25,7 +25,7 @@ DISK = LocalDisk()
 
 
 def one_series(values: list[float], *, page_rows: int = 10) -> bytearray:
-    """A file with one DOUBLE series, uncompressed and PLAIN."""
+    """Return a file with one DOUBLE series, uncompressed and PLAIN."""
     file = MemoryFile()
     writer = TsFileWriter(file, page_rows=page_rows)
     times = np.arange(len(values), dtype=np.int64)
@@ -136,7 +136,7 @@ def test_a_sound_folder_has_no_problem(folder: Path) -> None:
     result = check(folder)
     assert [] == result.problems
     assert (2, len(files(folder, "*.tsfile")), 270) == (result.partitions, result.files, result.points)
-    assert result.log_records in (5, 6, 7)  # five entries, and a clock mark each second
+    assert result.log_records in (5, 6, 7)  # five entries, and a clock mark for each second
 
 
 def test_a_flipped_byte_is_a_problem_of_its_file(folder: Path) -> None:

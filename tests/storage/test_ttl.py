@@ -31,7 +31,7 @@ from saros_storage.tsfile.verifier import check_tsfile
 
 
 class HandClock:
-    """A clock that stands still until it is moved; wall clock and monotonic clock are the same."""
+    """A clock that stands still until a test moves it; wall clock and monotonic clock show the same time."""
 
     def __init__(self, ms: int = 0) -> None:
         self.ms = ms

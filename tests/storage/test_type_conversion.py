@@ -82,7 +82,7 @@ PAIRS = [(source, target) for source, found in BECOMES.items() for target in sor
 
 
 def expected(source: DataType, target: DataType) -> list[Scalar]:
-    """Return the sample values of `source` as `target`; without an entry in EXPECTED they stay the same."""
+    """Return the sample values of `source` as `target`; types without an entry in EXPECTED keep the values."""
     as_text = D.TEXT if target is D.STRING else target
     return list(EXPECTED.get((source, as_text), VALUES[source]))
 

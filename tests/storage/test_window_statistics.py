@@ -16,7 +16,7 @@ from saros_storage.read.window_statistics import joined, of_summaries, summarise
 from saros_storage.scan.reading import Statistics, Summaries, Summary, WindowGrid, statistics_fields
 from saros_storage.tsfile.structure.statistics import of_points, reader_statistics
 
-# All sums of these are exact, in whatever order.
+# Numbers whose sums are exact in any order.
 REALS = st.sampled_from([0.5, -1.5, 3.25, math.inf, math.nan])
 WHOLES = st.integers(-(2**31), 2**31 - 1)
 TEXTS = st.sampled_from(["", "a", "ä", "zz"])
@@ -37,7 +37,7 @@ GRIDS = st.builds(WindowGrid, st.integers(-9, 9), st.sampled_from([None, 50, 200
 
 @st.composite
 def blocks(draw: st.DrawFn) -> Block:
-    """Rows at about every second tick, so that windows have many rows."""
+    """Draw rows at about every second tick, so that windows have many rows."""
     start = draw(st.integers(-300, 300))
     times = np.array([t for t in range(start, start + draw(st.integers(1, 400))) if t % 7 < 4], np.int64)
     if len(times) == 0:
