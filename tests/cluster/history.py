@@ -167,7 +167,7 @@ class _Zone:
         self.write: Operation | None = None
         #: The read that returned first.
         self.read: Operation | None = None
-        self.end: float = inf if value is not None else -inf  # the value None exists before all operations
+        self.end: float = inf if value is not None else -inf  # before all operations, a register is empty (None)
         self.ends: Operation | None = None
         self.begin: float = -inf
         self.begins: Operation | None = None

@@ -177,10 +177,7 @@ def test_an_incremental_backup_copies_new_files_only(plant: Plant) -> None:
     plant.write("root.b.d", 1)
     _, run = plant.back_up(incremental=True)
     after = plant.objects()
-    assert (4, 3) == (
-        run.progress.files_known,
-        run.progress.files,
-    )  # a TsFile, its resource, and files of the log
+    assert (4, 3) == (run.progress.files_known, run.progress.files)  # a TsFile, its resource, the log's files
     assert before == {path: time for path, time in after.items() if path in before}
     assert 3 == len(after) - len(before)
     assert {"root.a.d": {1: 1, 150: 1}, "root.b.d": {1: 1}} == plant.restore("restored")
@@ -286,7 +283,7 @@ def test_a_flipped_byte_is_found_and_not_restored(plant: Plant) -> None:
         ((problem, numbers),) = verify(plant.repository).problems
         assert path.name in str(problem)
         assert [1] == numbers
-        if path.name not in log:  # (this restore needs no record of the log)
+        if path.name not in log:  # this restore needs no record of the log
             with pytest.raises(CorruptFile):
                 Restore(plant.repository, str(plant.folder / "restored"), LocalDisk()).run()
             assert not list(plant.folder.glob("restored*"))

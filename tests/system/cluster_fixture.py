@@ -1,4 +1,4 @@
-"""Real nodes of a cluster in this process: loopback ports, threads, folders. For tests of several rooms."""
+"""Real nodes of a cluster in this process, with loopback ports, threads and folders, for tests of several packages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from saros_storage.scan.read_point import EVERYTHING
 
 
 def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> list[Path]:
-    """A folder with a cluster.json for each node."""
+    """Make a folder with a cluster.json for each node; return the folders."""
     addresses = free_addresses(2 * nodes)
     ids = [NodeId(n) for n in range(1, nodes + 1)]
     known = {id_: NodeAddress(addresses[2 * i], addresses[2 * i + 1]) for i, id_ in enumerate(ids)}
@@ -46,7 +46,7 @@ def make_folders(folder: Path, nodes: int, replicas: int, slots: int = 16) -> li
 
 @contextmanager
 def running_servers(folder: Path, nodes: int, replicas: int) -> Iterator[list[Server]]:
-    """Servers of the nodes of a cluster, while the block runs."""
+    """Run servers of the nodes of a cluster within this context."""
     servers = [Server(str(own), "127.0.0.1", 0) for own in make_folders(folder, nodes, replicas)]
     for server in servers:
         server.start()
@@ -68,7 +68,7 @@ def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = 
 
 
 class SecuredNode(Secured):
-    """As `Secured`, for the one node of a cluster."""
+    """The same as `Secured`, for the only node of a cluster."""
 
     def __init__(self, folder: Path) -> None:
         (self.folder,) = with_root(make_folders(folder, 1, 1))
@@ -96,7 +96,7 @@ class Nodes:
         self.wait_ready()
 
     def _elects(self) -> bool:
-        """Let the first replica of each group that has no leader campaign; return whether all have one."""
+        """Let the first replica of each group without a leader campaign; return whether all groups have a leader."""
         hosts = [self.database(number)._parts.host for number in range(len(self.nodes))]
         waiting = [group for host in hosts for group, status in host.statuses().items() if status.leader is None]
         for group in set(waiting):
@@ -121,7 +121,7 @@ class Nodes:
         self.wait_ready()
 
     def lose_messages(self, number: int, *, to: int) -> None:
-        """Drop the messages that a node has queued for another one, if it ever sent it any."""
+        """Drop the messages that node `number` has queued for node `to`, if it ever sent a message to that node."""
         peers = self.database(number)._parts.peers
         assert isinstance(peers, GrpcPeers)
         lane = peers._lanes.pop(NodeId(to + 1), None)
@@ -140,7 +140,7 @@ class Nodes:
         return node
 
     def database(self, number: int = 0) -> ClusterDatabase:
-        """Return the database that a node's engine works on."""
+        """Return the database on which a node's engine runs statements."""
         store = self.node(number).store
         assert isinstance(store, ClusterDatabase)
         return store

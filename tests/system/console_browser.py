@@ -1,4 +1,4 @@
-"""A headless Chromium that shows the console; each test file has its own.
+"""A headless Chromium that shows the console; each test file starts a separate browser.
 
 Errors of pages and requests to other servers fail the test that caused them.
 """
@@ -37,7 +37,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def console_page(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
-    """Show a page of a new browser context; `options`: of the context."""
+    """Show a page of a new browser context, which gets the `options`."""
     origin = url.partition("/console")[0]
     errors: list[str] = []
     context = browser.new_context(viewport=options.pop("viewport", {"width": 1280, "height": 800}), **options)
@@ -63,7 +63,7 @@ def _note_foreign(url: str, origin: str, errors: list[str]) -> None:
 
 
 def log_in(page: Page, user: str, password: str) -> None:
-    """Fill in and send the form."""
+    """Fill in the login form and send it."""
     page.get_by_label("User").fill(user)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in").click()

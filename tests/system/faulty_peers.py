@@ -31,7 +31,7 @@ from saros_cluster.transport.handshake import Identity, PeerCredentials
 from saros_server.cluster import node as cluster_node
 from saros_storage.base.clock import Clock
 
-#: Name of a call and its group; -1 for calls without a group.
+#: The number of calls by name and group; the group is -1 for calls without a group.
 Calls = Counter[tuple[str, int]]
 
 
@@ -42,7 +42,7 @@ class Weather:
         self._lock = threading.Lock()
         self._cuts: set[tuple[int, int]] = set()
         self._isolated: set[int] = set()
-        #: By name of a call: the number of replies that will be lost.
+        #: For each name of a call, the number of replies that will be lost.
         self._losing: Counter[str] = Counter()
         self._then: Callable[[], object] | None = None
         self._about: int | None = None
@@ -97,7 +97,10 @@ class Weather:
         group: int | None = None,
         to: int | None = None,
     ) -> None:
-        """Lose the next replies to calls of this name (for one group; made by one node)."""
+        """Lose the next replies to calls of this name.
+
+        `group` and `to` restrict this to a group, and to calls made by a node.
+        """
         with self._lock:
             self._losing[name] = answers
             self._then, self._about, self._to = then, group, to

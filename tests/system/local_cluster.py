@@ -1,15 +1,15 @@
 """A cluster of real processes on this machine that can be killed, stopped, isolated and restarted.
 
     LocalCluster(folder, nodes=3, replicas=3)        folder/node1 ... each served by `saros start --foreground`
-        kill(2)  stop(2) resume(2)  restart()        SIGKILL, SIGTERM; SIGSTOP, SIGCONT; bring all up again
-        run_with(2, program)                         another version, from the node's next start on
-        isolate(2) heal()                            with `proxies`: every link between two nodes goes through a proxy
-        admit() forget(4)                            without them: add a node that may join, remove one that has left
+        kill(2)  stop(2) resume(2)  restart()        SIGKILL, SIGTERM; SIGSTOP, SIGCONT; bring all up again run_with(2,
+        program)                         another version, from the node's next start on isolate(2) heal()
+        with `proxies`: every link between two nodes goes through a proxy admit() forget(4)
+        without proxies: add a node that may join, remove a node that has left
 
 All connections between nodes pass through the proxy: node A reaches node B at the port that A's `cluster.json` has for
 B, which is the port of the proxy's link "A->B". A single node has no `cluster.json`: it is a plain server.
 
-Only processes started here are signalled. One thread at a time.
+Only processes that a `LocalCluster` started get signals. Only one thread at a time may use it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def missing_module() -> str | None:
 
 
 class NodeFailed(Exception):
-    """A node ended, or did not become ready; the message has the end of its log."""
+    """A node ended, or did not become ready; the message contains the end of the node's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,15 @@ class LocalCluster:
     ) -> None:
         """Make the folders, without starting processes.
 
-        `environment` has options of the nodes, such as SAROS_DURABILITY; `program` is run with `start ...`.
+        `environment` has options of the nodes, such as SAROS_DURABILITY; nodes run `program` with the arguments `start
+        ...`.
         """
         self.folder = folder
         self.nodes = list(range(1, nodes + 1))
         self._program = program
-        #: The programs of nodes that do not run `_program`.
+        #: For each node that does not run `_program`, the program that it runs.
         self._programs: dict[int, Sequence[str]] = {}
-        #: Whether every group keeps its majority without one of its nodes.
+        #: Whether every group keeps its majority if one node is lost.
         self.survives_one = replicas >= 3
         # An aborted node writes the stacks of its threads to its log.
         self._environment = {**os.environ, "PYTHONFAULTHANDLER": "1", **(environment or {})}
@@ -128,7 +129,7 @@ class LocalCluster:
             (self.folder_of(node) / "cluster.json").write_text(json.dumps(words))
 
     def _peer_port(self, node: int, other: int) -> int:
-        """Return the port at which a node reaches another; for itself, the port at which it listens."""
+        """Return the port at which `node` reaches `other`; if both are the same node, the port at which it listens."""
         port = self._ports[other].peer
         if self.proxy is None or node == other:
             return port
@@ -187,7 +188,7 @@ class LocalCluster:
         return self.ask(node, "show regions", patience_s=0)
 
     def leaders(self) -> dict[int, int]:
-        """Return the leader of each region, as known to one node; regions with an unknown leader are left out."""
+        """Return the leaders of regions according to one node; regions whose leader it does not know are left out."""
         for node in self.up:
             try:
                 rows = self.regions(node)
@@ -237,7 +238,7 @@ class LocalCluster:
     # ------------------------------------------------------------------ processes
 
     def start(self, nodes: Iterable[int] | None = None) -> None:
-        """Start processes for nodes that have none; returns at once."""
+        """Start processes for nodes that have none. This does not wait until the nodes are ready."""
         for node in self.nodes if nodes is None else nodes:
             if not self.is_running(node):
                 self._processes[node] = self._launch(node)
@@ -308,7 +309,10 @@ class LocalCluster:
             self._processes[node].send_signal(signal.SIGCONT)
 
     def bring_back(self) -> None:
-        """End all faults: start nodes that are down, continue stopped ones, heal the links. Returns at once."""
+        """End all faults: start nodes that are down, continue stopped nodes, heal the links.
+
+        Does not wait for the nodes.
+        """
         self.heal()
         for node in self.nodes:
             self.resume(node)
@@ -328,7 +332,7 @@ class LocalCluster:
     # ------------------------------------------------------------------ links
 
     def set_links(self, node: int, *, outward: Weather = FAIR, inward: Weather = FAIR) -> None:
-        """Set the weather of a node's links to all others, in each direction."""
+        """Set the weather, in each direction, of the links between a node and all other nodes."""
         assert self.proxy is not None
         for other in self.nodes:
             if other != node:
@@ -347,7 +351,10 @@ class LocalCluster:
     # ------------------------------------------------------------------ the end
 
     def shut_down(self) -> list[str]:
-        """Send SIGTERM to all; abort nodes that do not end, with stacks in their logs, and return messages on them."""
+        """Send SIGTERM to all nodes.
+
+        Nodes that do not end are aborted, with the stacks of their threads in their logs; return a message for each.
+        """
         for node, process in self._processes.items():
             if process.poll() is None:
                 process.terminate()

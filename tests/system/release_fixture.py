@@ -1,4 +1,4 @@
-"""Write a data folder and a backup as this version writes them: the fixture of a release, which later ones must open.
+"""Write the fixture of a release: a data folder and a backup in this version's format, which later releases must open.
 
     python tests/system/release_fixture.py        tests/system/testdata/releases/<version>.tar.xz
 
@@ -7,7 +7,7 @@ Run it on the commit of a release, once: a fixture never changes. It contains
     folder/     a data folder whose process was killed: files merged and not, and points that are only in the log
     backups/    a full backup, and an incremental one that was taken before the last statements
 
-`test_releases.py` knows what was written and compares the answers of the version under test with it.
+`test_releases.py` knows the written data, and compares the answers of the version under test with that data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from saros_server.process.version import RELEASE
 FIXTURES = Path(__file__).parent / "testdata" / "releases"
 ROWS = 40
 TYPES = ("boolean", "int32", "int64", "float", "double", "text", "string", "blob", "date", "timestamp")
-#: The encodings and compressors are listed here instead of taken from the code, which may add some later.
+#: The encodings and compressors are listed here, since the code, which also has a list, may add some later.
 ENCODINGS = {
     "BOOLEAN": ("PLAIN", "RLE"),
     "INT32": ("TS_2DIFF", "PLAIN", "RLE", "GORILLA", "CHIMP"),
@@ -56,7 +56,8 @@ _SCHEMA = (
     "grant read_data on root.plant.** to user ann",
     "grant role operators to ann",
 )
-#: Write the data of the first backup: files in two partitions, late rows, tombstones, dropped series and databases.
+#: Statements that write the data of the first backup: files in two partitions, late rows, tombstones, dropped series
+#: and databases.
 _FIRST = (
     "insert into root.plant.short.d(time, x) values (1, 1)",
     "set ttl to root.plant.short.** 3600000",
@@ -72,14 +73,14 @@ _FIRST = (
     "drop timeseries root.plant.dropped.x",
     "alter timeseries root.plant.pump.count set data type INT64",
 )
-#: Write the data of the second backup: a merge, then late rows and a tombstone.
+#: Statements that write the data of the second backup: a merge, then late rows and a tombstone.
 _SECOND = (
     "merge",
     "insert into root.plant.pump(time, heat) values (4, 4.5)",
     "insert into root.plant.plain(time, v_double) values (3, 33.25)",
     "delete from root.plant.plain.v_int64 where time = 12",
 )
-#: Run the folder's last statements, which are in no backup and are never flushed.
+#: The folder's last statements, whose data is in no backup and is never flushed.
 _TAIL = (
     "insert into root.plant.pump(time, heat) values (1, 11.5), (5, 5.5)",
     "delete from root.plant.pump.heat where time = 2",

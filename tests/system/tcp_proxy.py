@@ -1,4 +1,4 @@
-"""Faulty links: a TCP proxy between nodes, and between clients and nodes, with a configurable weather of each link.
+"""Faulty links: a TCP proxy between nodes, and between clients and nodes, with a configurable weather for each link.
 
     client ──> port of the link ══ forth ══> target        each direction has a weather, which may change at any time
            <──                  ══ back  ══
@@ -10,9 +10,9 @@
              has a hole, so it is aborted when the weather changes
     REFUSE   connections are aborted, new ones too: a link that is down (set in either direction)
 
-`half_close` ends one direction of the open connections, and keeps the other.
+`half_close` ends one direction of the open connections, and keeps the other direction.
 
-The proxy has its own thread with an event loop; its methods may be called from any other thread, and return when the
+The proxy runs an event loop in a separate thread. Its methods may be called from any other thread, and return when the
 change is in effect.
 """
 
@@ -30,7 +30,7 @@ from typing import TypeVar
 T = TypeVar("T")
 HOST = "127.0.0.1"
 _CHUNK_BYTES = 1 << 16
-#: The maximum number of queued chunks of a direction; after that, the sender has to wait.
+#: The maximum number of queued chunks of a direction. If the queue is full, the sender has to wait.
 _CHUNKS_MAX = 64
 _CALL_SECONDS = 10.0
 
@@ -91,7 +91,7 @@ class _Connection:
         self.client = client
         self.target = target
         self.has_hole = False
-        #: Ends that receive no more bytes, although the other end is open.
+        #: Ends that receive no more bytes, although the opposite end of the connection is open.
         self.closed: set[asyncio.StreamWriter] = set()
 
     def close(self, writer: asyncio.StreamWriter) -> None:
@@ -105,7 +105,7 @@ class _Connection:
 
 
 class TcpProxy:
-    """A proxy with a thread of its own."""
+    """A proxy that runs in a separate thread."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
@@ -126,7 +126,7 @@ class TcpProxy:
         self._run(self._set_weather(self._links[name], forth, back))
 
     def half_close(self, name: str, *, forth: bool) -> None:
-        """End the direction to the target (forth) or to the client of all open connections."""
+        """For all open connections, end the direction to the target (`forth`) or to the client."""
         self._run(self._half_close(self._links[name], forth))
 
     def connections(self, name: str) -> int:
@@ -193,7 +193,7 @@ class TcpProxy:
         try:
             target_reader, target_writer = await asyncio.open_connection(*link.target)
         except OSError:
-            writer.transport.abort()  # as the client would see it without a proxy
+            writer.transport.abort()  # without a proxy, the client would see the same
             return
         connection = _Connection(writer, target_writer)
         link.connections.add(connection)
@@ -249,7 +249,10 @@ class TcpProxy:
                 await writer.drain()
 
     async def _wait(self, direction: _Direction, due: float) -> None:
-        """Wait until a chunk is due and not held. A change of the weather shortens no delay, to keep bytes in order."""
+        """Wait until a chunk is due and not held.
+
+        Bytes must stay in order, so a change of the weather shortens no delay.
+        """
         await asyncio.sleep(due - self._loop.time())
         while direction.weather.mode is Mode.HOLD:
             await direction.changed.wait()

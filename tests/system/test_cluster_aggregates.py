@@ -25,7 +25,10 @@ ROW_BYTES = 16 * POINTS
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Three nodes with each slice on one of them: a plain and an aligned device, half in files, with some late rows."""
+    """Run three nodes, each slice being on one of them.
+
+    They have a plain and an aligned device, half of whose rows are in files, and some late rows.
+    """
     nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 1)
     times = np.arange(POINTS) * STEP
     engine = nodes.node(0).engine
@@ -46,13 +49,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 def remote_bytes(cluster: Nodes, number: int, statement: str) -> int:
-    """Return the bytes that came from other nodes for a query, by EXPLAIN ANALYZE."""
+    """Return the number of bytes that other nodes sent for a query, according to EXPLAIN ANALYZE."""
     lines = [str(row[0]) for row in cluster.run(number, f"explain analyze {statement}")]
     return sum(int(found) for line in lines for found in re.findall(r"from other nodes (\d+) B", line))
 
 
 DAYS = f"group by ([0, {END}), 1d)"
-#: Statements, and the factor by which their traffic must be below the size of five series' rows.
+#: Statements; for each, the factor by which its traffic must be smaller than the rows of five series.
 PARTIAL = [
     ("select count(x), avg(x) from root.a.d", 100),
     ("select count(*) from root.a.**, root.b.**", 100),

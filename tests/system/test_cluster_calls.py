@@ -1,6 +1,7 @@
-"""A node's answers to other nodes: none to strangers, and an error code for junk. Its groups survive all requests.
+"""A node's answers to other nodes: strangers get none, and junk gets an error code.
 
-Every call and every stream that a node registers is tried, so that a new one is too.
+The node's groups survive all requests. Every call and stream that a node registers is tried, so new ones are tried,
+too.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def code_of(handler: Callable[[NodeId, bytes], object], request: bytes) -> int |
     """Return the error code of a refusal; None if the call is answered."""
     try:
         handler(TWO, request)
-    except Exception as error:  # noqa: BLE001 (which kinds there are is what is asked)
+    except Exception as error:  # noqa: BLE001 (the test is about the kinds of errors)
         return getattr(error, "code", INTERNAL)
     return None
 

@@ -1,4 +1,4 @@
-"""LOAD at any node of a cluster: all replicas get the file's points exactly once, whichever node fails meanwhile."""
+"""LOAD at any node of a cluster: all replicas get the file's points exactly once, whichever node fails during it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expected(source: Path, folder: Path) -> list[list[tuple[object, ...]]]:
-    """Return the rows of a store that loaded the file."""
+    """Return the rows of a single store that has loaded the file."""
     with saros.connect(str(folder), options={"durability": "os"}, timestamps="epoch") as connection:
         connection.execute(f"load '{source}'")
         return [connection.execute(f"select n, x from {device}").fetchall() for device in DEVICES]
@@ -77,7 +77,7 @@ def wait_same(cluster: Nodes, rows: list[list[tuple[object, ...]]]) -> None:
 
 
 def staged(cluster: Nodes) -> list[str]:
-    """Return the parts of files, in folders that may appear and disappear meanwhile."""
+    """Return all staged parts of files; their folders may appear and disappear during the search."""
     walks = (os.walk(folder) for folder in cluster.folders)
     return [f"{at}/{name}" for walk in walks for at, _, names in walk if "/.staged/" in at for name in names]
 
@@ -179,7 +179,7 @@ def test_a_load_that_is_sent_again_does_what_is_missing_and_nothing_twice(
         with pytest.raises(LoadedInPart, match=r"2 of 6 parts\); loading slice 2 of root\.other failed") as raised:
             store.load(str(source), load_coordinator.LoadOptions(), request=request)
         assert raised.value.code == 2020
-    cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # is newer than the loaded points
+    cluster.run(1, "insert into root.other.d(time, n) values (0, 7)")  # this row is newer than the loaded points
     rows[2][0] = (0, 7, rows[2][0][2])
     assert 6 == store.load(str(source), load_coordinator.LoadOptions(), request=request)
     wait_same(cluster, rows)
@@ -193,7 +193,7 @@ def test_what_a_coordinator_left_behind_is_given_up(cluster: Nodes) -> None:
     wait_until(lambda: 3 == len(staged(cluster)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("saros_cluster.database.database._SHIPMENT_LEASE_NS", 0)
-        wait_until(lambda: not staged(cluster))  # by the chores of the leader
+        wait_until(lambda: not staged(cluster))  # the leader's chores remove the files
     with pytest.raises(UserMistake, match="send the file again"):
         store._parts.proposer.propose(group, load_coordinator.encode_shipping(Piece("a-1", 10, b"more")))
     store._parts.proposer.propose(group, load_coordinator.encode_shipping(Abandon("a-1")))

@@ -81,7 +81,10 @@ def test_columns_over_many_slices_reach_their_groups(cluster: Nodes) -> None:
 
 
 def databases_of_regions(cluster: Nodes, number: int) -> set[object]:
-    """Return the databases that a node reports for the regions; all regions have data, and one has the schema."""
+    """Return the databases that a node reports for the regions.
+
+    All regions have data, and one region has the schema.
+    """
     rows = cluster.run(number, "show regions")
     assert {0, 1, 2, 3} == {row[0] for row in rows}
     return {row[3] for row in rows if row[0] != 0}
@@ -301,7 +304,7 @@ def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(
         monkeypatch.setattr(proposer, "DEADLINE_SECONDS", 1.0)
         with pytest.raises(NoLeader):
             cluster.run(0, "select x from root.a.d")
-        with pytest.raises((NoLeader, OutcomeUnknown)):  # unknown if the request went to the previous leader
+        with pytest.raises((NoLeader, OutcomeUnknown)):  # unknown if the previous leader got the request
             cluster.run(0, "insert into root.a.d(time, x) values (2, 2)")
         assert [(1, 1.0)] == cluster.run(0, "select x from root.a.d", "weak")
         store = cluster.node(0).store
@@ -369,7 +372,7 @@ def test_interval_fsyncs_the_log_in_time(tmp_path: Path, monkeypatch: pytest.Mon
 def test_nobody_is_told_that_a_write_is_done_which_a_snapshot_overtook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The snapshot came after its entries were queued for apply; the machine skips entries that are in the snapshot."""
+    """The snapshot came after its entries were queued for apply, so the machine skips these entries."""
     nodes = Nodes(tmp_path, 1, 1)
     try:
         nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")

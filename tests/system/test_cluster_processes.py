@@ -1,6 +1,6 @@
 """Real processes: the actions of the campaign work, and a short campaign finds no violation.
 
-`make campaign-cluster` runs long ones.
+`make campaign-cluster` runs long campaigns.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class FakeHost:
 
 @dataclass
 class FakePeers:
-    """Other nodes, each with its report on its groups (None: it does not answer) and its clock."""
+    """Other nodes, each with its clock and its report on its groups, which is None if the node does not answer."""
 
     clock: ManualClock
     told: dict[NodeId, dict[int, FakeReplica] | None]
@@ -80,7 +80,7 @@ class FakePeers:
 
 
 class Three:
-    """Node 1 of three, and its view of the others."""
+    """Node 1 of three, and its view of the other nodes."""
 
     def __init__(self, nodes: Sequence[NodeId] = (ONE, TWO, THREE)) -> None:
         self.clock = ManualClock()
@@ -105,7 +105,7 @@ class Three:
 
 
 def test_a_replica_that_was_sent_less_lags_though_it_does_not_know(three: Three) -> None:
-    """Node 3 has applied all entries that it knows to be committed, but the leader knows of more."""
+    """Node 3 has applied all entries that it knows to be committed, but the leader knows of more committed entries."""
     leads, behind = three.peers.told[TWO], three.peers.told[THREE]
     assert leads is not None
     assert behind is not None
@@ -115,7 +115,7 @@ def test_a_replica_that_was_sent_less_lags_though_it_does_not_know(three: Three)
     three.status.refresh()
     assert {1: 10, 2: 2, 3: 600} == three.lags(1)
     assert 10 == three.status.local_groups()[GroupId(1)].lag
-    # Other nodes may also have the entries that this node has committed since it asked them.
+    # Other nodes may also have entries that this node has committed since the other nodes answered.
     three.host.groups[GroupId(1)] = FakeReplica(commit=5_000, applied=5_000)
     assert {1: 0, 2: 2, 3: 600} == three.lags(1)
 
@@ -217,7 +217,7 @@ def test_a_node_tells_of_its_groups_and_of_nodes_that_are_down(tmp_path: Path) -
         assert all(sample.value > 0 for sample in answers)
         for name in ("saros_peer_messages_sent", "saros_peer_received_bytes"):
             spoken_with = {sample.labels["node"] for sample in figures[name] if sample.value > 0}
-            assert spoken_with  # the leader, or all that it leads; others may not have reached it
+            assert spoken_with  # the node's leader, or the nodes that it leads
             assert spoken_with <= {"2", "3"}
         assert [3.0, 0.0, 0.0] == [
             figures[f"saros_cluster_{name}"][0].value for name in ("nodes", "silent_nodes", "changing")

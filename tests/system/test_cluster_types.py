@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path) -> None:
-    """Slices of many groups, which are not notified, have points: some in files, some in memory, some written later."""
+    """Slices of many groups have points, in files, in memory, or written later; these groups are not notified."""
     cluster = Nodes(tmp_path / "cluster", 3, 2)
     times = [n * WEEK for n in range(12)]
     try:

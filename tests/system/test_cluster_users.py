@@ -45,7 +45,7 @@ WEEK = 604_800_000
 
 
 class Cluster:
-    """Servers of the nodes of a cluster with user root, in this process."""
+    """Servers in this process for the nodes of a cluster that has the user root."""
 
     def __init__(self, folder: Path, nodes: int, replicas: int) -> None:
         self.folders = with_root(make_folders(folder, nodes, replicas))
@@ -91,7 +91,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three nodes, each with a third of the data."""
+    """Yield a cluster of three nodes, each with a third of the data."""
     made = Cluster(tmp_path_factory.mktemp("cluster"), 3, 1)
     yield made
     made.close()
@@ -120,7 +120,7 @@ def test_a_token_made_at_one_node_logs_in_at_all_until_it_is_dropped(cluster: Cl
         sessions = [cluster.connect(number, "tom", secret) for number in range(3)]
         for session in sessions:
             assert [("tom",)] == session.execute("show current_user").fetchall()
-        cluster.stop(1)  # a restarted node knows the token from its file
+        cluster.stop(1)  # the node then restarts, and knows the token from its file
         cluster.start(1)
         cluster.wait_ready()
         cluster.connect(1, "tom", secret).close()
@@ -202,7 +202,7 @@ def call_at(cluster: Cluster, number: int, call: Call, message: Message | None, 
 def test_users_survive_a_restart_of_all_and_a_snapshot_of_the_meta_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1. users change while node 0 is down; 2. it gets them in a snapshot; 3. all nodes restart from their files."""
+    """Users change while node 0 is down, node 0 gets them in a snapshot, and all nodes restart from their files."""
     monkeypatch.setattr(cluster_node, "RAFT_OPTIONS", RaftOptions(retained_bytes=1))
     cluster = Cluster(tmp_path, 3, 3)
     try:
@@ -398,7 +398,7 @@ def opened(folder: Path, options: dict[str, object]) -> Node:
 
 @pytest.mark.slow
 def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes 1 and 2 are a majority; node 3 tries one wrong setting after the other, and finally the right one."""
+    """Nodes 1 and 2 are a majority; node 3 tries one wrong setting after the other, and finally the right setting."""
     folders = make_folders(tmp_path / "data", 3, 3)
     cluster = decode((folders[0] / "cluster.json").read_bytes()).cluster
     good = certificates(tmp_path / "good", cluster, 3)

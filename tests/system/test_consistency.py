@@ -5,8 +5,8 @@
     mid         the same                what is here, and says so (`stale`); or the same
     weak        committed, maybe old    committed, maybe old
 
-A register (one timestamp of one series) is overwritten with 1, 2, 3 ...; the value of a read is compared with the
-last one acknowledged when it began. Node 1 leads all groups: a strong read asks all of them.
+A register (one timestamp of one series) is overwritten with 1, 2, 3 ...; the value of a read is compared with the last
+value that was acknowledged when the read began. Node 1 leads all groups: a strong read asks all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 
 LEADER, FOLLOWER, OTHER = 0, 1, 2
 NO_LEADER = 2017
-#: The timeout of strong reads that must fail, shorter than for others.
+#: The timeout of strong reads that must fail; it is shorter than that of other reads.
 HURRIED_SECONDS = 1.0
 POISON = -1
 
@@ -76,7 +76,7 @@ class Register:
         self.group = group
         self.device = f"{town.database(group)}.d"
         self.query = f"select x from {self.device}"
-        #: The newest value whose write began, and the newest that was acknowledged.
+        #: The newest value whose write began, and the newest acknowledged value.
         self.begun = self.acknowledged = 0
         self.write(LEADER)
         for number in range(3):

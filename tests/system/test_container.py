@@ -19,9 +19,9 @@ import saros
 from saros_server.process.server_file import serving
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-#: Another address of this machine, like that of a client that comes through a published port.
+#: Another address of this machine; it stands for a client that connects through a published port.
 HOST = "127.0.0.2"
-#: Settings as given by `-e`: names in the certificate, and free ports.
+#: Settings as passed to a container with `-e`: names in the certificate, and free ports.
 GIVEN = {"SAROS_TLS_SELF_SIGNED": f"localhost, {HOST}", "SAROS_LISTEN_PORT": "0", "SAROS_HTTP_PORT": "0"}
 PASSWORD = "a-long-password"
 

@@ -170,7 +170,7 @@ def test_files_move_as_they_are(cluster: Growing, tmp_path: Path, monkeypatch: p
 
 
 def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_path: Path) -> None:
-    """Files with INT32 and INT64, and deletions, go to a node that knows the series as INT64, then as DOUBLE."""
+    """Files with INT32, INT64 and deletions move to a node that knows the series as INT64, and later as DOUBLE."""
     cluster.run(0, "create timeseries root.a.d.n with datatype=INT32")
     cluster.run(0, "create aligned timeseries root.a.line(n INT32, f FLOAT)")
 
@@ -219,7 +219,7 @@ def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_p
 
 
 def test_who_joins_a_group_later_has_what_had_come_to_it_before(tmp_path: Path) -> None:
-    """Slots come to a group in one change. In the next it gets a new member, when the old owner no longer has them."""
+    """In one change, a group gets slots; in the next, when the old owner has dropped them, it gets a new member."""
     cluster = Growing(tmp_path, 3, 3)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -390,7 +390,7 @@ def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
 
 
 class Load:
-    """Rows that are continuously written through one node and counted through another; each count is checked."""
+    """Rows that are continuously written through one node and counted through another node; each count is checked."""
 
     def __init__(self, cluster: Growing, writes_at: int, reads_at: int, device: str) -> None:
         self._cluster = cluster
@@ -523,13 +523,13 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
             settle(groups, topology)
 
     monkeypatch.setattr(Groups, "reconcile", one_after_the_other)
-    cluster.change((joined,))  # an election's time is five minutes and more
+    cluster.change((joined,))  # an election would take five minutes or more
 
 
 def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By then the node votes in the group, and counts as having the data."""
+    """When it hears of its removal, the node votes in the group again, and counts as having the data."""
     cluster = Growing(tmp_path, 4, 2)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -580,7 +580,10 @@ def test_a_cluster_is_balanced_by_itself(tmp_path: Path) -> None:
 def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_log(
     cluster: Growing, tmp_path: Path
 ) -> None:
-    """Its `cluster.json` has only the first nodes; the leader's address is in the log, which the leader sends."""
+    """The joining node's `cluster.json` has only the first nodes.
+
+    The leader's address is in the log, which the leader sends.
+    """
     fourth = cluster.add(tmp_path / "node4")
     cluster.change((fourth,))
     hosts = [cluster.database(number)._parts.host for number in range(4)]
@@ -605,7 +608,7 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
 def test_a_write_waits_for_slots_that_are_on_their_way(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The node does not fill the logs with entries that are refused again and again."""
+    """While the write waits, the node does not fill the logs with entries that are refused again and again."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     held = HeldMoves(monkeypatch)

@@ -1,4 +1,4 @@
-"""Groups that have lost too many nodes: calls through other nodes fail in time, name the group, harm no other."""
+"""Groups that have lost too many nodes: calls through other nodes fail in time, name the group, and harm no other."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ GENEROUS_S = 3.0
 
 
 def routing_of(slots: int) -> Routing:
-    """The routing of three nodes with one replica; slices have length 1."""
+    """Return the routing of three nodes with one replica; slices have length 1."""
     return Routing(Topology.first({NodeId(n): Node("", "") for n in (1, 2, 3)}, 1, slots), 1)
 
 
 def kept_by(group: int, slots: int) -> str:
-    """A database whose schema, and first slice, group `group` of three owns."""
+    """Return a database whose schema and first slice belong to group `group` of three."""
     routing = routing_of(slots)
     return next(path for n in itertools.count() if routing.schema_group(path := f"root.d{n}") == group)
 
@@ -53,7 +53,7 @@ def kill(cluster: LocalCluster, node: int) -> None:
 
 @pytest.fixture
 def three(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
-    """Three processes; the parameter is the number of replicas."""
+    """Run three node processes; the parameter is the number of replicas."""
     with LocalCluster(tmp_path, 3, request.param, environment={"SAROS_DURABILITY": "os"}) as made:
         made.start()
         made.wait_ready()
@@ -288,7 +288,7 @@ def test_many_clients_of_a_lost_group_do_not_keep_others_from_their_writes(three
     ended = threading.Event()
 
     def insert_in_vain(client: int) -> set[int]:
-        """Run each statement in a separate call; return the error codes."""
+        """Repeat an insert that fails until `ended` is set; return the error codes."""
         codes = set()
         with saros.connect(target, failover_s=2) as connection:
             while not ended.is_set():

@@ -1,4 +1,4 @@
-"""Answers between nodes that are lost after a command took effect: the repeated command has no second effect (M-O).
+"""Answers between nodes are lost after a command took effect: the repeated command has no second effect (M-O).
 
 The client calls a node that leads nothing, so every command is forwarded to another node. After its answer is lost, and
 before it is sent again, another client changes the same thing: the repeated command must leave that change alone.
@@ -47,7 +47,7 @@ def client(town: Town) -> Iterator[saros.Connection]:
 
 
 def new_database(town: Town) -> str:
-    """Return the name of a database whose group another node than the client's leads."""
+    """Return the name of a database whose group is led by a node other than the client's."""
     routing = town.routing()
     group = next(g for g in routing.groups if routing.members(g)[0] != NodeId(COORDINATOR + 1))
     return town.database(group)
@@ -56,7 +56,7 @@ def new_database(town: Town) -> str:
 def lose(
     town: Town, name: str, answers: int, then: Callable[[], object] | None = None, *, group: int | None = None
 ) -> None:
-    """Lose replies to the client's node; other nodes make calls by themselves."""
+    """Lose replies to the client's node only, since other nodes make calls of the same names."""
     town.weather.lose(name, answers, then, group=group, to=COORDINATOR + 1)
 
 
@@ -99,7 +99,7 @@ def test_creating_and_dropping_a_database(town: Town, client: saros.Connection) 
     name, before = new_database(town), lost(town)
     lose(town, PROPOSE, 1, lambda: town.nodes.run(LEADER, f"drop database {name}"))
     client.execute(f"create database {name}")
-    if lost(town) > before:  # it has been dropped since, and is not created again
+    if lost(town) > before:  # the database was created and dropped, and the repeated command does not create it
         assert [[]] * 3 == town.on_all(f"show databases {name}")
         client.execute(f"create database {name}")
     assert [1] * 3 == [len(rows) for rows in town.on_all(f"show databases {name}")]
@@ -161,7 +161,7 @@ def test_a_write_whose_answers_are_all_lost_is_unknown_and_had_one_effect(town: 
 
 
 def test_a_request_that_comes_again_by_another_node_is_answered_as_done(town: Town) -> None:
-    """Like a driver whose node died before it answered: the same request numbers, another coordinator."""
+    """The test acts like a driver whose node died before it answered: the same request numbers, another coordinator."""
     database = new_database(town)
     statements = [
         f"create database {database}",
@@ -186,7 +186,7 @@ def test_a_request_that_comes_again_by_another_node_is_answered_as_done(town: To
 
 
 def test_a_node_that_stops_takes_no_answer_with_it(town: Town, client: saros.Connection) -> None:
-    """The coordinator forwards its client's write to a leader that stops; another leader executes it, once."""
+    """The coordinator forwards a client's write to a leader that stops; another leader executes the write once."""
     if len(town.routing().members(town.routing().groups[0])) == 1:
         pytest.skip("nobody else can lead")
     device = f"{new_database(town)}.d"

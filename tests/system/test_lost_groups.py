@@ -1,4 +1,4 @@
-"""A group without a leader: statements that need its data fail and name it, and no others do."""
+"""A group without a leader: statements that need its data fail and name the group, and no other statements fail."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STATEMENTS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Three nodes with one replica of each group; the third node, and thus all of group 3, is gone."""
+    """Yield three nodes with one replica of each group; the third node, and with it all of group 3, is gone."""
     made = Nodes(tmp_path_factory.mktemp("cluster"), 3, 1)
     for database in (*HEALTHY, LOST):
         made.run(0, f"insert into {database}.d(time, x) values (1, 1.0)")

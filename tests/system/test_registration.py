@@ -1,4 +1,4 @@
-"""Automatic registration: series created by writes, the number of messages, and other nodes that create meanwhile.
+"""Automatic registration: series created by writes, the number of messages, and other nodes that create them, too.
 
 Three nodes and two replicas: each group is led by its head, and a second node follows. The meta group's leader is not
 the coordinator. The table shows the calls between nodes, without Raft's own messages, and the entries appended to logs:
@@ -67,7 +67,7 @@ from saros_storage.scan.snapshot import MemorySource
 
 pytestmark = pytest.mark.slow
 
-#: Of the flows: node 1. The meta group is led by node 2.
+#: The coordinator of the flows is node 1. The meta group is led by node 2.
 COORDINATOR = 0
 LEADS, FOLLOWS, OUTSIDE = "leads", "follows", "is outside"
 ROLES = (LEADS, FOLLOWS, OUTSIDE)
@@ -182,7 +182,7 @@ def test_an_insert_of_what_is_known_is_one_entry_and_one_call_at_most(town: Town
 
 @pytest.mark.parametrize("role", ROLES)
 def test_rows_of_another_groups_slice_come_after_their_series(town: Town, role: str) -> None:
-    """Series go to the first slice's group, rows to the second's: an entry each, the series first."""
+    """The series go to the first slice's group, and then the rows go to the second slice's group, in one entry each."""
     group, databases = group_of(town, role), []
 
     def prepare() -> Callable[[], object]:
@@ -226,7 +226,7 @@ def test_first_inserts_of_one_series_by_all_nodes_make_one_series_with_all_point
 def test_of_two_types_for_one_new_series_one_wins_and_the_others_points_are_nowhere(
     town: Town, role: str, first: int, second: int
 ) -> None:
-    """Both series have rows in their own group and in another one."""
+    """Each type's write has rows in the group of the series and in another group."""
     device = f"{town.database(group_of(town, role), elsewhere=True)}.d"
     answers = at_once(
         lambda: town.insert(first, device, [1, WEEK + 1], [1, 1], DataType.INT64),
@@ -281,9 +281,12 @@ def stale_series(town: Town) -> str:
 
 
 def test_a_stale_coordinator_writes_nothing_of_the_old_type(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1. The coordinator knows x as INT64. 2. Another node drops x and makes it TEXT. 3. The coordinator, which has not
-    heard of it, writes INT64 into a slice whose group does not keep the schema."""
-    monkeypatch.setattr(ClusterDatabase, "refresh_schema", lambda _: None)  # it must not learn of it by itself
+    """1.
+
+    The coordinator knows x as INT64. 2. Another node drops x and makes it TEXT. 3. The coordinator, which has not heard
+    of this, writes INT64 into a slice whose group does not have the schema.
+    """
+    monkeypatch.setattr(ClusterDatabase, "refresh_schema", lambda _: None)  # the coordinator must not learn of it
     for drop in ("delete timeseries {}.x", "drop database {}"):
         device = stale_series(town)
         town.nodes.run(1, drop.format(device if "timeseries" in drop else device.removesuffix(".d")))
@@ -375,7 +378,7 @@ def no_underlay(arrival: Arrival, database: str, number: int) -> MemorySource:
 
 
 class Log:
-    """Return a group's log on a node, and the outcomes of its entries on a machine that starts empty."""
+    """A group's log on a node, and the outcomes of its entries on a machine that starts empty."""
 
     def __init__(self, folder: Path, node: Path, group: GroupId, contents: LogContents, routing: Routing) -> None:
         assert is_founding(contents.base)  # nothing was cut off
@@ -404,8 +407,11 @@ class Log:
 
 
 def test_no_failing_insert_is_in_any_log(tmp_path: Path) -> None:
-    """Every kind of flow from every node, and inserts that cannot succeed; then the logs of all nodes are read, and
-    carried out by machines that begin with nothing: nothing in them fails, and members of a group agree."""
+    """Every node runs every kind of flow, and inserts that cannot succeed.
+
+    Then the logs of all nodes are read, and applied by state machines that start empty. No entry fails, and the members
+    of a group agree.
+    """
     with a_town(tmp_path, 3, 2) as town:
         routing = town.routing()
         inserts = 0

@@ -1,4 +1,4 @@
-"""Each release's data folder and backup open in this version, with all that `release_fixture` wrote."""
+"""Each release's data folder and backup open in this version, with all data that `release_fixture` wrote."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_a_backup_is_restored(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the contents of all files, without the zeros after a log's records, which a start cuts off."""
+    """Return the contents of all files, without the zeros after a log's records, since a start truncates them."""
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return {name: data.rstrip(b"\0") if name.startswith("log/") else data for name, data in files.items()}
 

@@ -6,9 +6,9 @@
     3          3          1       none                                                       all goes on
     5          5          2       none                                                       all goes on
 
-A request over both living and dead groups takes effect in part, and its error says which part (2020). A strong read
-asks all groups, and fails if any of them does (2017); weaker reads return the available data, and never treat missing
-data as empty.
+A request that affects both living and dead groups takes effect in part, and its error names that part (2020). A strong
+read asks all groups, and fails if any group does not answer (2017); weaker reads return the available data, and never
+treat missing data as empty.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def hurried() -> Iterator[None]:
 
 
 def majorities(town: Town) -> dict[bool, list[GroupId]]:
-    """Data groups, by whether most of their members run."""
+    """Return the data groups whose majority runs (under True), and the other data groups (under False)."""
     up = {NodeId(number + 1) for number in town.running}
     found: dict[bool, list[GroupId]] = {True: [], False: []}
     for group in town.routing().groups:
@@ -71,8 +71,8 @@ def is_refused(act: Callable[[], object]) -> StorageError:
 def test_one_replica(tmp_path: Path) -> None:
     """1. Devices are in the living groups, in the dead one, and in both. 2. A node stops.
 
-    3. Requests to living groups succeed, to the dead one are refused, and to both succeed in part. 4. When the node is
-    back, the rest succeeds as well.
+    3. Requests to living groups succeed, requests to the dead group are refused, and requests to both succeed in part.
+    4. When the node is back, the rest succeeds as well.
     """
     with a_town(tmp_path, 3, 1) as town:
         dead = GroupId(3)

@@ -14,7 +14,7 @@ from saros_wire.frames import Call
 
 @pytest.fixture(scope="module", params=["alone", pytest.param("in a cluster", marks=pytest.mark.slow)])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Yield a shared server: no refused call leaves a trace, and each token belongs to a session of its own."""
+    """Yield a shared server: no refused call leaves a trace, and each token belongs to a separate session."""
     folder = tmp_path_factory.mktemp("secured")
     made = Secured(folder / "data") if request.param == "alone" else SecuredNode(folder)
     yield made
@@ -33,6 +33,6 @@ def test_a_call_without_a_good_session_is_refused(
 
 
 def test_these_calls_are_refused_for_nothing_but_their_session(secured: Secured) -> None:
-    """The last test of the module: it writes."""
+    """The calls succeed in a valid session. This test is the module's last, since it writes."""
     secured.try_call(Call.INSERT, secured.open("root", ROOT))
     assert ["root.proof"] == secured.server.api.node.store.schema.databases()

@@ -54,7 +54,7 @@ def serve(folder: Path, *more: str) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Each client has databases of its own, and drops them."""
+    """Yield the port of a shared server: each client uses different databases, and drops them."""
     with serve(tmp_path_factory.mktemp("stock")) as found:
         yield found
 
@@ -303,7 +303,7 @@ PRINTED = {
 
 
 def examples(language: str, port: int) -> list[str]:
-    """Return the examples of the page, changed to use the server of the tests."""
+    """Return the examples of the documentation, changed to use the server of the tests."""
     found = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     return [text.replace("6667", str(port)).replace("secret", PASSWORD) for text in found]
 

@@ -35,7 +35,7 @@ def other(pattern: str, *parts: str) -> tuple[re.Pattern[str], str]:
 
 DIFFERENT = {
     "python": [
-        # Columns and rows are in the order of paths, not of hash tables.
+        # Saros returns columns and rows in the order of paths, IoTDB in the order of hash tables.
         other(
             r"ok  query .*",
             r"ok  query (9, ['1\t\tTrue\t\t0x1\t\t2.5\t\t2024-01-02\t\t1.5\t\t1\t\t1\t\ts\t\tt",
@@ -82,7 +82,7 @@ DIFFERENT = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """The port of a server that anyone may use, and a folder that it may load files from."""
+    """Yield the port of a server without users, and a folder from which the server may load files."""
     folder = tmp_path_factory.mktemp("drivers")
     (port,) = free_ports(1)
     command = (

@@ -74,7 +74,7 @@ def test_what_is_not_one_entry_of_a_group_that_is_led_here_is_left(town: Town) -
 
 
 def town_device(town: Town) -> str:
-    """The device's second week belongs to another group."""
+    """Return a device whose second week belongs to another group."""
     device = f"{town.database(town.routing().groups[0], elsewhere=True)}.d"
     town.insert(LEADER, device, [1, WEEK + 1], [0.0, 0.0], DataType.DOUBLE)
     return device

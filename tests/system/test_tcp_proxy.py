@@ -1,4 +1,4 @@
-"""The proxy in front of an echo server: each weather does as its name says, and only in its own direction."""
+"""The proxy in front of an echo server: each weather does as its name says, and only in its direction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUIET_SECONDS = 0.1
 
 
 class Echo:
-    """A server that echoes every connection, and records when it ended and the bytes that came."""
+    """A server that echoes every connection, and records the received bytes and the end of the connection."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server((HOST, 0))
@@ -75,7 +75,7 @@ def proxy() -> Iterator[TcpProxy]:
 
 @pytest.fixture
 def client(proxy: TcpProxy, echo: Echo) -> Iterator[socket.socket]:
-    """A client of link "a" that has received one answer."""
+    """Yield a client of link "a" that has received one answer."""
     port = proxy.add_link("a", HOST, echo.port)
     with socket.create_connection((HOST, port), timeout=PATIENCE_S) as made:
         made.sendall(b"hello")

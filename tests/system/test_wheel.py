@@ -40,13 +40,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path) -> Path:
-    """An environment with the wheel; its libraries are those of the tests."""
+    """Return an environment with the wheel; it uses the libraries of the tests' environment."""
     folder = wheel.parent
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
     (site,) = (folder / "env" / "lib").glob("python3*/site-packages")
     install = ["--python", str(folder / "env" / "bin" / "python"), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*PIP, *install], check=True)
-    # Its .pth files are not read, so the repository is not among the folders.
+    # The .pth files in that folder are not read, so the repository is not imported from.
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "env"
 

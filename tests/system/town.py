@@ -59,7 +59,7 @@ class Served(Nodes):
 
 
 class Clocked(Nodes):
-    """Nodes with clocks of their own."""
+    """Nodes, each of which has a separate clock."""
 
     def __init__(self, folder: Path, nodes: int, replicas: int) -> None:
         self.clocks = [StoppedClock() for _ in range(nodes)]
@@ -96,7 +96,11 @@ class Town:
     # ------------------------------------------------------------------ names
 
     def database(self, group: GroupId, other: GroupId | None = None, *, elsewhere: bool = False) -> str:
-        """Return a new name whose first slice is the group's, and whose second is its own, `other`'s or another's."""
+        """Return a new name whose schema and first slice belong to `group`.
+
+        The second slice belongs to `other` if that is given, to any other group if `elsewhere`, and otherwise to
+        `group`.
+        """
         routing = self.routing()
         for name in self._names:
             second = routing.group_at(name, 1)
@@ -108,7 +112,10 @@ class Town:
     # ------------------------------------------------------------------ leaders
 
     def arrange_leaders(self, of_all: int | None = None) -> None:
-        """Let each group's head lead it and node 2 the meta group, or one node lead all; wait until all nodes know."""
+        """Let each group's head lead the group, and node 2 the meta group; with `of_all`, that node leads all groups.
+
+        Wait until all nodes know the leaders.
+        """
         wanted = {GroupId(group): NodeId(group) for group in self.routing().groups}
         wanted[META] = NodeId(2)
         if of_all is not None:
@@ -134,7 +141,7 @@ class Town:
         return [max(s.term for n in self.running if (s := self.host(n).status(g)) is not None) for g in groups]
 
     def ends(self) -> Counter[str]:
-        """Return the ends of the logs: of the meta group, and of all data groups together."""
+        """Return the commit index of the meta group, and the sum of the commit indexes of all data groups."""
         found: Counter[str] = Counter()
         for group in (META, *self.routing().groups):
             last = max(s.commit for n in self.running if (s := self.host(n).status(group)) is not None)
@@ -142,7 +149,7 @@ class Town:
         return found
 
     def measure(self, coordinator: int, prepare: Callable[[], Callable[[], object]]) -> tuple[Calls, dict[str, int]]:
-        """Return the calls and new entries of the function that `prepare` returns; retry after an election."""
+        """Run the function that `prepare` returns; return its calls and new log entries. Retry after an election."""
         while True:
             self.arrange_leaders()
             self.meet_leaders(coordinator)
