@@ -98,7 +98,7 @@ class Session:
         return self.database
 
     def end(self) -> None:
-        """End the session; the next call begins a new one."""
+        """End the session; the next call begins a new session."""
         database, self.database = self.database, None
         self.lives += 1
         self.calls = 0

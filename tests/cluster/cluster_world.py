@@ -241,7 +241,7 @@ class World:
         few_voters: bool = False,
         nodes: Sequence[int] = (3, 3, 3, 4, 5),
     ) -> None:
-        """Make a world; its number of nodes is one of `nodes`."""
+        """Make a world; the number of its nodes is chosen from `nodes`."""
         self.seed = seed
         self.voters = Voters(seed) if few_voters else None
         self.seconds = seconds

@@ -75,7 +75,7 @@ class DirectedWorld(World):
         return {id_: member.life for id_, member in self.members.items() if member.is_up and member.life is not None}
 
     def leaders(self) -> dict[GroupId, NodeId]:
-        """Return the leader of each group; if there are several, the one of the latest term."""
+        """Return the leader of each group; if a group has several leaders, the leader of the latest term."""
         found: dict[GroupId, tuple[int, NodeId]] = {}
         for node, life in self.up().items():
             for group, status in life.host.statuses().items():

@@ -38,7 +38,7 @@ from saros_storage.io.disk import LocalDisk, LocalFile
 
 #: Steps that are commands in the meta group's log, which every node applies.
 META_STEPS = ("Begin", "Ready", "Proceed", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
-#: Other steps, and the functions that take them.
+#: Other steps (by name), and the functions that take these steps.
 POINTS: dict[str, tuple[object, str]] = {
     "a group begins": (Groups, "_begin"),
     "a snapshot is installed": (region_apply.RegionMachine, "install"),

@@ -90,7 +90,7 @@ class ModelledLog:
         self.options = options
         self.log, found = RaftLog.open(FOLDER, disk, options)
         self.found = found
-        #: The possible states after a crash; the first is the newest durable one.
+        #: The possible states after a crash; the first is the newest durable state.
         self.states: list[State] = [{group: GroupState(c.base, c.hard_state, c.entries) for group, c in found.items()}]
         self.released: dict[GroupId, Position] = {}
         #: The number of written states. If the log fsyncs, they are durable after `wait`.

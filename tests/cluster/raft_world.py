@@ -368,7 +368,7 @@ class Replica:
 
 
 class Host:
-    """A node with all its replicas. `life` is the number of its start; 0 if it is down."""
+    """A node with all its replicas. `life` is the number of the host's latest start, or 0 if the host is down."""
 
     def __init__(self, world: World, id_: NodeId) -> None:
         self.world = world

@@ -232,7 +232,7 @@ def test_a_node_that_never_comes_is_not_waited_for_and_another_change_removes_it
         log.send(command)
     assert log.now.change is None
     assert 4 not in log.now.wanted[META].voters
-    # Its own group keeps it as a member that is down; it never joined the others.
+    # Node 4's group keeps the node as a member that is down; the node never joined other groups.
     assert [4] == [head for head, group in log.now.table.groups.items() if 4 in group.members]
     log.send(Begin((), (NodeId(4),)))
     drive(log, Random(1))

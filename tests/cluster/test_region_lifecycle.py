@@ -83,7 +83,7 @@ class FullDisk(LocalDisk):
 def test_committed_entries_wait_for_memory_as_long_as_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If this member refused the entries, it would differ from the others."""
+    """If this member refused the entries, its state would differ from the other members' states."""
     monkeypatch.setattr(flusher, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(region_apply, "_FULL_DISK_SECONDS", 0.01)
     monkeypatch.setattr("cluster.test_region_apply.OPTIONS", replace(OPTIONS, memtables_total_bytes_max=8_000))
@@ -210,7 +210,7 @@ def held_files(folder: Path) -> list[Path]:
 
 
 def test_a_capture_has_all_entries_up_to_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It also has the entries that are applied during its first flush."""
+    """The capture also has the entries that are applied during its first flush."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 1, 1))

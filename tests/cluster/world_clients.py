@@ -375,7 +375,7 @@ class Client:
                 version = database.schema.version
                 found = read_points(view, device, time)
                 counted = count_points(view, device, time)
-                # A database that was dropped meanwhile no longer has a placement.
+                # A database that has been dropped since the view was opened no longer has a placement.
                 if version == database.schema.version:
                     assert counted == len(found), f"{len(found)} points were read, {counted} counted"
                 return found, point.stale

@@ -143,7 +143,7 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
 def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: int, context: object) -> None:
     """Check a folder of backups after a crash.
 
-    `begun` backups had begun when the disk crashed, so up to that number may exist without an acknowledgement.
+    `begun` unacknowledged backups had begun when the disk crashed, so up to that number may exist as well.
     """
     repository = Repository(BACKUPS, disk)
     try:

@@ -1,4 +1,4 @@
-"""Stories for stores before they crash: one with all kinds of operations, special ones, and random ones."""
+"""Stories for stores before they crash: a story with all kinds of operations, special stories, and random stories."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ def loading_story() -> list[Operation]:
 
 
 def expiring_story() -> list[Operation]:
-    """Return a story that sets, changes and unsets TTLs; whole files expire, and parts of merged or loaded files."""
+    """Return a story that sets, changes and unsets TTLs.
+
+    Files expire completely, and parts of merged or loaded files expire.
+    """
     return [
         write_rows("root.a.d1", range(40), 1),
         flush(),
@@ -113,7 +116,7 @@ def expiring_story() -> list[Operation]:
 
 
 def afterwards() -> list[Operation]:
-    """Return operations after a crash; one database is flushed alone, so the log drops only its entries."""
+    """Return operations after a crash; one database is flushed alone, so the log drops only that database's entries."""
     return [
         write_batch(("root.a.d1", (1, 30), 21), ("root.b.c.d1", range(99, 102), 22)),
         flush_database("root.a"),

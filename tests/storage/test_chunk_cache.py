@@ -1,4 +1,4 @@
-"""The chunk cache: the runs it serves and its bound; a large scan does not empty it."""
+"""The chunk cache: the runs that it serves, its bound, and large scans, which must not empty it."""
 
 from __future__ import annotations
 

@@ -588,7 +588,7 @@ def test_a_database_that_is_dropped_ends_its_job(tmp_path: Path) -> None:
 
 
 def test_files_that_expire_as_a_whole_end_their_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They expire after the job has opened them, before it creates a file."""
+    """The files expire after the job has opened them and before it creates a file."""
     store = filled(tmp_path)
     verify = Merge.verify
 

@@ -14,7 +14,7 @@ from saros_storage.kernels.line_protocol import FIELD_WORDS, LINE_WORDS, STATE_W
 
 KEY = np.uint64(0x9E3779B97F4A7C15)
 
-#: Pieces of lines, correct ones and others.
+#: Pieces of lines, some of which are correct.
 PIECES = st.sampled_from(
     [
         *(

@@ -124,7 +124,10 @@ def _as_int(page: Rows) -> Rows:
 
 @st.composite
 def _moved(draw: st.DrawFn, page: Rows, name: str, *, inside: bool) -> Rows:
-    """Draw the same number of other times for the page; with `inside`, they have the same span."""
+    """Draw a page with the same number of other times, or with other values if there are too few times.
+
+    With `inside`, the first and the last time stay the same.
+    """
     first, last, count = page.times[0], page.times[-1], len(page.times)
     if inside and count > 2:
         others = draw(st.sets(st.integers(first + 1, last - 1), min_size=count - 2, max_size=count - 2))

@@ -1,4 +1,7 @@
-"""ALTER TIMESERIES ... SET DATA TYPE on a cluster: at any node, over slices of several groups, while others write."""
+"""ALTER TIMESERIES ...
+
+SET DATA TYPE on a cluster: at any node, over slices of several groups, and while clients write.
+"""
 
 from __future__ import annotations
 

@@ -380,7 +380,7 @@ def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, cal
 
 
 def certificates(folder: Path, cluster: str, nodes: int) -> list[dict[str, object]]:
-    """Create certificates with the command's function; return, for each node, the options that name them."""
+    """Create certificates with the command's function; return each node's options, which name its certificate."""
     make_certificates(str(folder), cluster, {NodeId(n): "127.0.0.1" for n in range(1, nodes + 1)})
     return [
         {

@@ -113,7 +113,7 @@ class Register:
         return "stale" if stale else "fresh"
 
     def poison(self, number: int) -> object:
-        """Hand a write to a node that may believe that it leads; the write is not retried."""
+        """Send a write to a node that may wrongly believe that it leads; the write is not retried."""
         column = Column.of(DataType.INT64, [POISON])
         frame = encode_tablet(Tablet(self.device, ("x",), np.array([0]), (column,), False))
         command = encode_command(NO_REQUEST, Mutation(tablets=[PlacedTablet(2, frame)]))

@@ -1,4 +1,4 @@
-"""Permanent loss of most members of a group: the others continue with their data, and new nodes join."""
+"""Permanent loss of most members of a group: the remaining members continue with their data, and new nodes join."""
 
 from __future__ import annotations
 

@@ -319,8 +319,11 @@ def test_a_stale_coordinator_makes_anew_what_was_dropped(town: Town) -> None:
 def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
     town: Town, monkeypatch: pytest.MonkeyPatch, finder: str
 ) -> None:
-    """1. A group has its part of a write. 2. Another node drops x, and makes it TEXT. 3. The other group's part is
-    refused for good, by the `finder`, which looks at the schema again; y of the first part stays."""
+    """1.
+
+    A group has its part of a write. 2. Another node drops x, and makes it TEXT. 3. The `finder` looks at the schema
+    again, and refuses the other group's part for good; y of the first part remains.
+    """
     group = group_of(town, OUTSIDE)
     device = f"{town.database(group, elsewhere=True)}.d"
     other = town.routing().group_at(device.removesuffix(".d"), 1)

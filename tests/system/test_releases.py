@@ -30,7 +30,7 @@ FIRST = [(1, 1.5, 1), (2, 2.5, 2), (3, 33.5, 3), (PARTITION_MS, 9.5, 9)]
 SECOND = [*FIRST[:3], (4, 4.5, None), FIRST[3]]
 NEWEST = [(1, 11.5, 1), (2, None, 2), (3, 33.5, 3), (4, 4.5, None), (5, 5.5, None), (PARTITION_MS, 9.5, 9)]
 
-#: The timeout of a statement, since the first ones may compile kernels on a busy machine.
+#: The timeout of a statement; it is long, since the first statements may compile kernels on a busy machine.
 PATIENCE_S = 600
 
 Rows = list[tuple[object, ...]]

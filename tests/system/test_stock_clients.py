@@ -35,7 +35,7 @@ _JAVA = ("java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-XX:TieredStopAt
 
 @contextmanager
 def serve(folder: Path, *more: str) -> Iterator[int]:
-    """Run a server with a user, and more options; yield its port."""
+    """Run a server that has a user, with the options `more`; yield the server's port."""
     secret = folder / "password"
     secret.write_text(PASSWORD)
     (found,) = free_ports(1)
