@@ -1,4 +1,4 @@
-"""Backups: a folder that holds the content of captures; each file is stored once, named by its SHA-256.
+"""Backups: a folder that holds the contents of captures. Each content is stored once, in a file named by its SHA-256.
 
 source        the origin of a backup: a capture in this process or elsewhere
 catalog       the parts of one backup, and their encoding

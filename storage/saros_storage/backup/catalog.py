@@ -3,8 +3,8 @@
     saros-backup 2 5f3a90c1 812
     {"number": 3, "taken_ns": ..., "incremental": true, "captures": [...], "objects": [[...]], ...}
 
-One line with format version, checksum and length of the rest, then JSON. Version 1, which is still read, lacks the
-salts of the log's pieces. Values; pure: any thread.
+The first line contains the version of the format, and the checksum and length of the JSON that follows. Version 1,
+which can still be read, lacks the salts of the log's pieces. Values; pure: any thread.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class Catalog:
     """The content of one backup."""
 
     number: int
-    #: Time at which it was taken, in ns since the epoch, by the clock of the process that took it.
+    #: Time at which the backup was taken, in ns since the epoch, by the clock of the process that took it.
     taken_ns: int
     incremental: bool
     time_unit: str
     time_partition_interval: int
-    #: True if the log can be replayed to points after the capture; False for a cluster's node, which is restored as
-    #: captured.
+    #: True for a store, whose log can be replayed to points after the capture; False for a node of a cluster, which is
+    #: restored as it was captured.
     exact: bool
     schema: bytes = field(repr=False)
     captures: tuple[Checkpoint, ...] = field(repr=False)
     #: The objects of each capture, in the order of its files' numbers.
     objects: tuple[tuple[StoredObject, ...], ...] = field(repr=False)
-    #: CRC-32 of the last record of its log; the next backup uses it to check that its own log continues from there.
+    #: CRC-32 of the last record of this backup's log. The next backup uses it to check that its log continues this one.
     last_crc32: int = 0
-    #: True if its log continues where the previous backup ended.
+    #: True if this backup's log continues where the previous backup's log ended.
     continues: bool = False
 
     def files(self) -> Iterator[tuple[CheckpointFile, StoredObject]]:
@@ -74,13 +74,13 @@ class Catalog:
 
     @property
     def floor(self) -> int:
-        """The earliest log index to which it can be restored: its files contain no later entries."""
+        """The earliest log index to which the backup can be restored: its files contain no later entries."""
         (capture,) = self.captures
         return max(capture.index, capture.schema_index, *(p.manifest.flushed for p in capture.partitions))
 
     @property
     def reached(self) -> int:
-        """The index of the last log entry that it contains."""
+        """The index of the last log entry that the backup contains."""
         return max((capture.reached for capture in self.captures), default=0)
 
 
@@ -108,12 +108,12 @@ def encode_catalog(catalog: Catalog) -> bytes:
 
 
 def framed(body: bytes) -> bytes:
-    """Prefix a body with its first line: version, checksum, length."""
+    """Prefix a body with a line that contains version, checksum and length."""
     return b"saros-backup %d %08x %d\n" % (_VERSION, zlib.crc32(body), len(body)) + body
 
 
 def unframed(path: str, data: bytes) -> bytes:
-    """Return the body; the inverse of `framed`. Raises CorruptFile, NewerFormat."""
+    """Return the body after checking its first line; the inverse of `framed`. Raises CorruptFile, NewerFormat."""
     match = _FIRST_LINE.match(data)
     if match is None:
         raise CorruptFile(path, 0, "not a backup's catalog")

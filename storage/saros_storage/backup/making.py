@@ -1,13 +1,14 @@
 """Make one backup: copy the captured files of a source one by one, then write the catalog.
 
     full           every file is copied, and replaces an earlier copy of the same content
-    incremental    files that an earlier backup has are not copied again, nor examined
+    incremental    files that an earlier backup contains are neither copied again nor verified
 
-The log is copied from the end of the last backup, if it still exists there; then every point in between can be
-restored.
+The log is copied from the end of the last backup on, if those records still exist. Every point between the two backups
+can then be restored.
 
-Each file is verified against the size and checksum in its manifest as it arrives, and each piece of the log record by
-record. A backup that was interrupted continues with the files that it had copied. Runs on one thread.
+While a file is copied, it is verified against the size and checksum in its manifest; in a piece of the log, every
+record is verified. The backup after an interrupted one does not copy the files again that the latter copied. Runs on
+one thread.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, LogP
 from saros_storage.checkpoint.checkpoint_set import CheckpointSet
 from saros_storage.log.record import HEADER_BYTES, scan
 
-#: Progress is saved each time this many bytes were copied.
+#: The list of copied files is saved each time this many bytes have been copied.
 _NOTED_BYTES = 256 << 20
 
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a backup or a restore; sizes in bytes of the files to copy."""
+    """The progress of a backup or a restore: the files to copy and the files copied, with their sizes in bytes."""
 
     files: int = 0
     size: int = 0
     files_done: int = 0
     size_done: int = 0
-    #: Files that an earlier backup contains.
+    #: Number of files that are not copied because an earlier backup contains them.
     files_known: int = 0
 
 
@@ -62,7 +63,7 @@ class BackupRun:
         self._incremental = incremental
         self._on_progress = on_progress
         self.progress = Progress()
-        #: Files copied by this backup, or by an interrupted one.
+        #: The files that this backup, or an interrupted one before it, has copied.
         self._copied: dict[FileKey, StoredObject] = {}
         self._unnoted = 0
 
@@ -110,7 +111,7 @@ class BackupRun:
             with suppress(OSError):
                 self._repository.save_partial(self._copied)
             raise
-        if last is not None and frozen.exact and (continues or last.reached == 0):  # every log continues an empty one
+        if last is not None and frozen.exact and (continues or last.reached == 0):  # any log continues an empty log
             continues = _is_whole(frozen.captures[0].log, max(last.reached, 1))
         return Catalog(
             max((c.number for c in earlier), default=0) + 1,
@@ -169,7 +170,7 @@ class BackupRun:
         return stored, crcs
 
     def _copy(self, pieces: Iterable[bytes]) -> tuple[StoredObject, int]:
-        """Write a new object durably, without a name yet; return its identity and its CRC-32."""
+        """Write a new object durably but do not name it yet; return its identity and its CRC-32."""
         digest, crc32, size = hashlib.sha256(), 0, 0
         file = self._repository.new_object()
         try:
@@ -189,13 +190,13 @@ class BackupRun:
 
 
 def _check_log(capture: Checkpoint) -> None:
-    """Raise CorruptFile unless the log is complete from the files to the last entry."""
+    """Raise CorruptFile unless the log contains all entries after those in the files, up to the last."""
     if capture.log and not _is_whole(capture.log, capture.index + 1) and capture.reached > capture.index:
         raise CorruptFile("log", 0, f"the records after {capture.index} were not received completely")
 
 
 def _is_whole(pieces: Sequence[LogPiece], first: int) -> bool:
-    """Return whether the pieces contain every record from `first` on."""
+    """Return whether the pieces contain every record from `first` to the last one without a gap."""
     wanted = [piece for piece in pieces if piece.last >= first]
     whole = all(b.first == a.last + 1 for a, b in pairwise(wanted))
     return bool(wanted) and whole and wanted[0].first <= first

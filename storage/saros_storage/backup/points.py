@@ -5,10 +5,10 @@
     log 40             log 40 .. 90             log 150 .. 200           (91 to 149 were already removed)
     points 40 ........................ 90       200
 
-A backup can be restored to any point from its `floor` to the end of the log. That log consists of its own pieces, then
-those of later backups, as long as each continues where the previous one ended. The newest backup that can be restored
-to the point is chosen. Clock marks in the log resolve times, to a second; the millisecond in which a backup was taken
-means that backup. Pure.
+A backup can be restored to any point from its `floor` to the end of the log. That log consists of the backup's own
+pieces, followed by the pieces of later backups as long as each backup's log continues where the previous one ended. The
+newest backup that can be restored to the point is chosen. A point given as a time is found to the second, by clock
+marks in the log. The exact millisecond at which a backup was taken stands for that backup. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Marks = Callable[[Catalog], Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """`chain`: the backup that provides the files, and those whose logs follow; `index`: the last entry to replay."""
+    """The backup that provides the files and the backups whose logs follow (`chain`), and the last entry to replay."""
 
     chain: tuple[Catalog, ...]
     index: int
@@ -49,7 +49,10 @@ class AtTime:
 
 
 def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: Marks) -> Point:
-    """Return the files and logs for a point; None: the newest one. Raises UserMistake 2052 if there are none."""
+    """Return the backups that lead to a point, or to the newest one if `at` is None.
+
+    Raises UserMistake 2052 if none do.
+    """
     assert catalogs
     if at is None:
         return Point((catalogs[-1],), catalogs[-1].reached)
@@ -67,7 +70,7 @@ def find_point(catalogs: Sequence[Catalog], at: AtIndex | AtTime | None, marks: 
 
 
 def taken_time(catalog: Catalog) -> str:
-    """Format the time of a backup in UTC, such as `2026-11-21T18:00:00.250Z`; restoring to it restores the backup."""
+    """Format the UTC time of a backup (`2026-11-21T18:00:00.250Z`), by which `find_point` chooses this backup."""
     taken = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=catalog.taken_ns // _MILLISECOND)
     return taken.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -87,7 +90,7 @@ def _index_in(chain: Sequence[Catalog], at: AtIndex | AtTime, marks: Marks) -> i
     if not first.exact:
         return first.reached if taken_ns <= at.time_ns else None
     if at.time_ns > last.taken_ns:
-        return None  # entries after the last backup are unknown
+        return None  # no backup contains later entries
     found = [mark for catalog in chain for mark in marks(catalog)]
     if at.time_ns < taken_ns and not any(time_ns <= at.time_ns for time_ns, _ in found):
         return None

@@ -5,8 +5,8 @@
     partial                     durable objects of an unfinished backup, from which it can continue
     partial.new                 the object being written
 
-Objects that are named by neither a catalog nor `partial` belong to a backup that was never finished; the next backup
-removes them. Belongs to one thread of one process.
+Objects to which neither a catalog nor `partial` refers belong to a backup that was never finished; the next backup
+removes them. Only one thread of one process may use the folder at a time.
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ class Repository:
     def __init__(self, folder: str, disk: Disk) -> None:
         self._folder = folder
         self.disk = disk
-        #: Folders of objects whose names are not durable yet.
+        #: Folders that contain objects whose names are not durable yet.
         self._unsynced: set[str] = set()
 
     # ------------------------------------------------------------------ reading
 
     def catalogs(self) -> list[Catalog]:
-        """Return all backups, oldest first. Raises CorruptFile, StorageError 2015, UserMistake 2052 without any."""
+        """Return all backups, oldest first.
+
+        Raises UserMistake 2052 if there are none, CorruptFile, StorageError 2015.
+        """
         found = self.catalogs_if_any()
         if not found:
             raise UserMistake(f"{self._folder} holds no backup", code=NO_BACKUP)
@@ -64,7 +67,10 @@ class Repository:
         return os.path.join(self._folder, _OBJECTS, stored.sha256[:2], stored.sha256)
 
     def read(self, stored: StoredObject) -> Iterator[memoryview]:
-        """Yield an object in pieces; raises CorruptFile if it is missing or, at the end, if its content has changed."""
+        """Yield an object in pieces.
+
+        Raises CorruptFile if the object is missing or (after the last piece) was changed.
+        """
         path = self.object_path(stored)
         if not self.disk.exists(path):
             raise CorruptFile(path, 0, "missing, and part of a backup")
@@ -80,7 +86,7 @@ class Repository:
     # ------------------------------------------------------------------ making a backup
 
     def begin(self, catalogs: Sequence[Catalog]) -> dict[FileKey, StoredObject]:
-        """Prepare a backup; return the files that an unfinished one has copied. Raises UserMistake 2052."""
+        """Prepare a backup; return the files that an unfinished earlier backup has copied. Raises UserMistake 2052."""
         strangers = set(self.disk.list(self._folder)) - {_CATALOGS, _OBJECTS, _PARTIAL, _NEW, "LOCK"}
         if strangers and not self.disk.exists(os.path.join(self._folder, _CATALOGS)):
             raise UserMistake(f"{self._folder} is not a folder of backups; choose an empty one", code=NO_BACKUP)
@@ -101,7 +107,7 @@ class Repository:
                 for database, number, name, size, crc32, stored in words
             }
         except (StorageError, ValueError, TypeError):
-            return {}  # unusable: everything is copied again
+            return {}  # without this list, all files are copied again
 
     def _sweep(self, wanted: set[str]) -> None:
         self.disk.remove(os.path.join(self._folder, _NEW))
@@ -112,24 +118,27 @@ class Repository:
                     self.disk.remove(os.path.join(root, start, name))
 
     def new_object(self) -> File:
-        """Create the file for a new object: write and sync it, then `add`."""
+        """Create the file for a new object. The caller writes and syncs the file and then calls `add`."""
         return self.disk.create(os.path.join(self._folder, _NEW))
 
     def add(self, stored: StoredObject) -> None:
-        """Name the written object, replacing an older copy. Durable after `save` or `save_partial`."""
+        """Rename the written file to the object's name, which replaces an older copy.
+
+        Durable after `save` or `save_partial`.
+        """
         path = self.object_path(stored)
         self.disk.make_folder(os.path.dirname(path))
         self.disk.replace(os.path.join(self._folder, _NEW), path)
         self._unsynced.add(os.path.dirname(path))
 
     def save_partial(self, copied: Mapping[FileKey, StoredObject]) -> None:
-        """Save the progress of the backup durably."""
+        """Save the list of copied files durably, so that the next backup need not copy them again."""
         self._sync()
         words = [[*key, [stored.sha256, stored.size]] for key, stored in copied.items()]
         write_durably(self.disk, os.path.join(self._folder, _PARTIAL), framed(json.dumps(words).encode()))
 
     def save(self, catalog: Catalog) -> None:
-        """Save the catalog durably: from here on the backup exists."""
+        """Save the catalog durably; after this, the backup exists."""
         self._sync()
         write_durably(self.disk, os.path.join(self._folder, _CATALOGS, f"{catalog.number:08}"), encode_catalog(catalog))
         for name in (_PARTIAL, _PARTIAL + TEMPORARY):

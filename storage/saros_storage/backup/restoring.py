@@ -2,10 +2,10 @@
 
     <target>.restoring     node.json  meta/schema  groups/0/<database>/<slice>/  log/        renamed when it is durable
 
-Every file is verified against its checksum as it is copied. A folder restored from a store replays the log up to the
-chosen point when it is opened. A LOAD in that part of the log would need a file that the log does not contain, so a
-point after a LOAD is refused. A cluster node's backup becomes the folder of a store with a new, empty log: it keeps
-that node's data, but not its votes in Raft. Runs on one thread.
+While a file is copied, it is verified against its checksum. When a folder restored from a store's backup is opened, its
+log is replayed up to the chosen point. A LOAD in that part of the log would need a file that the log does not contain,
+so a point after a LOAD is refused. The backup of a cluster's node becomes the folder of a store with a new, empty log:
+the folder contains the node's data, but not its votes in Raft. Runs on one thread.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class Restore:
         self.progress = Progress()
 
     def run(self, at: AtIndex | AtTime | None = None) -> Restored:
-        """Create the folder. Raises UserMistake 2053 (it is not empty), 2052 (no backup leads there), CorruptFile."""
+        """Create the folder.
+
+        Raises UserMistake 2053 if it is not empty, 2052 if no backup leads to the point, CorruptFile.
+        """
         if not self._is_free():
             raise UserMistake(f"{self._target} is not empty: restore to a new folder", code=_NOT_EMPTY)
         catalogs = self._repository.catalogs()
@@ -140,7 +143,7 @@ class Restore:
     # ------------------------------------------------------------------ the log
 
     def _log(self, point: Point) -> None:
-        """Write log segments with the records that follow the captured files, up to the point."""
+        """Write log segments that contain the records after those in the captured files, up to the point."""
         first = point.chain[0].captures[0].index + 1
         folder = os.path.join(self._folder, LOG_FOLDER)
         self._disk.make_folder(folder)
@@ -151,7 +154,7 @@ class Restore:
         self._disk.sync_folder(folder)
 
     def _segments(self, point: Point, first: int) -> Iterator[tuple[SegmentName, memoryview]]:
-        """Yield a segment for each piece of the log that has such records, with the salt for which they are valid."""
+        """Yield the name and the content of a segment for each piece of the log that has records up to the point."""
         wanted = first
         for catalog in point.chain:
             for piece, data in self._pieces(catalog):
@@ -172,7 +175,7 @@ class Restore:
             raise CorruptFile("log", 0, f"the backups lack record {wanted} of the log")
 
     def _pieces(self, catalog: Catalog) -> Iterator[tuple[LogPiece, memoryview]]:
-        """Yield each piece of a backup's log that has records, with its bytes."""
+        """Yield each piece of a backup's log that has records, together with its bytes."""
         for piece, stored in catalog.log():
             if piece.last >= piece.first:
                 yield piece, memoryview(b"".join(self._repository.read(stored)))
@@ -186,7 +189,7 @@ class Restore:
 
 
 def _check_whole(record: Record, point: Point) -> None:
-    """Raise UserMistake 2052 for an entry that the log alone cannot replay: a LOAD."""
+    """Raise UserMistake 2052 if the entry is a LOAD: the log does not contain the loaded file."""
     taken = point.chain[0]
     if record.index > taken.reached and record.kind == MUTATION and loads_files(record.payload):
         message = (

@@ -1,4 +1,4 @@
-"""The source of a backup: captures in the registry of this process or another."""
+"""The source of a backup: captures in a registry of this process or of another process."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Source(Protocol):
     """A source of captures. Used by one thread."""
 
     def create_checkpoint(self, since: int | None) -> CheckpointSet:
-        """Take captures; `since`: include a store's log from this record on. Raises what the database raises."""
+        """Take captures. The log of a store is included from record `since` on. Raises what the database raises."""
         ...
 
     def read(self, capture: int, number: int) -> Iterator[bytes]:
-        """Yield a file of a capture, given by its place and number, in pieces."""
+        """Yield a file in pieces: file `number` of the capture with index `capture`."""
         ...
 
     def release(self) -> None:
@@ -26,7 +26,7 @@ class Source(Protocol):
 
 
 class CheckpointSource(Protocol):
-    """A database that captures itself: a store, or a cluster's node."""
+    """A database that can capture its own content: a store, or a node of a cluster."""
 
     @property
     def shelf(self) -> CheckpointRegistry:

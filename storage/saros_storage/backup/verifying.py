@@ -14,17 +14,20 @@ from saros_storage.log.record import scan
 
 @dataclass(slots=True)
 class BackupReport:
-    """The parts that were verified, and their problems; sizes in bytes."""
+    """The numbers of backups and objects verified, the objects' size in bytes, and the problems found."""
 
     backups: int = 0
     objects: int = 0
     size: int = 0
-    #: Each problem, with the numbers of the backups that it affects.
+    #: Each problem, and the numbers of the backups that it affects.
     problems: list[tuple[StorageError, list[int]]] = field(default_factory=list)
 
 
 def verify(repository: Repository, on_report: Callable[[BackupReport], None] = lambda _: None) -> BackupReport:
-    """Read every content of every backup. Raises CorruptFile for a catalog, UserMistake 2052 without backups."""
+    """Read all objects of all backups.
+
+    Raises CorruptFile for a damaged catalog, UserMistake 2052 if there is no backup.
+    """
     catalogs = repository.catalogs()
     users: dict[StoredObject, list[int]] = {}
     log: dict[StoredObject, LogPiece] = {}

@@ -1,1 +1,4 @@
-"""Basic vocabulary: types, paths, batches and their Arrow form, errors, the clock. Imports no other part of storage."""
+"""Basic vocabulary: types, paths, batches and their Arrow form, errors, the clock.
+
+The package imports no other part of storage.
+"""

@@ -1,4 +1,4 @@
-"""Columns and Arrow: the one table of types, and the conversion of text, numbers and columns in both directions.
+"""Convert columns, text and numbers to Arrow arrays and back; map data types to Arrow types and back.
 
     BOOLEAN bool · INT32 int32 · INT64 int64 · FLOAT float32 · DOUBLE float64 · TEXT, STRING string · BLOB binary
     DATE date32 · TIMESTAMP as the caller chooses: a timestamp with unit and zone, or int64
@@ -22,7 +22,8 @@ from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, NumericAr
 
 #: An Arrow array, type or module. Any, because pyarrow has no type annotations that mypy could use.
 Arrow = Any
-#: Bytes from here on are not ASCII. Scanning for them takes a twentieth of the time of Arrow's validating cast.
+#: Bytes of at least this value are not ASCII. Scanning for them takes a twentieth of the time of Arrow's validating
+#: cast.
 _NOT_ASCII = 128
 
 
@@ -61,7 +62,7 @@ def arrow_type(type_: DataType, instant: Arrow) -> Arrow:
 
 @lru_cache
 def data_type_of(type_: Arrow) -> DataType | None:
-    """Return the type of a series that stores values of an Arrow type; None if they cannot be stored."""
+    """Return the data type that stores the values of an Arrow type, or None if Saros cannot store them."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(type_):
@@ -73,7 +74,7 @@ def data_type_of(type_: Arrow) -> DataType | None:
 
 @lru_cache
 def _stored_type(type_: Arrow) -> DataType | None:
-    """Return the data type that stores the values of an Arrow type without views and dictionaries, or None."""
+    """Do the same as `data_type_of`, for an Arrow type that is neither a view nor a dictionary."""
     import pyarrow as pa
 
     t = pa.types
@@ -95,7 +96,7 @@ def _stored_type(type_: Arrow) -> DataType | None:
 
 
 def column_to_arrow(column: Column, type_: Arrow) -> Arrow:
-    """Return the column as an Arrow array of `type_`, the result of `arrow_type` for the column's type."""
+    """Return the column as an Arrow array; `type_` is the result of `arrow_type` for the column's type."""
     values = column.values
     if isinstance(values, TextArray):
         return text_to_arrow(values, column.valid, binary=column.type is DataType.BLOB)
@@ -117,9 +118,10 @@ def numbers_to_arrow(values: NumericArray, valid: BoolArray | None = None, type_
 
 
 def text_to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bool = False) -> Arrow:
-    """Return an Arrow array that shares the text's buffers; UTF-8, or opaque bytes if `binary`.
+    """Return an Arrow array that shares the text's buffers: an array of strings, or of opaque bytes if `binary`.
 
-    Bytes that are not UTF-8 (in a BLOB changed to TEXT, or a foreign file) become U+FFFD, as Java reads them.
+    Bytes that are not UTF-8 become U+FFFD, as in Java. They occur after a series' type was changed from BLOB to TEXT,
+    and in files that other programs wrote.
     """
     import pyarrow as pa
 
@@ -133,7 +135,7 @@ def text_to_arrow(text: TextArray, valid: BoolArray | None = None, *, binary: bo
     try:
         return array.cast(pa.string())
     except pa.ArrowInvalid:
-        # Rare, so one by one.
+        # Invalid UTF-8 is rare, so it does not matter that this converts the values one by one.
         texts = [None if value is None else value.decode("utf-8", "replace") for value in array.to_pylist()]
         return pa.array(texts, pa.string())
 
@@ -150,10 +152,10 @@ def _mask_buffer(valid: BoolArray | None) -> Arrow | None:
 
 
 def column_from_arrow(array: Arrow, unit: TimeUnit, what: str) -> Column:
-    """Convert an Arrow array, without views and dictionaries, to a column; timestamps are converted to `unit`.
+    """Convert an Arrow array that is neither a view nor a dictionary to a column, and its timestamps to `unit`.
 
-    Raises UserMistake, its message starting with `what`: 507 for a type that cannot be stored, 2008 for a value that
-    does not fit.
+    Raises UserMistake with a message that starts with `what`; its code is 507 if the type cannot be stored, and 2008 if
+    a value does not fit.
     """
     import pyarrow as pa
 
@@ -180,7 +182,7 @@ def column_from_arrow(array: Arrow, unit: TimeUnit, what: str) -> Column:
 def numbers_from_arrow(array: Arrow, dtype: np.dtype[Any] | None = None) -> NumericArray:
     """Return the values of an Arrow array of numbers or booleans; slots of nulls contain arbitrary values.
 
-    `dtype`: the type of the buffer's values, for dates and timestamps; None for the array's own type.
+    For dates and timestamps, `dtype` is the type of the values in the buffer. None stands for the array's own type.
     """
     dtype = np.dtype(array.type.to_pandas_dtype()) if dtype is None else dtype
     count, start = len(array), array.offset
@@ -194,7 +196,7 @@ def numbers_from_arrow(array: Arrow, dtype: np.dtype[Any] | None = None) -> Nume
 
 
 def text_from_arrow(array: Arrow) -> TextArray:
-    """Return the text of an Arrow string or binary array. Slots of nulls contain any text: the caller has the mask."""
+    """Return the text of an Arrow string or binary array. Slots of nulls contain arbitrary text."""
     _, offsets, data = array.buffers()
     if offsets is None:
         return TextArray(np.zeros(len(array) + 1, np.int32), np.empty(0, np.uint8))

@@ -1,4 +1,4 @@
-"""Columns and blocks: the batches that flow from files to results.
+"""Columns and blocks: the batches of rows that flow from the files through the operators to the client.
 
 A `Column` is a NumPy array (or a `TextArray`) plus an optional byte mask; a `Block` is columns of equal length and,
 where rows carry a time, one int64 time array. Text is kept in Arrow's layout (int32 offsets, UTF-8 or raw bytes), so
@@ -8,9 +8,9 @@ that a block becomes Arrow without a copy.
     values   1.0 ?    3.0         the dtype of the type; slots that are not valid contain arbitrary bits
     valid    T   F    T           bool[n], or None: all valid
 
-Invariants: every column has `rows` values; `valid` is None or has at least one False where a producer can tell cheaply
-(consumers must accept an all-True mask). Arrays never change once a block has been passed on: they may be views of a
-MemTable or of the chunk cache.
+Invariants: every column has `rows` values; `valid` is None if the producer can cheaply tell that all values are
+present, but consumers must accept an all-True mask too. Arrays never change once a block has been passed on: they may
+be views of a MemTable or of the chunk cache.
 
 Pure: any thread.
 """
@@ -47,7 +47,7 @@ class TextArray:
 
     @staticmethod
     def of(values: Iterable[str | bytes | None]) -> TextArray:
-        """Build from Python values; None becomes the empty value (the caller keeps the mask)."""
+        """Build from Python values. None becomes the empty value, so the caller must keep a mask."""
         parts = [b"" if v is None else v.encode() if isinstance(v, str) else bytes(v) for v in values]
         offsets = np.zeros(len(parts) + 1, np.int32)
         np.cumsum([len(p) for p in parts], out=offsets[1:])
@@ -73,7 +73,7 @@ class TextArray:
 
     @property
     def sound(self) -> bool:
-        """True if the offsets never decrease and stay within the data; to be checked for foreign input."""
+        """True if the offsets never decrease and stay within the data; data from other programs may violate this."""
         ends = int(self.offsets[0]) >= 0 and int(self.offsets[-1]) <= len(self.data)
         return ends and bool((self.offsets[1:] >= self.offsets[:-1]).all())
 
@@ -114,7 +114,7 @@ class Column:
 
     @staticmethod
     def of(type_: DataType, values: Sequence[Scalar]) -> Column:
-        """Build from Python values, None meaning null. For edges and tests, not for hot paths."""
+        """Build from Python values; None means null. This is slow, so it is only for few values and for tests."""
         valid = np.array([v is not None for v in values], np.bool_)
         mask = None if valid.all() else valid
         if type_.is_text:
@@ -131,7 +131,7 @@ class Column:
         return Column(type_, np.zeros(count, NUMPY_DTYPE[type_]), valid)
 
     def scattered(self, rows: Int64Array, count: int) -> Column:
-        """Return a column of `count` rows with these values at `rows` (ascending) and nulls elsewhere."""
+        """Return a column of `count` rows: this column's values at `rows`, which ascend, and nulls elsewhere."""
         assert self.valid is None
         if len(rows) == count:
             return self
@@ -209,7 +209,7 @@ class Column:
         return self.take(np.flatnonzero(mask))
 
     def to_list(self) -> list[Scalar]:
-        """Return Python values: None for null, str for TEXT and STRING, bytes for BLOB. Not for hot paths."""
+        """Return Python values: None for null, str for TEXT and STRING, bytes for BLOB. This is slow."""
         plain: list[Scalar]
         if isinstance(self.values, TextArray):
             raw = self.values.to_bytes()
@@ -228,7 +228,7 @@ class Block:
     time: Int64Array | None
     columns: tuple[Column, ...]
     rows: int
-    #: Computed at the first access and cached: every operator that a block passes through asks for it.
+    #: The size in bytes, cached after the first access: every operator that a block passes through asks for it.
     _nbytes: int | None = field(default=None, init=False, repr=False)
 
     @staticmethod
@@ -288,7 +288,7 @@ class Block:
 
     @staticmethod
     def concat(parts: Sequence[Block]) -> Block:
-        """Concatenate the parts (at least one, all of one shape)."""
+        """Concatenate at least one block; all must have the same column types, and either all or none have times."""
         if len(parts) == 1:
             return parts[0]
         time = None if parts[0].time is None else np.concatenate([p.times for p in parts])

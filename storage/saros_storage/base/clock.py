@@ -1,4 +1,4 @@
-"""Time as a dependency: cores take `now`, runners take a `Clock`, tests take a fake one."""
+"""Time as a parameter: pure cores receive `now`, runners receive a `Clock`, and tests pass a fake clock."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks. A query reads them dozens of times, so the functions themselves are the methods."""
+    """The machine's clocks.
+
+    A query reads them dozens of times, so the methods are Python's own functions without a wrapper.
+    """
 
     now_ns = staticmethod(time.time_ns)
     monotonic_ns = staticmethod(time.monotonic_ns)
 
 
-#: A forward jump that has lasted this long is accepted as a correction; a wrong clock is noticed and reset sooner.
+#: A forward jump that has lasted this long is accepted as a correction; people notice and reset a wrong clock sooner.
 JUMP_TRUSTED_NS = 24 * 3_600_000_000_000
-#: A smaller lead over the monotonic clock is not a jump, since wall clocks are slewed.
+#: A smaller lead over the monotonic clock is not a jump: time synchronization lets wall clocks run slightly faster.
 _JUMP_NS = 60_000_000_000
 
 
 class JumpGuard:
-    """A wall clock for decisions that cannot be undone: it follows a forward jump only after the jump lasted a day.
+    """A wall clock for decisions that cannot be undone: it follows a forward jump only after the jump has lasted a day.
 
         wall clock      10:00  10:01  11:02 (jump)  11:03 ... 10:04 (set back)
         JumpGuard       10:00  10:01  10:02         10:03     10:04
@@ -42,9 +45,10 @@ class JumpGuard:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: Wall clock and monotonic clock at the last moment when the wall clock was trusted; replaced as a whole.
+        #: Wall time and monotonic time when the wall clock was last trusted; one tuple, so that threads read a matching
+        #: pair.
         self._believed_ns = clock.now_ns(), clock.monotonic_ns()
-        #: Monotonic time at which a jump was first seen; None: the wall clock is trusted.
+        #: Monotonic time at which a jump was first seen, or None while the wall clock is trusted.
         self._jumped_at_ns: int | None = None
 
     def now_ns(self) -> int:

@@ -1,4 +1,4 @@
-"""The errors that storage raises, one class per reaction of the caller; codes are listed in `saros_wire.status`.
+"""The errors that storage raises, one class per reaction of the caller; `saros_wire.status` lists the codes.
 
 StorageError                 root: `code` and a sentence that says what to do
  ├─ UserMistake              the request is wrong: change it (type mismatch, unknown path, illegal name, ...)
@@ -56,7 +56,7 @@ class UnsupportedFile(StorageError):
 
 
 class NewerFormat(StorageError):
-    """A newer version of Saros wrote `subject`, in a format that this one does not know."""
+    """A newer version of Saros wrote `subject`, in a format that this version does not know."""
 
     code = 2015
 

@@ -1,16 +1,17 @@
 """Run Python's cyclic garbage collector less often during plans, writes and flushes of many series.
 
-A plan of 100,000 series, its operators and its blocks are millions of live objects without cycles; so are the index
-entries of a file with as many series. The collector would scan them repeatedly, for longer than the rest of the work
-takes. While a thread is inside `reduced_gc`, its threshold is therefore raised:
+A plan of 100,000 series with its operators and blocks consists of millions of live objects without cycles. The index
+entries of a file with 100,000 series do so too. The collector would scan them repeatedly, for longer than the rest of
+the work takes. While a thread is inside `reduced_gc`, the collector's threshold is therefore raised:
 
     threshold of the youngest generation: the process's -- first to enter --> YOUNG_MAX -- last to leave --> as before
 
-The collector stays on: garbage of other threads waits for at most `YOUNG_MAX` new objects. Nothing changes if the
-process has disabled the collector, has a higher threshold already, or sets one in the meantime.
+The collector stays on: the cyclic garbage of other threads is collected after at most `YOUNG_MAX` new objects. If the
+process has disabled the collector or already has a higher threshold, nothing is changed. A threshold that the process
+sets in the meantime is not overwritten.
 
-The effect is process-wide. Any thread may enter, also nested. A child process forked by another thread may keep
-YOUNG_MAX.
+The effect is process-wide. Any thread may enter, even when it is already inside. A child process that another thread
+forks in the meantime may keep YOUNG_MAX.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-#: Collections are reduced from this number of series or columns; below it, a collection is cheap.
+#: Collections are made rarer only for at least this number of series or columns: for fewer, a collection is cheap.
 WIDE_MIN = 1_000
-#: New objects between two collections of the youngest generation: about 20 MB.
+#: Number of new objects between two collections of the youngest generation; they take about 20 MB.
 YOUNG_MAX = 200_000
 
 _Thresholds = tuple[int, int, int]
@@ -63,7 +64,7 @@ _UNCHANGED = nullcontext()
 
 
 def reduced_gc(width: int = WIDE_MIN) -> AbstractContextManager[None]:
-    """Raise the collector's threshold within a `with` block; without effect below `WIDE_MIN` series."""
+    """Raise the collector's threshold within a `with` block if `width` is at least `WIDE_MIN`."""
     return _UNCHANGED if width < WIDE_MIN else _reduced()
 
 

@@ -1,6 +1,6 @@
-"""A cache for functions of shared immutable values, such as the series of all devices of one kind.
+"""A cache for functions whose argument is a large immutable object, such as a list of series that many devices share.
 
-A look-up by identity takes the same time for any argument; hashing or comparing takes longer for a large one.
+A look-up by the argument's identity is fast whatever its size; hashing or comparing a large argument is slow.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ R = TypeVar("R")
 
 
 def cached_by_identity(size: int) -> Callable[[Callable[[A], R]], Callable[[A], R]]:
-    """Cache up to `size` results of a pure function, each with its argument, which must be immutable.
+    """Cache up to `size` results of a pure function that has one, immutable argument.
 
-    Equal arguments that are different objects are separate entries. Thread-safe: two threads may compute the same
-    result.
+    Equal arguments that are different objects are separate entries. Thread-safe, although two threads may compute the
+    same result.
     """
 
     def decorate(function: Callable[[A], R]) -> Callable[[A], R]:

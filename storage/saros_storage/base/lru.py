@@ -12,13 +12,13 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """An LRU cache with weights. Thread-safe. An entry heavier than the whole cache is not kept."""
+    """An LRU cache with weights. Thread-safe. An entry heavier than the limit is not stored."""
 
     def __init__(self, weight_max: int) -> None:
         self._weight_max = weight_max
         #: Sum of the weights in `_entries`.
         self._weight = 0
-        #: Value and weight, least recently used first.
+        #: The value and the weight of each key, least recently used first.
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -32,7 +32,7 @@ class LruCache(Generic[K, V]):
             return entry[0]
 
     def put(self, key: K, value: V, weight: int) -> None:
-        """Store a value, replacing an older one with the same key."""
+        """Store a value; it replaces an older value of the same key."""
         with self._lock:
             old = self._entries.pop(key, None)
             if old is not None:

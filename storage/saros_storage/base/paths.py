@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(e\d+)?", re.IGNORECASE)
 #: A path whose nodes are plain identifiers that begin with a letter or `_`: it is canonical.
 _PLAIN_PATH = re.compile(r"root(?:\.[^\W\d]\w*)*")
-#: The same for many paths, one a line; possessive, since it never has to go back.
+#: Many such paths, one per line. The quantifiers are possessive, since backtracking never leads to a match.
 _PLAIN_PATHS = re.compile(r"root(?:\.[^\W\d]\w*+)*+(?:\nroot(?:\.[^\W\d]\w*+)*+)*+")
 _NODE = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 #: Maximum length of a path: far longer than any real one, short enough that a malicious text is cheap to refuse.
@@ -50,7 +50,7 @@ def sql_node(node: str) -> str:
 
 
 def join_nodes(nodes: Sequence[str]) -> str:
-    """Return the path of canonical nodes."""
+    """Join canonical nodes to a canonical path."""
     return ".".join(nodes)
 
 
@@ -82,9 +82,9 @@ def split_series(text: str) -> tuple[str, str]:
 
 
 def plain_nodes(paths: Sequence[str]) -> frozenset[str] | None:
-    """Return all nodes of paths that are canonical because all their nodes are plain identifiers; otherwise None.
+    """Return all nodes of the paths if every path matches `_PLAIN_PATH`, otherwise None.
 
-    Costs much less for many paths than splitting each.
+    For many paths, this costs much less than splitting each of them.
     """
     text = "\n".join(paths)
     if text.count("\n") >= max(len(paths), 1) or not _PLAIN_PATHS.fullmatch(text):
@@ -166,7 +166,7 @@ class PathPattern:
         return self.accepts(self._after(nodes))
 
     def reaches(self, nodes: Sequence[str]) -> bool:
-        """Return whether the pattern matches the path of these canonical nodes, or may match one below it."""
+        """Return whether the pattern matches the path of these canonical nodes, or may match a path below it."""
         return bool(self._after(nodes))
 
     def covers(self, nodes: Sequence[str]) -> bool:
@@ -175,7 +175,7 @@ class PathPattern:
         return self.accepts(reached) or (self.nodes[-1] == "**" and len(self.nodes) - 1 in reached)
 
     def overlaps(self, nodes: Sequence[str]) -> bool:
-        """Return whether a matching path, or one below it, may be at or below the path of these canonical nodes."""
+        """Return whether the pattern may match the path of these canonical nodes, or a path above or below it."""
         reached = self.start()
         for node in nodes:
             reached = self.advance(reached, node)
@@ -191,16 +191,16 @@ class PathPattern:
                 break
         return reached
 
-    # A pattern is an automaton. Its state is the set of positions that the nodes already seen may have reached, so the
-    # time for a match is linear in path times pattern, regardless of the number of `**`. A walk of the schema tree
-    # stops where the set is empty.
+    # A pattern is an automaton. Its state is the set of positions that the nodes read until now may have reached in the
+    # pattern. The time for a match is therefore proportional to the length of the path times that of the pattern,
+    # regardless of the number of `**`. A walk of the schema tree stops where the set is empty.
 
     def start(self) -> frozenset[int]:
         """Return the state before the first node."""
         return frozenset((0,))
 
     def advance(self, reached: frozenset[int], node: str) -> frozenset[int]:
-        """Return the state after one more node; empty: nothing below can match."""
+        """Return the state after one more node; if it is empty, no path below that node can match."""
         after = set()
         for position in reached:
             if position > 0 and self.nodes[position - 1] == "**":

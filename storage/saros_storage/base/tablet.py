@@ -3,8 +3,8 @@
 A `MultiTablet` holds the rows of many devices with the same measurements in shared columns.
 
 Rows keep their order of arrival: times may repeat and be unsorted. For equal times of one series the later row wins,
-and a null never replaces a value. Once a tablet is written, its arrays belong to the store (they are views of its log
-record).
+and a null never replaces a value. Once a tablet is written, its arrays belong to the store, and may be views of a
+record of its log.
 
 Pure: any thread.
 """
@@ -28,11 +28,11 @@ class Tablet:
     measurements: tuple[str, ...]
     times: Int64Array
     columns: tuple[Column, ...]
-    #: Alignment of the device if this tablet creates it; must agree with the device if it exists.
+    #: Whether the device is aligned if this tablet creates it; must agree with the device if the device exists.
     aligned: bool = False
 
     def validate(self) -> None:
-        """Assert the shape rules; a violation is a bug of the caller."""
+        """Assert that lengths agree and that no measurement repeats; a violation is a bug of the caller."""
         assert len(self.measurements) == len(self.columns)
         assert len(set(self.measurements)) == len(self.measurements)
         assert all(len(c) == len(self.times) for c in self.columns)
@@ -47,7 +47,8 @@ class Tablet:
 class MultiTablet:
     """Rows of many devices with the same measurements, grouped by device.
 
-    The first `counts[0]` rows belong to `devices[0]`, and so on. It is written like `tablets`, at less cost per device.
+    The first `counts[0]` rows belong to `devices[0]`, and so on. Writing it has the same effect as writing `tablets`,
+    at a lower cost per device.
     """
 
     devices: Sequence[str]
@@ -64,21 +65,21 @@ class MultiTablet:
             yield self.tablet_of(number, start)
 
     def tablet_of(self, number: int, start: int) -> Tablet:
-        """Return the tablet of a device, whose first row is at `start`; its arrays are views."""
+        """Return the tablet of device `number`, whose first row is row `start`; its arrays are views."""
         stop = start + self.counts[number]
         columns = tuple([column.slice(start, stop) for column in self.columns])
         return Tablet(self.devices[number], self.measurements, self.times[start:stop], columns, self.aligned)
 
 
 def first_rows(counts: Sequence[int]) -> Int64Array:
-    """Return the position of each device's first row, for rows grouped by device; `counts`: its number of rows."""
+    """Return the position of each device's first row; the rows are grouped by device, and `counts` are the sizes."""
     numbers = np.array(counts, np.int64)
     found: Int64Array = np.cumsum(numbers) - numbers
     return found
 
 
 def tablets_of(tablet: Tablet | MultiTablet) -> Iterator[Tablet]:
-    """Yield the tablet, or the tablet of each device."""
+    """Yield a `Tablet` itself, or the tablet of each device of a `MultiTablet`."""
     if isinstance(tablet, Tablet):
         yield tablet
     else:

@@ -1,6 +1,6 @@
 """Basic types: data types, encodings, compressors, time units.
 
-The numbers are TsFile's own ids (Apache TsFile v4), so a value of these enums can be written to disk as it is. In
+The values of the enums are the ids of Apache TsFile v4, so they can be written to disk unchanged. In
 memory, a column has the NumPy dtype of `NUMPY_DTYPE`, or is a `TextArray` if its type is text-like (see `block.py`).
 DATE is an int32 `yyyymmdd`, TIMESTAMP an int64 in the instance's time unit.
 
@@ -22,7 +22,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
 #: An array whose dtype depends on a `DataType` known only at run time; hence `Any`.
 NumericArray: TypeAlias = npt.NDArray[Any]
-#: One value at the edge: a literal, a bound parameter or a result cell.
+#: A single value as a Python object: a literal, a bound parameter or a result cell.
 Scalar: TypeAlias = bool | int | float | str | bytes | None
 
 #: Times are int64; the last value is reserved, so that half-open ranges can include every legal time.

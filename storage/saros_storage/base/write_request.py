@@ -1,10 +1,10 @@
 """The client request that a write belongs to, passed with the write from the client interface down to the log.
 
-The deadline bounds everything that the write waits for in a cluster: leaders, their confirmation, answers of other
-nodes, drops and moves of data. The deadline does not bound computation, so an embedded database ignores it.
+The deadline bounds every wait of the write in a cluster: for leaders and their confirmation, for answers of other
+nodes, and for drops and moves of data. The deadline does not bound computation, so an embedded database ignores it.
 
-A numbered request has one effect, however often and wherever it is sent again. A write without a number cannot be
-distinguished from others. A group of a cluster takes a second write with the same number for a repetition, so a
+A numbered request has one effect, however often and wherever it is sent again. The repetition of a write without a
+number cannot be recognized. A group of a cluster takes a second write with the same number for a repetition, so a
 statement that writes several times gives the number to at most one of them (`unnumbered`). Pure: any thread.
 """
 
@@ -21,9 +21,9 @@ class WriteRequest:
     client: int = 0
     #: 0: the request has no number.
     sequence: int = 0
-    #: Monotonic time in ns after which the request waits for nothing; None: each step has its own limit.
+    #: Monotonic time in ns after which the request no longer waits; None: each step has its own time limit.
     deadline_ns: int | None = None
-    #: The request was sent before with unknown outcome, so no failure may say that nothing was done.
+    #: The request was sent before and its outcome is unknown, so no error may claim that nothing was written.
     in_doubt: bool = False
 
     @property

@@ -1,16 +1,16 @@
-"""Cached statistics of pages per window of a grid, for repeated windowed queries.
+"""A cache of the statistics that windowed queries need: one cell for each page and each time window that it overlaps.
 
     page 0      . . . . | . . . . . | . .         page 1   . . . | . . . . . | . .
     its cells      c         c        c                      c       c         c        a row of Summaries each
 
-Cells are statistics of rows (`window_statistics.celled`), cut at window borders and at page borders, so that they can
-be reused page by page for any requested time range. Cells take a small part of the memory that the decoded pages would
-take. A repeated windowed query is therefore answered without decoding rows, even if the decoded rows do not fit into
-memory.
+A cell contains the statistics of those rows of one page that lie in one window (`window_statistics.celled`). Cells can
+therefore be reused page by page for any requested time range. Cells take a small part of the memory that the decoded
+pages would take. A repeated windowed query is therefore answered without decoding rows, even if the decoded rows do not
+fit into memory.
 
     (file, device, columns, chunk, position of the grid)  ->  ChunkCells
 
-Files never change and each has its own serial number, so nothing is ever invalidated. The reader must account for the
+Files never change and serial numbers are never reused, so entries never become invalid. The reader must account for the
 effect of other files, MemTables and tombstones on the rows of a page. Bounded by bytes. Thread-safe; `ChunkCells` are
 values.
 """
@@ -28,18 +28,18 @@ from saros_storage.scan.reading import Summaries
 
 #: (serial of the file, device, measurements, number of the chunk, the grid's origin within its step, its step)
 CellKey: TypeAlias = tuple[int, str, tuple[str, ...], int, int, int]
-#: Memory of an entry besides its arrays, and of each column of each page.
+#: Memory of an entry without its arrays, and of each column of a page without its arrays.
 _ENTRY_BYTES, _COLUMN_BYTES = 600, 250
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkCells:
-    """The cells of some pages of a chunk, joined into one piece once all pages are present."""
+    """The cells of some pages of a chunk, which are joined into one object once all pages are present."""
 
-    #: Cells by page, until all pages are present.
+    #: The cells of each page; empty once all pages are present and joined.
     pages: Mapping[int, Summaries] = field(default_factory=dict)
     whole: Summaries | None = None
-    #: For `whole`: the first row of each page, then the number of rows.
+    #: The first row of each page in `whole`, then the number of rows of `whole`.
     begins: Sequence[int] = ()
 
     def of(self, first: int, stop: int) -> Summaries | None:
@@ -84,7 +84,7 @@ class CellCache:
     """A cache of cells. `bytes_max` 0 keeps nothing."""
 
     def __init__(self, bytes_max: int) -> None:
-        #: True if it is worthwhile to compute cells.
+        #: True if the cache stores anything, so that it is worthwhile to compute cells.
         self.keeps = bytes_max > 0
         self._known: LruCache[CellKey, ChunkCells] = LruCache(bytes_max)
 
@@ -93,7 +93,7 @@ class CellCache:
         return self._known.get(key)
 
     def put(self, key: CellKey, cells: ChunkCells) -> None:
-        """Cache cells, replacing those with the same key."""
+        """Cache the cells of a chunk; they replace older ones with the same key."""
         self._known.put(key, cells, cells.nbytes)
 
     def clear(self) -> None:

@@ -2,18 +2,18 @@
 
     (file, device, column, chunk)  ->  runs of rows [first, stop) of that chunk, each one decoded block
 
-A column is a measurement with its times (non-aligned), a measurement alone, or `TIMES` alone (aligned: requests for
-different sets of columns share the columns they have in common). A look-up is served without a copy by any cached run
-that contains the requested rows.
+For a non-aligned device, a column is a measurement with its times. For an aligned device, it is either a measurement
+alone or `TIMES` alone, so that requests for different sets of measurements share the columns they have in common. A
+look-up succeeds if any cached run contains the requested rows; it returns a view of that run.
 
     first use -> new -- used again --> proven            one large scan goes through `new` and leaves `proven` alone
                  new <-- no longer among the first 80 % -- proven
     the least recently used entries of `new` are evicted first
 
-Bounded by bytes. In addition, the indexes of devices may take a quarter of that bound (`indexes`), and the cells of
-pages in windows an eighth (`cells`). Files never change and every opened file has its own serial number, so nothing is
-ever invalidated. (Paths cannot be keys: a name may recur in a database that was dropped and created again.)
-Thread-safe.
+The cached blocks are bounded by their size in bytes. In addition, the indexes of devices (`indexes`) may take a quarter
+of that bound, and the statistics of pages per window (`cells`) an eighth. Files never change and every opened file has
+its own serial number, so entries never become invalid. (Paths cannot be keys: a file of a database that was dropped and
+created again may have the path of an earlier file.) Thread-safe.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ TIMES = ""
 #: Rows [first, stop) of a chunk.
 _Run: TypeAlias = tuple[int, int, Block]
 _Entries: TypeAlias = OrderedDict[ChunkKey, tuple[_Run, ...]]
-#: Memory of an entry besides its arrays.
+#: Memory of an entry without its arrays.
 _ENTRY_BYTES = 500
-#: Share of the cache for entries that were used more than once.
+#: Maximum share of the cache for entries that were used more than once.
 _PROVEN_PERCENT = 80
-#: Ratio of bytes for pages to bytes for indexes: with 256 MiB, the indexes of about 110,000 single-chunk series fit.
+#: The indexes may take a fourth of the bytes for pages: of 256 MiB, that suffices for about 110,000 single-chunk
+#: series.
 _INDEX_SHARE = 4
-#: Ratio of bytes for pages to bytes for cells: with 256 MiB, about 500,000 windows of a series fit.
+#: The cells may take an eighth of the bytes for pages: of 256 MiB, that suffices for some 500,000 windows of a series.
 _CELL_SHARE = 8
 
 
@@ -97,7 +98,7 @@ class ChunkCache:
             return None
 
     def _promote(self, key: ChunkKey) -> None:
-        """Move an entry from new to proven; move the least recently used proven entries back to make room."""
+        """Move an entry from `_new` to `_proven`; make room by moving the least recently used proven entries back."""
         runs = self._new.pop(key)
         self._proven[key] = runs
         size = _size(runs)

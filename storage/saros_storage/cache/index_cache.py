@@ -1,9 +1,9 @@
-"""A cache of device indexes in files: one bound in bytes for all files of a store.
+"""A cache of the indexes of devices in files, with one bound in bytes for all files of a store.
 
     (file, device) -> DeviceIndex
 
-A query over very many series reads the index of each device once, one after another. A cache per file would be too
-small for that, or too large when multiplied by thousands of files. Thread-safe.
+A query over very many series reads the indexes of all devices one after another. A separate cache for each file would
+be too small for such a query, or thousands of these caches would be too large together. Thread-safe.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from saros_storage.base.lru import LruCache
 from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, TsFileAccess
 
-#: Memory of an entry, a series and a chunk, besides texts: 520 bytes were measured for a series of one chunk.
+#: Memory of an entry, a series and a chunk without their texts; a series with one chunk was measured to take 520 bytes.
 _ENTRY_BYTES = 500
 _SERIES_BYTES = 200
 _CHUNK_BYTES = 350
@@ -26,7 +26,10 @@ class IndexCache:
         self._known: LruCache[tuple[int, str], DeviceIndex] = LruCache(bytes_max)
 
     def find(self, access: TsFileAccess, device: str) -> DeviceIndex | None:
-        """Return the index of a device in a file; None if the file lacks it. Raises CorruptFile, UnsupportedFile."""
+        """Return the index of a device in a file, or None if the file does not contain the device.
+
+        Raises CorruptFile, UnsupportedFile.
+        """
         key = (access.serial, device)
         found = self._known.get(key)
         if found is None:

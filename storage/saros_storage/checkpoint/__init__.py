@@ -1,4 +1,4 @@
-"""Checkpoints: the content of a region at one moment, as files that are kept while they are copied.
+"""Checkpoints: the content of a region at one moment, as files that are not removed while they are copied.
 
     checkpoint          the values, their guarantees, and their encoding
     registry            checkpoints on lease: hard links, removed on release, expiry, or a new start of the process

@@ -1,17 +1,18 @@
-"""A capture: the content of a region at one moment, and what it guarantees.
+"""A capture (or checkpoint): the content of a region at one moment, and its guarantees.
 
     entries of the log   ... 41 42 43 | 44 45 46 | 47        index 43, reached 46
     chosen partitions    contain all of ... 43, perhaps some of 44 45 46, nothing of 47
     log (a store's)      .............. | 44 45 46           makes it exact: replaying it adds the missing entries
 
-- For the chosen partitions, all entries up to `index` are in the manifests' files and tombstones. A caller that needs
-  the state at exactly one index either holds back entries during the capture (then `index` equals `reached`), or also
-  takes the log after `index`.
-- Only the chosen partitions that need it are flushed; entries are applied in the meantime.
-- Files are hard links, so neither compaction nor a deletion changes them; a manifest names each with size and checksum.
-- `schema` is the region's whole tree with its TTL rules, as of `schema_index`.
-- Files are numbered: for each partition in order, for each entry of its manifest, a TsFile and its resource; then
-  pieces of the log. Requests name a number, never a path.
+- All log entries up to `index` that concern the chosen partitions are in the manifests' files and tombstones. A caller
+  that needs the state at exactly one index either applies no entries during the capture (then `index` equals
+  `reached`), or also captures the log after `index`.
+- Of the chosen partitions, only those with unflushed entries are flushed; entries may be applied in the meantime.
+- Files are hard links, so neither compaction nor a deletion changes them; a manifest lists their names, sizes and
+  checksums.
+- `schema` is the region's complete schema tree with its TTL rules, as of entry `schema_index`.
+- Files are numbered in this order: for each partition and each entry of its manifest, the TsFile and its resource; then
+  the pieces of the log. Requests contain such a number, never a path.
 
 Values; pure: any thread.
 """
@@ -49,13 +50,13 @@ class CheckpointPartition:
 
     slice: int
     manifest: Manifest
-    #: In the order of the manifest's files.
+    #: Sizes of the files' resources, in the order of the manifest's files.
     resource_sizes: tuple[int, ...]
     #: The partition's folder; known only in the process that took the capture.
     folder: str = field(default="", compare=False)
 
     def files(self, number: int) -> Iterator[CheckpointFile]:
-        """Yield its files, numbered from `number`."""
+        """Yield the partition's files, numbered from `number` on."""
         database = self.manifest.database
         for entry, size in zip(self.manifest.files, self.resource_sizes, strict=True):
             name = os.path.join(kind_folder(sequence=entry.sequence), entry.name)
@@ -68,7 +69,7 @@ class CheckpointPartition:
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """Records `first` to `last` of one segment: `size` bytes of it, each record with its checksum."""
+    """Records `first` to `last` of one segment; they take `size` bytes, and each record contains its checksum."""
 
     first: int
     last: int
@@ -79,7 +80,7 @@ class LogPiece:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A capture of one region; `note` is added by the owner of the region."""
+    """A capture of one region; `note` contains data that the region's owner adds."""
 
     index: int
     reached: int
@@ -87,7 +88,7 @@ class Checkpoint:
     schema: bytes = field(repr=False)
     partitions: tuple[CheckpointPartition, ...] = ()
     note: bytes = field(default=b"", repr=False)
-    #: Oldest first. After `index` the log is complete; of older records, some in between may be missing.
+    #: Oldest first. All records after `index` are present, but some of the older records may be missing.
     log: tuple[LogPiece, ...] = ()
 
     def files(self) -> Iterator[CheckpointFile]:
@@ -96,7 +97,7 @@ class Checkpoint:
             yield from partition.files(number)
 
     def numbered(self) -> Iterator[tuple[int, CheckpointPartition]]:
-        """Yield its partitions, each with the number of its first file."""
+        """Yield the partitions, each after the number of its first file."""
         number = 0
         for partition in self.partitions:
             yield number, partition

@@ -20,9 +20,9 @@ class CheckpointSet:
     time_unit: str
     #: Width of a slice in ticks.
     time_partition_interval: int
-    #: True for a store: its log can then be replayed from the capture to any later point.
+    #: True for a store, whose log can be replayed from the capture to any later point.
     exact: bool
-    #: The schema that belongs to all captures.
+    #: The schema, which is the same for all captures.
     schema: bytes = field(repr=False)
     ids: tuple[bytes, ...]
     captures: tuple[Checkpoint, ...] = field(repr=False)

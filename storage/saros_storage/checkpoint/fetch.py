@@ -21,16 +21,16 @@ from saros_storage.folder.layout import database_folder_name, kind_folder
 from saros_storage.io.disk import Disk
 from saros_storage.partition.partition_files import save_manifests
 
-#: (number of the first file, offset in it, count) -> up to PIECE_BYTES of `count` consecutive files; fewer bytes mean
-#: that the files end there.
+#: (number of the first file, offset in it, count) -> up to PIECE_BYTES of the contents of `count` consecutive files.
+#: Fewer bytes mean that the end of the last file was reached.
 Read = Callable[[int, int, int], bytes]
 Placed = tuple[CheckpointFile, str]
 
 
 def pull_partitions(read: Read, capture: Checkpoint, folder: str, disk: Disk, at_once: int = 1) -> None:
-    """Fetch partitions into `folder`, which is emptied first. Raises CorruptFile, OSError, and what `read` raises.
+    """Fetch partitions into `folder`, which is emptied first. Raises CorruptFile, OSError, and all that `read` raises.
 
-    `at_once`: number of threads that call `read`.
+    `at_once` is the number of threads that call `read`.
     """
     _begin(folder, disk)
     kinds = [kind for partition in capture.partitions for kind in _kinds(folder, partition)]
@@ -44,7 +44,7 @@ def pull_partitions(read: Read, capture: Checkpoint, folder: str, disk: Disk, at
 
 
 def pull_files(read: Read, files: Iterable[CheckpointFile], folder: str, disk: Disk, at_once: int = 1) -> None:
-    """Fetch files into `folder`, emptied first; nothing is made durable. Raises like `pull_partitions`."""
+    """Fetch files into `folder`, which is emptied first; do not sync them. Raises like `pull_partitions`."""
     _begin(folder, disk)
     _pull_all(read, [(file, os.path.join(folder, str(file.number))) for file in files], disk, at_once)
 
@@ -55,7 +55,7 @@ def _begin(folder: str, disk: Disk) -> None:
 
 
 def _pull_all(read: Read, placed: Iterable[Placed], disk: Disk, at_once: int) -> None:
-    """Fetch files in runs. Raises what the first failing run raises, and cancels runs that have not started."""
+    """Fetch files in runs. If a run fails, cancel the runs that have not started and raise the first error."""
     with ThreadPoolExecutor(at_once, "saros-pull") as pool:
         futures = [pool.submit(_pull_run, read, run, disk) for run in _runs(placed)]
         try:
@@ -82,7 +82,7 @@ def _destinations(folder: str, capture: Checkpoint) -> Iterator[Placed]:
 
 
 def _runs(placed: Iterable[Placed]) -> Iterator[list[Placed]]:
-    """Yield groups of files that fit into one piece; a larger file is alone."""
+    """Yield groups of consecutive files that fit into one piece; a file larger than a piece forms its own group."""
     run: list[Placed] = []
     size = 0
     for file, path in placed:

@@ -1,4 +1,4 @@
-"""Install the files of partitions that moved here: they are fetched into a folder first, then added in one step.
+"""Install the files of partitions that move here: first the files are fetched into a folder, then added in one step.
 
     a folder        0 1 2 ...                the files by their numbers in a capture: fetched, or in the registry here
     partition       data written here since; older data is read elsewhere (`Partition.underlay`)
@@ -6,10 +6,10 @@
         manifest        both sides' files, and the arrival: the commit point
         partition       under the region's lock: later views read the files, and nothing elsewhere
 
-Files and tombstones keep their ranks, which are lower than any rank assigned here. Files keep their names, except
-sequence files that are no longer sequence files here: one MemTable may have become a file of each kind, both with the
-same name. A crash before the manifest is replaced leaves links that the next start removes, so the installation can be
-repeated. The caller holds the region's `folders`, so there is no flush, drop or compaction in the meantime.
+Files and tombstones keep their ranks, which are lower than any rank assigned here. Files also keep their names, except
+sequence files that become unsequence files here: an unsequence file flushed from the same MemTable may have the same
+name. A crash before the manifest is replaced leaves links that the next start removes, so the installation can be
+repeated. The caller holds the region's lock `folders`, so no flush, drop or compaction happens in the meantime.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from saros_storage.scan.snapshot import FileSource, overlap
 def link_arrived(
     disk: Disk, coming: Sequence[Partition], capture: Checkpoint, folder: str, report: Report
 ) -> list[Arrived]:
-    """Link the captured files in `folder` into partitions, durably. A partition that the capture lacks was empty.
+    """Link the captured files in `folder` into partitions, durably. A partition that is not in the capture was empty.
 
     Raises CorruptFile, OSError.
     """
@@ -49,7 +49,7 @@ def link_arrived(
         arrived.append(came)
     linked = [source.path for came in arrived for _, source in came.files]
     kinds = {os.path.dirname(path) for path in linked}
-    folders = kinds | {os.path.dirname(kind) for kind in kinds}  # those above become durable with the manifests
+    folders = kinds | {os.path.dirname(kind) for kind in kinds}  # the parent folders become durable with the manifests
     disk.sync_all([*linked, *(path + RESOURCE for path in linked), *sorted(folders)])
     return arrived
 

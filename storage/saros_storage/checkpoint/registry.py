@@ -5,7 +5,7 @@
     read       a piece of a file, by its number; renews the lease
     release    removes the links; so does the end of the lease, without reads, and a new start of the process
 
-A read of a linked segment returns only the requested records, even if the log is still appending to that file.
+A read of a linked segment returns only the captured records, even if the log still appends records to that file.
 
 Thread-safe.
 """
@@ -29,12 +29,12 @@ from saros_storage.partition.partition_files import file_path
 
 #: Maximum size of one answer.
 PIECE_BYTES = 2 << 20
-#: Default lease; a client on a slow connection reads more often than this.
+#: Default duration of a lease; even a client with a slow connection reads more often.
 CAPTURED_NS = 600_000_000_000
 
 
 class NoSuchCheckpoint(StorageError):
-    """The capture was not taken here, or has been released or expired."""
+    """The capture was not taken by this process, was released, or has expired."""
 
     def __init__(self) -> None:
         super().__init__("the capture does not exist or was released; request a new one", code=2003)
@@ -44,11 +44,11 @@ class NoSuchCheckpoint(StorageError):
 class _Leased:
     capture: Checkpoint
     folder: str
-    #: Range of each file that belongs to the capture: first byte, byte after the last; None: to the end.
+    #: The range of bytes of each file that belongs to the capture: its start, and its stop or None for the file's end.
     bounds: list[tuple[int, int | None]]
     touched_ns: int
     lease_ns: int
-    #: Linked segments that are not scanned yet, and the index of the first record to keep.
+    #: Linked segments that are not scanned yet; `since` is the index of the first record that belongs to the capture.
     uncut: tuple[SegmentName, ...]
     since: int
 
@@ -73,10 +73,10 @@ class CheckpointRegistry:
         since: int = 0,
         lease_ns: int = CAPTURED_NS,
     ) -> bytes:
-        """Link everything; the caller prevents removal of the files in the meantime (`Flusher.folders`).
+        """Link all files and return the capture's id.
 
-        `segments`: paths, and indexes of their first records; of these, records from `since` to `capture.reached` are
-        included. Returns the id. Raises CorruptFile if a file is missing, OSError.
+        The caller ensures that no file is removed in the meantime (`Flusher.folders`). `segments` are paths of log segments and the indexes of their first records. The capture includes their records
+        from `since` to `capture.reached`. Raises CorruptFile if a file is missing, OSError.
         """
         self.expire()
         id_ = secrets.token_bytes(16)
@@ -104,7 +104,10 @@ class CheckpointRegistry:
         return len(sources)
 
     def capture(self, id_: bytes) -> Checkpoint:
-        """Return the capture, after scanning the log that came with it. Raises NoSuchCheckpoint."""
+        """Return the capture, after scanning its log segments if that has not been done yet.
+
+        Raises NoSuchCheckpoint.
+        """
         kept = self._find(id_)
         with self._cutting:
             if kept.uncut:
@@ -121,7 +124,7 @@ class CheckpointRegistry:
         return encode_capture(self.capture(id_))
 
     def _cut(self, kept: _Leased, name: SegmentName) -> LogPiece:
-        """Scan a linked segment for the records to keep; return them as a piece, and note their bounds."""
+        """Find the captured records in a linked segment; return them as a piece, and add their range to `bounds`."""
         data = self._disk.map(os.path.join(kept.folder, str(len(kept.bounds))))
         begin = end = 0
         last = name.first_index - 1
@@ -145,9 +148,9 @@ class CheckpointRegistry:
             return kept
 
     def read(self, id_: bytes, number: int, offset: int, count: int = 1) -> bytes:
-        """Return up to PIECE_BYTES of `count` consecutive files; fewer only at their end. `offset`: in the first file.
+        """Return up to PIECE_BYTES of `count` consecutive files, and fewer only at their end.
 
-        Raises NoSuchCheckpoint, also for a number that does not exist.
+        The bytes begin at `offset` in the first file. Raises NoSuchCheckpoint if the capture or a file with one of the numbers does not exist.
         """
         kept = self._find(id_)
         if not 0 <= number < number + count <= len(kept.bounds):
