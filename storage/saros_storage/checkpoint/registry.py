@@ -75,8 +75,9 @@ class CheckpointRegistry:
     ) -> bytes:
         """Link all files and return the capture's id.
 
-        The caller ensures that no file is removed in the meantime (`Flusher.folders`). `segments` are paths of log segments and the indexes of their first records. The capture includes their records
-        from `since` to `capture.reached`. Raises CorruptFile if a file is missing, OSError.
+        The caller ensures that no file is removed in the meantime (`Flusher.folders`). `segments` are paths of log
+        segments and the indexes of their first records. The capture includes their records from `since` to
+        `capture.reached`. Raises CorruptFile if a file is missing, OSError.
         """
         self.expire()
         id_ = secrets.token_bytes(16)
@@ -150,7 +151,8 @@ class CheckpointRegistry:
     def read(self, id_: bytes, number: int, offset: int, count: int = 1) -> bytes:
         """Return up to PIECE_BYTES of `count` consecutive files, and fewer only at their end.
 
-        The bytes begin at `offset` in the first file. Raises NoSuchCheckpoint if the capture or a file with one of the numbers does not exist.
+        The bytes begin at `offset` in the first file. Raises NoSuchCheckpoint if the capture or a file with one of the
+        numbers does not exist.
         """
         kept = self._find(id_)
         if not 0 <= number < number + count <= len(kept.bounds):
