@@ -1,4 +1,4 @@
-"""Compaction: merges files of a partition into fewer, without overlaps and without deleted points.
+"""Compaction merges files of a partition into fewer files without overlaps and without deleted points.
 
 picker       which files to merge next: pure
 merging      one job: sources in, temporary files out; lone chunks are copied, overlapping ones merged

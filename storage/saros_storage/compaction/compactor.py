@@ -9,7 +9,7 @@
     a full disk, another failure                      named in `problem`; retried after a delay
 
 The thread exists while there is work. At every step a job checks whether it was cancelled, and pauses as `throttle`
-says; it holds no lock that others wait for while it pauses. `schedule` may be called with any lock held; the
+says; while it pauses, it holds no lock for which another thread waits. `schedule` may be called with any lock held; the
 compactor's own lock is held only for brief reads and updates of its state.
 """
 
@@ -38,7 +38,7 @@ from saros_storage.scan.snapshot import FileSource, Tombstone
 logger = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
 _RETRY_NS = 30 * _SECOND_NS
-#: Interval at which a pausing job, and a waiting caller, check for cancellation.
+#: Interval at which a pausing job and a waiting caller check whether they were cancelled.
 _LOOK_SECONDS = 0.05
 
 
@@ -67,7 +67,7 @@ class _Request:
     partitions: list[Partition]
     #: Also rewrite single files that tombstones affect.
     full: bool
-    #: Files that need no rewriting, because this request created them.
+    #: Paths of files that need not be rewritten because this request created them.
     settled: set[str] = field(default_factory=set)
     cancelled: bool = False
     done: bool = False
@@ -93,7 +93,7 @@ class Compactor:
         self._pace = Throttle(options.compaction_bytes_per_second)
         self._lock = threading.Condition()
         self._grounds: set[CompactionContext] = set()
-        #: Partitions to examine; a dict for its order.
+        #: Partitions to examine, by id; the dict keeps them in the order of arrival.
         self._due: dict[int, _Task] = {}
         self._requests: list[_Request] = []
         self._running: _Task | None = None
@@ -103,7 +103,7 @@ class Compactor:
         #: Paths of files that are not compacted until the next start.
         self._refused: set[str] = set()
         self._dead = GarbageEstimates()
-        #: Milliseconds in the name of the newest file.
+        #: The time in milliseconds in the name of the newest file.
         self._name_ms = 0
         self._counters = CompactionCounters()
         #: Reason of the last failure, until a job succeeds.
@@ -137,7 +137,7 @@ class Compactor:
                 self._lock.wait()
 
     def stop(self) -> None:
-        """End the thread; the caller has removed all regions."""
+        """End the thread. The caller must have removed all regions before."""
         with self._lock:
             self._stopping = True
             thread = self._thread
@@ -146,7 +146,7 @@ class Compactor:
             thread.join()
 
     def schedule(self, ground: CompactionContext, partition: Partition) -> None:
-        """Note that the partition has new files."""
+        """Add a partition that has new files to the queue."""
         if self._options.compaction:
             with self._lock:
                 if ground in self._grounds:
@@ -154,7 +154,7 @@ class Compactor:
                     self._begin()
 
     def _begin(self) -> None:
-        """Start the thread, or wake it: there is work. Called under the lock."""
+        """Start the thread, or wake it, because there is work. Called under the lock."""
         if self._thread is None and not self._stopping:
             self._thread = threading.Thread(target=self._run, name="saros-compact", daemon=True)
             self._thread.start()
@@ -165,7 +165,7 @@ class Compactor:
     ) -> None:
         """Merge into as few files as the limits allow; wait for completion, or until `stopped` returns true.
 
-        `full`: also rewrite files that contain deleted points. Raises DiskFull, StoreClosed, StorageError.
+        If `full`, also rewrite files that contain deleted points. Raises DiskFull, StoreClosed, StorageError.
         """
         request = _Request(ground, list(partitions), full)
         with self._lock:
@@ -206,7 +206,7 @@ class Compactor:
                 self._lock.notify_all()
 
     def _next(self) -> _Task | None:
-        """Return the next task; wait after a failure. None: no task is left, or the thread must end."""
+        """Return the next task, waiting after a failure; None if no task is left or the thread must end."""
         with self._lock:
             while not self._stopping and (self._requests or self._due):
                 wait_ns = self._not_before_ns - self._clock.monotonic_ns()
@@ -349,7 +349,7 @@ class Compactor:
         return [known[key] for key in keys]
 
     def _checkpoint(self, task: _Task, size: int) -> None:
-        """Pause between two steps of a job if the throttle says so. Raises Cancelled."""
+        """Pause between two steps of a job for as long as the throttle requires. Raises Cancelled."""
         rest_ns = self._pace.pause_ns(size, self._clock.monotonic_ns())
         if rest_ns:
             until_ns = self._clock.monotonic_ns() + rest_ns

@@ -4,9 +4,9 @@
     dead times          ~~~~~~~~     ~~~     ~~~~~
     counts as live              |----------|              dead points: in proportion to the times before and after it
 
-Only dead times at the ends of a chunk count. A freshly rewritten chunk has none there, whatever holes it has, so no
-file is rewritten twice for the same dead points, and no state is needed to prevent that. Points are assumed to be
-evenly spaced.
+Only dead times at the ends of a chunk count. A chunk that was just rewritten has no dead times at its ends, even if it
+has some in the middle. A file is therefore never rewritten twice for the same dead points, and no state is needed to
+prevent that. Points are assumed to be evenly spaced.
 
 The result for a file is valid until its tombstones or rules change, or until time has moved on by a fraction of the
 file's time span. Belongs to the compactor's thread.
@@ -28,8 +28,8 @@ from saros_storage.scan.tsfile_access import DeviceIndex, TsFileAccess
 from saros_storage.schema import TtlRules
 from saros_storage.schema.ttl import Expiry
 
-#: An estimate is valid for one part in this many of the file's time span; the dead share grows by about the same part
-#: in that time.
+#: An estimate is valid for the file's time span divided by this number. In that time, about the same fraction of the
+#: file expires.
 _SPAN_PARTS = 16
 _NS_PER_SECOND = 1_000_000_000
 

@@ -6,10 +6,10 @@
     rank 2                            |--- chunk ---|
     out      copied            decoded, merged, written     decoded, written with its neighbours
 
-The job reads through the series reader, over the sources and the tombstones alone, so a query finds the same rows in
-the merged file as in the sources. A chunk is copied without decoding if nothing overlaps it, no tombstone affects it,
-it is (almost) not expired and it is large enough. Since a copy would carry damage along, every source is first verified
-against its checksum.
+The job reads the sources and the tombstones, and no other files, through the series reader. A query therefore finds the
+same rows in the merged file as in the sources. A chunk is copied without decoding if nothing overlaps it, no tombstone
+affects it, it is (almost) not expired and it is large enough. Since damage in a source would be copied too, every
+source is first verified against its checksum.
 
 Two sources may have different types for a series if its type was changed. Everything is then written with the type that
 the other types can be read as (`type_conversion`), and chunks of other types are not copied. Two sources may store a
@@ -45,22 +45,22 @@ from saros_storage.tsfile.chunk import RawChunk
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 from saros_storage.tsfile.writer import AlignedColumn, TsFileSummary, TsFileWriter
 
-#: Limits of a written chunk, in pages and in bytes in memory, whichever is reached first.
+#: A chunk is written once it has this many pages or this many bytes in memory.
 _CHUNK_PAGES = 10
 _CHUNK_BYTES = 32 << 20
-#: A chunk may be copied if less than one part in this many is expired. (More makes a file worth rewriting, see
-#: `garbage_estimate`.)
+#: A chunk may be copied if less than one part in this many is expired. (If much more is expired, the file is rewritten,
+#: see `garbage_estimate`.)
 _EXPIRED_PARTS = 8
-#: Memory for the pages that are loaded at a time, provided that pages are small enough.
+#: Maximum memory for the pages that are loaded at a time, unless a single page is larger.
 _LOADED_BYTES = 64 << 20
-#: Bytes of a value and its share of the mask.
+#: Bytes of memory for a value and its byte in the mask.
 _VALUE_BYTES = 9
-#: Bytes per sync: a single sync of a large file could not be interrupted, and would delay the log's.
+#: Bytes per sync: one sync of a whole large file could not be interrupted, and would delay syncs of the log.
 _SYNCED_BYTES = 8 << 20
 #: Bytes per step of computing a checksum; a job can be cancelled between steps.
 _VERIFIED_BYTES = 1 << 20
 
-#: Called often, with the bytes read or written since the last call; it may block, and raise to end the job.
+#: Called often with the number of bytes read or written since the last call; may block, or raise to end the job.
 Checkpoint = Callable[[int], None]
 #: Returns the path for the next temporary file.
 NewPath = Callable[[], str]
@@ -130,16 +130,17 @@ class Merge:
         self._finished: list[MergedFile] = []
         #: The file being written.
         self._open: tuple[str, File, TsFileWriter] | None = None
-        #: Bytes of that file that were reported to the checkpoint, and bytes of it that are durable.
+        #: Number of bytes of the open file that were reported to `checkpoint`, and number of its bytes that are
+        #: durable.
         self._reported = self._synced = 0
         self.counters = MergeCounters()
 
     def verify(self, checksums: Sequence[int]) -> None:
-        """Compare the sources with the checksums in their manifest. Raises CorruptFile."""
+        """Verify the sources against their checksums in the manifest. Raises CorruptFile."""
         for file, expected in zip(self._files, checksums, strict=True):
             try:
                 data = self._disk.map(file.path)
-                _opened(file).open()  # the file will be removed: open it, so that views can go on reading it
+                _opened(file).open()  # opened so that views can read the file after its removal
             except OSError as error:
                 raise CorruptFile(file.path, 0, f"the file cannot be read: {error}") from error
             found = 0
@@ -152,7 +153,10 @@ class Merge:
                 raise CorruptFile(file.path, 0, f"the checksum is {found:08x}, not {expected:08x} as written")
 
     def run(self) -> list[MergedFile]:
-        """Write the merged content; no file if it is empty. If it raises, no file is left."""
+        """Write the merged files and return them; there are none if no rows remain.
+
+        On an exception, remove all files.
+        """
         try:
             for device in sorted({device for file in self._files for device in file.devices}):
                 self._merge_device(device)
@@ -206,7 +210,7 @@ class Merge:
             self._merge_series(request, files)
 
     def _columns_left(self, file: FileSource, index: DeviceIndex) -> dict[str, DataType]:
-        """Return the columns that tombstones do not hide entirely, with their types."""
+        """Return the types of those columns that tombstones do not hide entirely."""
         near = relevant(self._tombstones, index.device, tuple(index.series), TimeRange()) if self._tombstones else ()
         found = {}
         for name, series in index.series.items():
@@ -308,7 +312,7 @@ def _opened(file: FileSource) -> LazyFile:
 
 
 def _lone_chunk(cluster: Sequence[Piece], rows_min: int) -> Piece | None:
-    """Return the chunk of a cluster if it can be copied as it is, or None."""
+    """Return the only chunk of a cluster if it can be copied without decoding, or None."""
     chunk = cluster[0]
     source = chunk.source
     if len(cluster) > 1 or chunk.count < rows_min or not isinstance(source, FilePieces) or source.converts:
@@ -348,7 +352,7 @@ class _Gathered:
         self._rows = self._bytes = 0
 
     def add(self, block: Block) -> None:
-        """Append rows, which are later than all others."""
+        """Append rows, which must be later than all rows added before."""
         valid = block.columns[0].valid
         if not self._aligned and valid is not None:
             block = block.compress(valid)

@@ -32,10 +32,10 @@ from enum import Enum
 
 from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
 
-#: A cross merge is worthwhile if its late bytes, times this factor, are at least the bytes of the job; this bounds the
-#: cost per late byte.
+#: A cross merge is worthwhile if the bytes of its unsequence files times this factor are at least the bytes of all its
+#: files. This bounds the cost per byte of late data.
 _LATE_SHARE = 4
-#: The factor if there are at least `files_min` late files, since the merge then removes as many overlaps for readers.
+#: The factor if there are at least `files_min` unsequence files: the merge then spares readers as many overlaps.
 _LATE_SHARE_OF_MANY = 128
 #: A file is rewritten if at least this share of it is dead, and the dead part is at least this part of `file_bytes`.
 _DEAD_SHARE = 0.5
@@ -76,7 +76,7 @@ class Pick:
 
     @staticmethod
     def of(files: Iterable[FileSource]) -> Pick:
-        """Build a pick of these files; the kind follows from them."""
+        """Build a pick of these files; its kind depends on which of them are sequence files."""
         ordered = tuple(sorted(files, key=_place))
         kinds = {file.sequence for file in ordered}
         if len(kinds) == 2:
@@ -124,7 +124,7 @@ def pick_dead(
 
 
 def is_closed(members: Sequence[FileSource], files: Iterable[FileSource]) -> bool:
-    """Return whether the members are closed, and so may be merged, among all files of the partition."""
+    """Return whether the members are a closed set among all `files` of the partition, so that they may be merged."""
     chosen = {file.path for file in members}
     return not _joining(members, [file for file in files if file.path not in chosen])
 
@@ -151,7 +151,7 @@ def _bytes(files: Iterable[FileSource]) -> int:
 
 
 def _joining(members: Sequence[FileSource], others: Sequence[FileSource]) -> list[FileSource]:
-    """Return the other files that the members need in order to be closed."""
+    """Return the other files that must be added to the members so that the set can become closed."""
     top = max(map(_place, members))
     spans = hull(members) if any(file.sequence for file in members) else {}
     return [file for file in others if _passed(file, members, top) or (file.sequence and _within(file, spans))]
@@ -220,7 +220,7 @@ class _Picker:
         return None
 
     def _runs(self, group: Sequence[FileSource]) -> list[Sequence[FileSource]]:
-        """Return for each file the longest run that starts with it; longest first."""
+        """Return the longest worthwhile run that starts with each file; the longest run comes first."""
         runs = []
         for first in range(len(group)):
             total = stop = 0

@@ -52,7 +52,7 @@ class CompactionContext:
     #: Held while a partition's folder is changed; taken before `lock`.
     folders: ContendedLock
     storing: Storing
-    #: Makes everything durable that has been applied.
+    #: Makes all applied log entries durable.
     sync_log: Callable[[], None]
     report: Report
     #: Returns the TTL rules at the current time.
@@ -60,7 +60,7 @@ class CompactionContext:
 
 
 class PartitionChanged(Exception):
-    """The partition has changed since the job began in a way that makes its files useless."""
+    """Since the job began, the partition has changed in a way that makes the job's files useless."""
 
 
 class Swap:
@@ -153,14 +153,17 @@ class Swap:
             save_manifest(ground.disk, partition.folder, self._manifest(old, dropped))
         except BaseException:
             if not self._is_saved(old):
-                # The new manifest may be on disk, or reach it later. Keep all files, since either manifest may be live
-                # after a crash.
+                # The new manifest may be on disk now or later. Keep all files, since a start after a crash may find
+                # either manifest.
                 self._merged, self._new = (), []
             raise
         return dropped
 
     def _removable(self, others: Sequence[FileSource]) -> set[Tombstone]:
-        """Return the partition's tombstones that hide nothing once the new files are in. Call under the lock."""
+        """Return those tombstones of the partition that hide nothing once the new files are installed.
+
+        Call under the lock.
+        """
         merged, frozen = [file for _, file in self._new], tuple(self._partition.immutable)
         return set(removable_tombstones(self._partition.tombstones, others, merged, set(self._applied), frozen))
 
@@ -180,7 +183,7 @@ class Swap:
         ground, partition = self._ground, self._partition
         with ground.lock:
             live = [file for file in partition.files if file.path in self._gone]
-            # Based on the current manifest: a file may have been found damaged in the meantime.
+            # Start from the current manifest, which has changed if a file was found damaged in the meantime.
             manifest = self._manifest(partition.manifest, dropped)
             # A deletion after the manifest was saved may have added a tombstone that affects only the sources.
             needless_ones = dropped | self._removable(others)

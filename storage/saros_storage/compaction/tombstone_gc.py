@@ -1,4 +1,4 @@
-"""Find tombstones that can be dropped, because no file has points left that they hide.
+"""Find tombstones that can be dropped because no file contains points that they hide.
 
     tombstone rank 5      files   3  merged by this job, which left out the hidden points
                                   6  outranks the tombstone                                 -> dropped
@@ -37,7 +37,7 @@ def removable_tombstones(
     applied: Collection[Tombstone],
     waiting: Sequence[Waiting],
 ) -> list[Tombstone]:
-    """Return the tombstones that hide nothing in any of the sources; `applied` ones hide nothing in `merged`."""
+    """Return the tombstones that hide nothing in any of the sources; those in `applied` hide nothing in `merged`."""
 
     def is_needed(tombstone: Tombstone) -> bool:
         below = [file for file in files if file.rank <= tombstone.rank]
