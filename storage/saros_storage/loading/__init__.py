@@ -5,8 +5,8 @@
     partitions   active MemTable frozen │ staged file │ next MemTable         its rank is between theirs; readers see it
     flusher      links it into seq/ or unseq/, manifest, removes the staged name                in the log's order
 
-A crash before the log entry leaves staged files that the next start removes. A later crash replays the entry, for those
-partitions whose manifests do not have its files yet.
+After a crash before the log entry is written, the next start removes the staged files. After a later crash, the entry
+is replayed for each partition whose manifest does not name the partition's staged file yet.
 
     content      the content of a file, the schema that it needs, conflicts: pure
     splitting    splits one file's points into files of one partition each

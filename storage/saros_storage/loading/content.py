@@ -4,9 +4,10 @@
     changes_for -> UserMistake 507: root.a.d.temp is DOUBLE, the file has FLOAT
              or -> CreateDatabase, CreateSeries: the missing schema
 
-A type is never converted, and each device must be aligned or not as the schema has it. A file that does not fit is
-refused, and the error names every conflict. A file also fits if it has a type that the series had before a change of
-type. A new series gets the encoding and compressor of its first chunk. Pure over a mapped file.
+A type is never converted, and a device that the schema declares as aligned (or not aligned) must be so in the file too.
+A file that does not fit is refused, and the error names the conflicts. A series of the file also fits if its type is
+one that the schema's series had before a change of type. A new series gets the encoding and compressor of its first
+chunk. Pure over a mapped file.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _CONFLICTS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class ForeignDevice:
-    """A device of the file; `span` is None if it has no points."""
+    """A device of the file; `span` is None if the device has no points."""
 
     path: str
     aligned: bool
@@ -46,7 +47,11 @@ class ForeignDevice:
 
 
 def content_of(reader: TsFileReader) -> tuple[ForeignDevice, ...]:
-    """Return all devices. Raises CorruptFile, UnsupportedFile (table model), UserMistake 509 (names), 2007 (times)."""
+    """Return all devices of a file.
+
+    Raises CorruptFile, UnsupportedFile (for the table model), or UserMistake: 509 for an invalid name, 2007 for a time
+    that is out of range.
+    """
     return tuple(_device(reader, path) for path in reader.devices())
 
 
@@ -82,7 +87,10 @@ def _series(reader: TsFileReader, device: DeviceIndex, found: SeriesIndex) -> Se
 
 
 def databases_of(content: Sequence[ForeignDevice], schema: SchemaTree, level: int) -> dict[str, str]:
-    """Return each device's database, existing or to be created `level` nodes below root. Raises UserMistake 509."""
+    """Return the database of each device; a database still to be created is `level` nodes below root.
+
+    Raises UserMistake 509 if the path of a device is too short.
+    """
     found = {}
     for device in content:
         database = schema.database_of(device.path)
@@ -99,7 +107,7 @@ def databases_of(content: Sequence[ForeignDevice], schema: SchemaTree, level: in
 def changes_for(
     content: Sequence[ForeignDevice], databases: Iterable[str], schema: SchemaTree, file: str
 ) -> list[SchemaChange]:
-    """Return the schema changes that the content needs. Raises UserMistake 507 or 511 with all conflicts."""
+    """Return the schema changes that the content needs. Raises UserMistake 507 or 511, which names the conflicts."""
     changes: list[SchemaChange] = [
         CreateDatabase(database) for database in dict.fromkeys(databases) if not schema.is_database(database)
     ]

@@ -1,9 +1,9 @@
-"""One LOAD of one file, up to the point where it can be logged.
+"""One LOAD of one file, up to the point where the LOAD can be logged.
 
     with the current schema:   copy, check, split    no lock: minutes, for a large file
     under the store's lock:    are the databases of its devices unchanged? then schema changes and log entry
 
-Used once, by the thread that loads.
+Each object is used for one LOAD, by one thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DELETIONS = (".mods", ".mods2")
 #: Status code for a LOAD of a file that cannot be read.
 _NOT_READABLE = 2051
 
-#: (catalogue, device, its missing measurements) -> None, or raises: see `LoadOptions.may_create`.
+#: (catalogue, device, names of missing series) -> None; see `LoadOptions.may_create` for the errors.
 MayCreate = Callable[[Catalogue, str, Sequence[str]], None]
 
 
@@ -40,11 +40,11 @@ def may_create_all(_: Catalogue, __: str, ___: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """`level`: nodes below root of a database to create; `verify`: decode every page before loading."""
+    """`level`: how many nodes below root a new database is created; `verify`: decode every page before loading."""
 
     level: int = 1
     verify: bool = True
-    #: Called with the missing series of each device, by name; raises UserMistake if they may not be created.
+    #: Called for each device with the names of its missing series; raises UserMistake if they may not be created.
     may_create: MayCreate = may_create_all
 
 
@@ -61,9 +61,13 @@ class FileLoad:
         now_ns: int,
         file_bytes: int | None = None,
     ) -> None:
-        """Copy the file. Raises UserMistake 2051, UnsupportedFile (deletions next to it), OSError (the disk).
+        """Copy the file and examine the copy.
 
-        `file_bytes`: size from which on a staged file ends after the current chunk, and another one is started.
+        Raises UserMistake 2051 if the file cannot be read, UnsupportedFile if a file of deletions is next to it,
+        OSError if the disk fails.
+
+        `file_bytes`: once a staged file has this size, it ends after the current chunk, and the next chunk starts
+        another file.
         """
         self._path = path
         self._options = options
@@ -71,7 +75,7 @@ class FileLoad:
         self._disk = disk
         self._store_options = store_options
         self._file_bytes = file_bytes
-        #: Databases of the devices when the files were staged.
+        #: The database of each device when the files were staged.
         self._databases: Mapping[str, str] | None = None
         self.staged: list[StagedFile] = []
         source = self._source()
@@ -95,7 +99,7 @@ class FileLoad:
         return data
 
     def _inspect(self, data: memoryview) -> tuple[TsFileReader, Sequence[ForeignDevice]]:
-        """Examine the copy; errors name the path that the user gave."""
+        """Examine the copy; error messages contain the original file's path."""
         if self._options.verify:
             problems = check_tsfile(self._path, data).problems
             if problems:
@@ -106,7 +110,7 @@ class FileLoad:
     def stage(self, schema: SchemaTree) -> None:
         """Write the partitions' files, durably. Raises UserMistake, CorruptFile, UnsupportedFile, OSError."""
         databases = databases_of(self._content, schema, self._options.level)
-        self._changes(databases, schema)  # refuse a file that does not fit before the work, not after it
+        self._changes(databases, schema)  # refuse an unsuitable file before the work of staging it
         keys = partitions_of(self._reader, self._content, databases, self._store_options.time_partition_interval)
         self._staging.discard(staged.name for staged in self.staged)
         self.staged = []
@@ -147,7 +151,7 @@ class FileLoad:
         self.staged.append(self._staging.add(self._name, database, number, place, summary))
 
     def fits(self, schema: SchemaTree) -> bool:
-        """Return whether the staged files still match the databases that the schema has, or will have."""
+        """Return whether the devices still have the databases for which the files were staged."""
         return self._databases == databases_of(self._content, schema, self._options.level)
 
     def changes(self, schema: SchemaTree) -> list[SchemaChange]:
@@ -163,7 +167,7 @@ class FileLoad:
         return changes
 
     def make_durable(self) -> None:
-        """Make the staged files durable, before the log entry."""
+        """Make the staged files durable; call before the log entry is written."""
         self._staging.make_durable(self._name)
 
     def cancel(self) -> None:

@@ -1,9 +1,9 @@
-"""Split a file with points of several partitions into one file for each: no file crosses a slice.
+"""Split a file with points of several partitions, so that no resulting file crosses the border of a time slice.
 
     root.a.d   |--chunk--|--chunk--|          slice 0: root.a.d |--chunk--|-ch    slice 1: unk--|
                     slice 0   | slice 1
 
-Points are decoded and written again with the encodings of their series. Partitions are written one after another, so
+Points are decoded, and written again with the encodings of their series. Partitions are written one after another, so
 memory holds only the rows of one chunk. Pure over mapped files, except for the writer's file.
 """
 
@@ -23,7 +23,7 @@ from saros_storage.schema import SeriesSchema, stored_encoding
 from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
-#: A file with more partitions probably has times of another unit.
+#: If a file has points in more partitions than this, its times are probably in another unit.
 PARTITIONS_MAX = 10_000
 #: Database and slice.
 Key = tuple[str, int]
@@ -32,7 +32,7 @@ Key = tuple[str, int]
 def partitions_of(
     reader: TsFileReader, content: Sequence[ForeignDevice], databases: Mapping[str, str], interval: int
 ) -> dict[Key, list[ForeignDevice]]:
-    """Return the partitions with points in the file, in order, and their devices. Raises UserMistake 2007."""
+    """Return the devices by partition, sorted. Raises UserMistake 2007 if there are too many partitions."""
     found: dict[Key, list[ForeignDevice]] = {}
     for device in content:
         if device.span is None:
@@ -46,7 +46,7 @@ def partitions_of(
 
 
 def _slices(reader: TsFileReader, device: ForeignDevice, interval: int) -> set[int]:
-    """Return the slices in which a device has points."""
+    """Return the numbers of the time slices in which a device has points."""
     assert device.span is not None
     first, last = device.span.start // interval, device.span.end // interval
     if first == last:
@@ -69,7 +69,10 @@ def _slices(reader: TsFileReader, device: ForeignDevice, interval: int) -> set[i
 
 
 def _columns(index: DeviceIndex) -> Iterator[tuple[tuple[str, ...], tuple[ChunkMeta, ...]]]:
-    """Yield the columns that are read together, with their chunks: each series, or all series of an aligned device."""
+    """Yield the names of series that are read together, with their chunks.
+
+    Series of an aligned device are read together, other series one by one.
+    """
     if index.time is not None:
         if index.series:
             yield tuple(index.series), index.time.chunks
@@ -81,7 +84,7 @@ def _columns(index: DeviceIndex) -> Iterator[tuple[tuple[str, ...], tuple[ChunkM
 def _rows(
     reader: TsFileReader, index: DeviceIndex, names: Sequence[str], chunk: int, start: int, end: int
 ) -> Iterator[Block]:
-    """Yield the rows of a chunk in [start, end) that have a value, as at most one block."""
+    """Yield one block with the rows of a chunk in [start, end) that have a value, or nothing if there are none."""
     pages = reader.pages(index, names, chunk)
     wanted = [n for n, page in enumerate(pages) if page.start < end and page.end >= start]
     if not wanted:
@@ -95,7 +98,7 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Rows of a device for one chunk, or one group of chunks; `series` are the block's columns."""
+    """The rows of one chunk, or of one chunk group of an aligned device; `series` describes the columns of `block`."""
 
     device: ForeignDevice
     series: Sequence[SeriesSchema]
@@ -103,7 +106,7 @@ class Chunk:
 
 
 def chunks_of(reader: TsFileReader, devices: Sequence[ForeignDevice], start: int, end: int) -> Iterator[Chunk]:
-    """Yield the points of the devices in [start, end), in the order in which they are written to a file."""
+    """Yield the points in [start, end) of the devices, in the order in which a file contains them."""
     for device in devices:
         index = reader.device(device.path)
         assert index is not None

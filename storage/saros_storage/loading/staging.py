@@ -1,12 +1,12 @@
-"""The folder of staged files: one sub-folder per LOAD, named by the clock, removed file by file as manifests take over.
+"""The folder of staged files, with a sub-folder per LOAD, whose name is the time at which the LOAD began.
 
     .staged/1700000000000000000/source.tsfile      the copy that is examined, removed before the log entry
                                 1.tsfile .resource  durable, names included, before the log entry
 
-No name is used twice, even if the clock is set back, because a replay removes by name the files of a LOAD that its
-partitions already have.
+A staged file is removed once the manifest of its partition names it. No sub-folder's name is used twice, even if the
+clock is set back, because a replay removes, by name, staged files that are already in a manifest.
 
-Called by the owner of the region; `begin`, `reserve_name` and `cancel` by any thread.
+Any thread may call `begin`, `reserve_name` and `cancel`; all other methods are called by the owner of the region.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from saros_storage.tsfile.writer import TsFileSummary
 
 _SOURCE = "source.tsfile"
 _COPY_BYTES = 1 << 20
-#: The rank of a file until its partition assigns one.
+#: The rank of a file until its partition assigns the real one.
 _NO_RANK = Rank(0, 0)
 
 
 class Staging:
-    """The staging folder, inside the region's `folder`."""
+    """The staging folder, inside `folder`, which is the region's folder."""
 
     def __init__(self, folder: str, disk: Disk, report: Report) -> None:
         self._folder = os.path.join(folder, STAGING_FOLDER)
         self._disk = disk
         self._report = report
         self._lock = threading.Lock()
-        #: The highest name assigned to a LOAD.
+        #: The highest name of a LOAD's sub-folder, as a number.
         self._last_ns = 0
 
     def path(self, name: str) -> str:
@@ -51,7 +51,7 @@ class Staging:
     # ------------------------------------------------------------------ before the log entry
 
     def begin(self, now_ns: int) -> str:
-        """Create a sub-folder; return its name."""
+        """Create the sub-folder of a new LOAD; return the sub-folder's name."""
         with self._lock:
             self._last_ns = max(now_ns, self._last_ns + 1)
             load = str(self._last_ns)
@@ -59,14 +59,17 @@ class Staging:
         return load
 
     def reserve_name(self, name: str) -> None:
-        """Reserve the name of a staged file in a log entry: `begin` assigns higher names to later LOADs."""
+        """Make `begin` return only names higher than the sub-folder of `name`, a staged file named by a log entry."""
         load = os.path.dirname(name)
-        if load.isdecimal():  # names of files shipped within a cluster are not decimal
+        if load.isdecimal():  # a sub-folder of files received from another node of the cluster has no decimal name
             with self._lock:
                 self._last_ns = max(self._last_ns, int(load))
 
     def copy(self, load: str, data: memoryview) -> tuple[str, int]:
-        """Copy a foreign file, which may then change or be removed; return path and CRC-32. Raises OSError."""
+        """Copy a foreign file; return the copy's path and CRC-32. Raises OSError.
+
+        Later changes to the foreign file have no effect on the LOAD.
+        """
         target = self.path(os.path.join(load, _SOURCE))
         file = self._disk.create(target)
         crc = 0
@@ -83,7 +86,7 @@ class Staging:
     def stage_whole(
         self, load: str, database: str, number: int, devices: dict[str, DeviceSpan], size: int, crc32: int
     ) -> StagedFile:
-        """Stage the copy itself as the file of its only partition."""
+        """Stage the copy itself, all of whose points belong to one partition."""
         name = os.path.join(load, "1.tsfile")
         self._disk.link(self.path(os.path.join(load, _SOURCE)), self.path(name))
         return self._finish(database, number, name, TsFileSummary(size, crc32, devices))
@@ -93,7 +96,7 @@ class Staging:
         return self._finish(database, number, os.path.join(load, f"{place}.tsfile"), summary)
 
     def file_path(self, load: str, place: int) -> str:
-        """Return the path for the `place`th file of a LOAD."""
+        """Return the path of file number `place` of a LOAD."""
         return self.path(os.path.join(load, f"{place}.tsfile"))
 
     def _finish(self, database: str, number: int, name: str, summary: TsFileSummary) -> StagedFile:
@@ -104,19 +107,19 @@ class Staging:
         return StagedFile(database, number, name, summary.size, summary.crc32, zlib.crc32(resource), known)
 
     def make_durable(self, load: str) -> None:
-        """Remove the copy, and make the staged files durable."""
+        """Remove the copy of the foreign file, and make the staged files durable."""
         self._disk.remove(self.path(os.path.join(load, _SOURCE)))
         self._disk.sync_folder(self.path(load))
 
     def cancel(self, load: str) -> None:
-        """Cancel a LOAD. Files that cannot be removed now are removed by the next start (`sweep`)."""
+        """Remove the files of a LOAD. The next start (`sweep`) removes those that cannot be removed now."""
         with suppress(OSError):
             self._disk.remove_tree(self.path(load))
 
     # ------------------------------------------------------------------ after the log entry
 
     def open(self, staged: StagedFile) -> FileSource:
-        """Open a staged file for reads; verify it as a whole if it comes from a replay. Raises CorruptFile."""
+        """Open a staged file for reads; verify its checksums if its log entry is being replayed. Raises CorruptFile."""
         if staged.known is not None:
             return staged.known
         path = self.path(staged.name)
@@ -132,9 +135,9 @@ class Staging:
         return FileSource(_NO_RANK, False, path, size, devices, LazyFile(path, self._disk, self._report))
 
     def complete(self, staged: StagedFile) -> StagedFile:
-        """Stage a file that was received from elsewhere and is not synced: write its resource, prepare it for reads.
+        """Write the resource of a staged file that was received from elsewhere, and prepare the file for reads.
 
-        Raises CorruptFile, UnsupportedFile.
+        The file need not be synced yet. Raises CorruptFile, UnsupportedFile.
         """
         path = self.path(staged.name)
         devices = devices_of_file(TsFileReader(path, self._disk.map(path)))
@@ -142,7 +145,10 @@ class Staging:
         return self._finish(staged.database, staged.slice, staged.name, summary)
 
     def release(self, loaded: LoadedFile) -> None:
-        """Remove a file that is in a manifest or whose partition is gone; open it first, for views that may read it."""
+        """Remove a file that is in a manifest or whose partition is gone.
+
+        The file is opened first, so that existing views can still read it.
+        """
         if loaded.source is not None:
             assert isinstance(loaded.source.access, LazyFile)
             with suppress(CorruptFile, UnsupportedFile):  # readers get the error
@@ -160,7 +166,7 @@ class Staging:
                 self._disk.remove_tree(folder)
 
     def sweep(self, wanted: Collection[str]) -> None:
-        """Remove files without a LOAD, left by a crash. Call before any `begin`."""
+        """Remove the sub-folders that a crash left, except those of the files `wanted`. Call before any `begin`."""
         kept = {os.path.dirname(name) for name in wanted}
         for load in self._disk.list(self._folder):
             if load not in kept:

@@ -3,7 +3,7 @@
     log/      7.log  9.log  12.log   -- the log is to be cut at 10 --   9.log 12.log
     archive/                            7.log                           linked, durably, before it leaves the log
 
-Called by the flusher's thread, or by a thread with the lock that keeps the flusher from cutting the log.
+Called by the flusher's thread, or by a thread that holds the lock that the flusher needs to cut the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from saros_storage.log.segment_name import SegmentName, list_segments
 
 
 class LogArchive:
-    """The archive folder and its size limit; `bytes_max` 0: nothing is kept."""
+    """The archive folder and its size limit. If `bytes_max` is 0, the archive keeps nothing."""
 
     def __init__(self, folder: str, disk: Disk, bytes_max: int) -> None:
         self._folder = folder
@@ -24,7 +24,10 @@ class LogArchive:
         self._bytes_max = bytes_max
 
     def keep(self, segments: Sequence[tuple[str, int]], index: int) -> None:
-        """Keep the log's segments (path, first record) that contain only records below `index`. Raises OSError."""
+        """Archive the segments (path, index of its first record) that contain only records below `index`.
+
+        Raises OSError.
+        """
         if not self._bytes_max:
             return
         behind = [first for _, first in segments[1:]]
@@ -34,7 +37,7 @@ class LogArchive:
         self._disk.make_folder(self._folder)
         for path in gone:
             target = os.path.join(self._folder, os.path.basename(path))
-            # a target that exists is from an earlier call, after which the segment was not removed from the log
+            # if the target exists, an earlier call archived the segment, but the log could not remove it afterwards
             if not self._disk.exists(target):
                 self._disk.link(path, target)
         self._disk.sync_folder(self._folder)

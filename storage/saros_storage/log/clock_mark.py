@@ -2,8 +2,8 @@
 
     records   mark 10:00:00 | write | write | mark 10:00:01 | write ...
 
-A mark is logged before an entry if the last mark is at least a second old. Entries after the mark were logged at its
-time or later, entries before it at its time or earlier. Nothing else reads marks. Pure: any thread.
+A mark is logged before an entry if the last mark is at least a second old. Entries after a mark were logged at the
+mark's time or later, entries before the mark at that time or earlier. Only a restore reads marks. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from saros_storage.log.record import Record
 
 #: The log's kind number for these records.
 CLOCK_MARK = 2
-#: Age of the last mark at which the next one is logged.
+#: The next mark is logged when the last mark has at least this age.
 MARK_NS = 1_000_000_000
 _TIME = struct.Struct("<q")
 
 
 def encode_mark(now_ns: int) -> bytes:
-    """Encode a mark's payload; `now_ns` since the epoch."""
+    """Encode a mark's payload; `now_ns` is the time in nanoseconds since the epoch."""
     return _TIME.pack(now_ns)
 
 

@@ -9,7 +9,7 @@ from saros_storage.base.errors import StorageError
 
 
 class LogSyncer:
-    """Calls `sync_due` until `stop`, or until the log fails; writers then get the failure from the log."""
+    """Calls `sync_due` until `stop` is called or the log fails. It reports no failure: writers get it from the log."""
 
     def __init__(self, sync_due: Callable[[], None], interval_ms: int) -> None:
         self._sync_due = sync_due

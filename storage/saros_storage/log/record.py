@@ -2,17 +2,18 @@
 
     u32 payload bytes | u32 crc32 | u48 index | u16 check | u32 group | u16 kind | u16 unsynced | payload, padded to 8
 
-Little-endian. crc32 covers the payload, then u32 payload bytes, u64 index, u32 group, u16 kind, u16 unsynced; `check`
-covers these fields alone, see `_check`. The segment's salt goes into both, see `segment_name`. Data that is aligned to
-8 bytes within a payload is aligned in a mapped segment too. The indexes of a log increase by one.
+Integers are little-endian. `crc32` covers, in this order, the payload, u32 payload bytes, u64 index, u32 group, u16
+kind and u16 unsynced; `check` covers the same fields without the payload, see `_check`. Both depend on the segment's
+salt, see `segment_name`. Data that is aligned to 8 bytes within a payload is aligned in a mapped segment too. The index
+of each record is one more than that of the record before.
 
 After a power cut, some file systems (ext4 with `data=writeback`) show the blocks of removed files at the end of a file
 that was growing. Records in such blocks, even for the same place, have another salt. They are neither records of this
 segment nor evidence of damage to it.
 
-`unsynced` is one more than the number of earlier records that were not fsynced when this one was written (65535: at
-least that many). A record thus tells which records were fsynced when it was written: all up to `index - unsynced`. If a
-record is bad and reading has to end there, `unsynced` of later records decides the meaning of the damage:
+`unsynced` is one more than the number of earlier records that were not fsynced when this record was written (65535
+means: at least that many). Thus all records up to `index - unsynced` were fsynced by that time. If a record is bad, so
+that reading ends there, the `unsynced` of later records decides what the damage means:
 
     power cut     7 8 | 9 #### 11                 9, 10 and 11 were written at once, and 10 reached the disk in part
                         unsynced: 1 2 3           11 says: 8 is fsynced. So 10 was never acknowledged: a torn tail
@@ -23,17 +24,17 @@ record is bad and reading has to end there, `unsynced` of later records decides 
 
 A power cut may keep any of the blocks that were not fsynced, in any order. Everything after a bad record is therefore
 searched for such evidence, not only the place where the next record should be. A bad record whose `check` is correct is
-skipped as a whole, since its payload might contain bytes that look like records. A good record that says only "at least
-65535 unsynced" leaves open whether a bad one before it was fsynced. But such a record occurs only after as many were
-written without a fsync, which never happens with durability `fsync`.
+skipped as a whole, since its payload might contain bytes that look like records. A good record with `unsynced` 65535
+leaves open whether a bad record before it was fsynced. But such a record occurs only after 65534 records were written
+without a fsync, which never happens with durability `fsync`.
 
-Segments of earlier versions have no salt (0); their leftovers count as records. The oldest segments have records with 0
-for `check` and `unsynced` (a segment has only old or only new records), whose crc32 covers u64 index, u32 group, u32
-kind, payload. An old record directly after a bad one means damage, whatever was fsynced.
+Segments of earlier versions have no salt (their salt is 0), so that leftovers of removed segments count as their
+records. In the oldest segments, all records are old records: their `check` and `unsynced` are 0, and their crc32 covers
+u64 index, u32 group, u32 kind and the payload. An old record directly after a bad record always means damage.
 
-A process that reads another process's log, and needs only a few of its records, reads only `heads`: records that a
-later one says were fsynced are intact, and `whole_record` verifies those that no later record covers yet.
-Pure: any thread.
+A process that needs only a few records of another process's log reads only the `heads` of the records. A record is
+intact if the head of a later record says that it was fsynced; `whole_record` verifies a record for which there is no
+such head yet. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -47,31 +48,31 @@ import numpy as np
 
 from saros_storage.base.errors import UserMistake
 
-#: Payload bytes, crc32, index and check, tag: group, kind, unsynced.
+#: Payload bytes, crc32, a word of index and check, a tag of group, kind and unsynced.
 _HEADER = struct.Struct("<IIQQ")
 _CHECKED = struct.Struct("<IQQ")
 _OLD_CHECKED = struct.Struct("<QQ")
 HEADER_BYTES = _HEADER.size
 _PADDING = tuple(bytes(n) for n in range(8))
-#: A longer payload is refused when it is written, so a longer length is damage when it is read.
+#: The log refuses to write a longer payload, so a greater length found by a reader is damage.
 PAYLOAD_BYTES_MAX = 1 << 30
 _INDEX_MASK = (1 << 48) - 1
 _WORD_MASK = (1 << 64) - 1
 #: Arbitrary odd numbers: from the golden ratio, and from xxHash.
 _FACTORS = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-#: The value of `unsynced` for this many records or more.
+#: The value of `unsynced` if this number or a greater one would be correct.
 _UNKNOWN = 0xFFFF
-#: Upper bound on the records of a segment: an apparent record with an index farther ahead is not one.
+#: Upper bound on the records of a segment: if an apparent record's index is farther ahead, it is not a record.
 _RECORDS_MAX = 1 << 32
 #: Words of 8 bytes per step of the search after a bad record.
 _SEARCHED_WORDS = 1 << 18
-#: Cost of examining an apparent record after a bad one, in addition to its bytes.
+#: Cost, in bytes, of examining an apparent record after a bad record, in addition to the apparent record's size.
 _CANDIDATE_BYTES = 1_000
 #: Bytes of the payload that a head contains.
 _START_BYTES = 24
-#: Bytes that each read of heads fetches: hundreds of small records, and little of the payload of large ones.
+#: Bytes that each read of heads fetches: enough for hundreds of small records, yet only a small part of a large one.
 _PIECE_BYTES = 1 << 15
-#: (offset, bytes) -> that many bytes of a segment from the offset on; fewer at its end.
+#: (offset, count) -> `count` bytes of a segment from the offset on; fewer at the segment's end.
 ReadPiece = Callable[[int, int], bytes]
 
 
@@ -94,7 +95,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A segment's good records, their end, and whether the bad record there was fsynced (damage, not a torn tail)."""
+    """A segment's good records, their end, and whether they end at a damaged record rather than at a torn tail."""
 
     records: list[Record]
     end: int
@@ -103,7 +104,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class PendingRecord:
-    """A queued record, which has no index yet; the parts of its payload are not copied."""
+    """A queued record, which has no index yet. Its payload is a list of parts, which are not copied."""
 
     group: int
     kind: int
@@ -113,7 +114,7 @@ class PendingRecord:
 
     @staticmethod
     def of(group: int, kind: int, payload: Sequence[bytes | memoryview]) -> PendingRecord:
-        """Create a record of a payload in parts."""
+        """Create a record from the parts of its payload."""
         assert group < 1 << 32
         assert kind < 1 << 16
         crc = size = 0
@@ -124,7 +125,7 @@ class PendingRecord:
         return PendingRecord(group, kind, payload, size, crc)
 
     def encode(self, index: int, synced: int, salt: int) -> list[bytes | memoryview]:
-        """Encode the record, in parts; `synced` is the last record that is fsynced, `salt` belongs to the segment."""
+        """Encode the record, in parts; `synced`: index of the last fsynced record, `salt`: the segment's salt."""
         assert self.size <= PAYLOAD_BYTES_MAX
         assert synced < index <= _INDEX_MASK
         tag = self.group | self.kind << 32 | min(index - synced, _UNKNOWN) << 48
@@ -140,21 +141,21 @@ def check_payload(size: int) -> None:
 
 
 def _check(salted_size: int, index: int, tag: int) -> int:
-    """Return the top 16 bits of a sum of products: weak, but fast to compute for a whole segment at once."""
+    """Return the top 16 bits of a sum of products: a weak checksum that NumPy computes quickly for a whole segment."""
     a, b, c = _FACTORS
     return (salted_size * a + index * b + tag * c & _WORD_MASK) >> 48
 
 
 def _span(size: int) -> int:
-    """Return the size of a record with a payload of `size` bytes."""
+    """Return the size in bytes of a record whose payload has `size` bytes."""
     return HEADER_BYTES + (size + 7 & -8)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The header of a record, verified, with the start of its payload.
+    """The verified header of a record, with the start of the record's payload.
 
-    The payload is intact if the `synced` of a later record covers it.
+    The whole payload is intact if a later record's `synced` is at least this record's index.
     """
 
     #: Offset in the segment.
@@ -164,7 +165,7 @@ class Head:
     #: Bytes of the payload.
     size: int
     crc32: int
-    #: All records up to this index were fsynced when this record was written; 0 if unknown.
+    #: All records up to this index were fsynced when this record was written; 0 if that is unknown.
     synced: int
     #: The first bytes of the payload.
     start: bytes
@@ -181,7 +182,7 @@ class Head:
 
 
 def heads(read: ReadPiece, offset: int, index: int, salt: int) -> Iterator[Head]:
-    """Yield the heads of a segment's records from `index` on, which starts at `offset`, until one is not valid.
+    """Yield the heads of a segment's records from record `index` on, which starts at `offset`, to the last valid one.
 
     An old record is read as a whole, since only its crc32 can verify its header.
     """
@@ -206,19 +207,19 @@ def heads(read: ReadPiece, offset: int, index: int, salt: int) -> Iterator[Head]
 
 
 def _synced(word: int, tag: int) -> int:
-    """Return `Head.synced`; for an old record its own index, since it has been verified as a whole."""
+    """Return the value of `Head.synced`. For an old record this is its own index, since it is verified as a whole."""
     unsynced = tag >> 48
     return 0 if unsynced == _UNKNOWN else (word & _INDEX_MASK) - unsynced
 
 
 def whole_record(read: ReadPiece, head: Head) -> Record | None:
-    """Read and verify the record of a head; None: the record is not intact, or another one is there now."""
+    """Read and verify the record of a head; return None if it is not intact or has been replaced by another record."""
     record = _record_at(memoryview(read(head.offset, _span(head.size))), 0, head.salt)
     return record if record is not None and record.index == head.index else None
 
 
 def scan(data: memoryview, first_index: int, salt: int) -> Scan:
-    """Read a segment with a salt, or a part of one, whose first record has the index `first_index`."""
+    """Read a segment, or a part of a segment, whose first record has the index `first_index`."""
     records: list[Record] = []
     position = 0
     while (record := _record_at(data, position, salt)) is not None and record.index == first_index + len(records):
@@ -263,7 +264,7 @@ def _old_record_follows(data: memoryview, position: int, salt: int) -> bool:
 
 
 def _was_synced(data: memoryview, position: int, bad: int, salt: int) -> bool:
-    """Return whether a good record from `position` on says that record `bad`, expected there, was fsynced."""
+    """Return whether a good record after `position`, where record `bad` should be, says that `bad` was fsynced."""
     position += _skipped(data, position, bad, salt)
     allowed = 2 * len(data) + 1_000 * _CANDIDATE_BYTES
     for candidate in _candidates(data, position, bad, salt):
@@ -276,7 +277,7 @@ def _was_synced(data: memoryview, position: int, bad: int, salt: int) -> bool:
 
 
 def _skipped(data: memoryview, position: int, bad: int, salt: int) -> int:
-    """Return the size of the record torn here if its header is intact, otherwise 0."""
+    """Return the size of the record `bad` at `position` if the record's header is intact, otherwise 0."""
     if position + HEADER_BYTES > len(data):
         return 0
     size, _, word, tag = _HEADER.unpack_from(data, position)

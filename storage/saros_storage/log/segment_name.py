@@ -3,9 +3,9 @@
     00000000000000000042-9f3a6c01.log    begins with record 42; its records are valid only with the salt 9f3a6c01
     00000000000000000042.log             written by an earlier version, without a salt (0)
 
-The salt is a random number that goes into the checks of each record, see `record`. It is kept in the name, not in the
-file: a name is durable before the first record is acknowledged, and no damage to a block of the file can change it.
-Pure except for functions that take a `Disk`. Any thread.
+The salt is a random number that enters into the checksums of each record, see `record`. The salt is in the name, not in
+the file: a name is durable before the first record is acknowledged, and damage to a block of the file cannot change a
+name. Pure except for functions that take a `Disk`. Any thread.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NAME = re.compile(r"(\d{1,20})(?:-([0-9a-f]{8}))?\.log")
 
 @dataclass(frozen=True, slots=True)
 class SegmentName:
-    """The index of a segment's first record, and the segment's salt; 0: none."""
+    """The index of a segment's first record, and the segment's salt (0 if the segment has no salt)."""
 
     first_index: int
     salt: int
 
     @staticmethod
     def of(path: str) -> SegmentName:
-        """Parse the last part of a path. Raises CorruptFile if it is not a segment's name."""
+        """Parse the last part of a path. Raises CorruptFile if this part is not a segment's name."""
         match = _NAME.fullmatch(os.path.basename(path))
         if match is None:
             raise CorruptFile(path, 0, "not the name of a log segment")

@@ -12,19 +12,20 @@ threads.
     interval:<ms>   like os; `sync_due` fsyncs at most once per interval (the store's timer calls it)
 
 Records overwrite zeros that were written in advance, some MiB at a time. The file's size then rarely changes, which
-halves the cost of most fsyncs. Recovery does not take the remaining zeros for records, and cuts them off.
+halves the cost of most fsyncs. Recovery does not mistake the remaining zeros for records, and cuts them off.
 
-A power cut may keep any part of the records that were not fsynced, with holes between them. Each record stores the
-number of earlier records that were not fsynced when it was written. This distinguishes a hole without acknowledged
-records (a torn tail) from damage to acknowledged records, see `record`. Only the last segment can have a torn tail,
-since each segment is fsynced before the next one is created. With durability `os` and `interval`, a hole in records
-that were never fsynced is a torn tail as well.
+A power cut may leave any part of the records that were not fsynced on the disk, with holes between them. Each record
+stores the number of earlier records that were not fsynced when it was written. This distinguishes a hole without
+acknowledged records (a torn tail) from damage to acknowledged records, see `record`. Only the last segment can have a
+torn tail, since each segment is fsynced before the next one is created. With durability `os` and `interval`, a hole in
+records that were never fsynced is a torn tail as well.
 
-Each segment has a random salt, without which its records are not valid, see `segment_name`. Leftovers of other segments
-on the disk are therefore never taken for records.
+Each segment has a random salt, on which the checksums of its records depend, see `segment_name`. Leftovers of other
+segments on the disk are therefore never mistaken for records.
 
 A failed write or fsync is never retried: the log stops permanently and raises LogFailed for all callers. A full disk is
-different: the queued records are withdrawn without effect (DiskFull), and the log goes on when there is space again.
+different: the queued records are withdrawn without effect, their callers get DiskFull, and the log accepts records
+again once there is space.
 
 Thread-safe. The log does not interpret payloads; all Raft groups of a node share one log.
 """
@@ -48,12 +49,12 @@ from saros_storage.log.record import PendingRecord, Record, check_payload, scan
 from saros_storage.log.segment_name import SegmentName, list_segments, new_salt
 
 _logger = logging.getLogger(__name__)
-#: Number of zero bytes that are written after the records at a time.
+#: Number of zero bytes that are written in advance at a time.
 _RESERVED_BYTES = 4 << 20
 
 
 class Durability(Enum):
-    """The failures that an acknowledged record survives; see the module docstring."""
+    """When a record is acknowledged, and thus which failures it survives; see the module docstring."""
 
     FSYNC = "fsync"
     OS = "os"
@@ -73,7 +74,7 @@ class LogOptions:
 class _Segment:
     path: str
     name: SegmentName
-    #: Size of the file; for the segment being written, the size before it was opened.
+    #: Size of the file; for the segment being written, the size that the file had when it was opened.
     size: int = 0
 
     @property
@@ -99,12 +100,12 @@ class SegmentedLog:
         #: Invariant: synced <= written < next_index.
         self._written = next_index - 1
         self._synced = next_index - 1
-        #: For each withdrawal of the queue, the first lost index: tickets of that round from this index on are void,
-        #: although the index is assigned again.
+        #: For each withdrawal of the queue, the first index withdrawn. A round lasts from one withdrawal to the next;
+        #: the round's tickets from that index on are void, although their indexes are assigned again in the next round.
         self._lost_from: list[int] = []
-        #: Size of the file before the current write of the queue.
+        #: Size of the file before the write of the queue that is in progress.
         self._good_bytes = 0
-        #: Allocated size of the file: records, and zeros after them.
+        #: Size of the file including the zeros after the records.
         self._reserved_until = 0
         self._leading = False
         self._failure: BaseException | None = None
@@ -114,7 +115,7 @@ class SegmentedLog:
 
     @staticmethod
     def open(folder: str, disk: Disk, options: LogOptions, first_index: int = 1) -> tuple[SegmentedLog, list[Record]]:
-        """Open the log in `folder`; return it with all its records. Cuts off a tail that a crash has torn.
+        """Open the log in `folder`, cut off a torn tail left by a crash, and return the log with all its records.
 
         An empty log starts at `first_index`. Raises CorruptFile if a record other than the tail is damaged, or if a
         segment is missing.
@@ -140,8 +141,9 @@ class SegmentedLog:
         if segments:
             # A segment removed by a killed process, without a sync, must not reappear before the next one is removed.
             disk.sync_folder(folder)
-            # Needed even without a tail to cut off: records that a process wrote but did not fsync before it died are
-            # read here like the others, and must not be lost in a later crash, once there are later segments.
+            # `truncate` also fsyncs the file, which is needed even if there is no tail to cut off: the records read
+            # here may include some that a process wrote but did not fsync before it died. Once later segments exist, a
+            # crash must not lose those records.
             disk.truncate(segments[-1].path, segments[-1].size)
         return SegmentedLog(folder, disk, options, segments, next_index), records
 
@@ -153,13 +155,13 @@ class SegmentedLog:
 
     @property
     def written_index(self) -> int:
-        """The last record that is written; a written record is never withdrawn."""
+        """Index of the last record that is written; a written record is never withdrawn."""
         with self._lock:
             return self._written
 
     @property
     def synced_index(self) -> int:
-        """The last record that is fsynced."""
+        """Index of the last record that is fsynced."""
         with self._lock:
             return self._synced
 
@@ -176,7 +178,7 @@ class SegmentedLog:
         return self._failure
 
     def blocked_by(self) -> str | None:
-        """Return why writes are currently impossible, or None. A full disk is noticed when it has refused a write."""
+        """Return why writes are currently impossible, or None. A full disk counts only once it has refused a write."""
         if self._failure is not None:
             return f"the log failed: {self._failure}"
         refused = self._refused_bytes
@@ -185,7 +187,7 @@ class SegmentedLog:
         return None
 
     def append(self, group: int, kind: int, payload: Sequence[bytes | memoryview]) -> tuple[int, int]:
-        """Queue a record, given in parts; return the ticket to `wait` with. Its first number is the record's index."""
+        """Queue a record, given in parts; return the ticket for `wait`, whose first number is the record's index."""
         draft = PendingRecord.of(group, kind, payload)
         check_payload(draft.size)
         with self._lock:
@@ -196,7 +198,10 @@ class SegmentedLog:
             return index, len(self._lost_from)
 
     def wait(self, ticket: tuple[int, int], *, fsync: bool = False) -> None:
-        """Return once the record is as durable as the options say, or fsynced. Raises LogFailed, DiskFull."""
+        """Wait until the record is as durable as the options say (or fsynced, if `fsync`).
+
+        Raises LogFailed, DiskFull.
+        """
         index, round_ = ticket
         sync = fsync or self._options.durability is Durability.FSYNC
         with self._lock:
@@ -213,9 +218,10 @@ class SegmentedLog:
             return self._was_lost(*ticket)
 
     def sync_due(self) -> None:
-        """Write and fsync everything appended: the periodic step of durability `interval`.
+        """Write and fsync all queued records: the periodic step of durability `interval`.
 
-        If the disk is full, the queue is withdrawn, and earlier records are fsynced. Raises LogFailed.
+        If the disk is full, the queued records are withdrawn, and only the records already written are fsynced. Raises
+        LogFailed.
         """
         with self._lock:
             while self._leading:
@@ -229,15 +235,15 @@ class SegmentedLog:
             self._check()
 
     def cut(self, index: int) -> int:
-        """Remove segments that contain only records below `index`; return their number. The last one is kept.
+        """Remove segments that contain only records below `index`, but never the last segment; return their number.
 
         Segments are removed oldest first, each durably before the next, so that a crash at any time leaves no gap. If a
-        segment cannot be removed (OSError), the next call tries it again before later ones.
+        segment cannot be removed (OSError), the next call begins with that segment.
         """
         with self._lock:
             keep = max((n for n, s in enumerate(self._segments) if s.first_index <= index), default=0)
             gone = self._segments[:keep]
-            del self._segments[:keep]  # in place: a leader may append one at the same time, without the lock
+            del self._segments[:keep]  # in place: a leader may append a segment now, without the lock
         for place, segment in enumerate(gone):
             try:
                 self._disk.remove(segment.path)
@@ -267,7 +273,7 @@ class SegmentedLog:
                 self._close_file()
             self._lock.notify_all()
 
-    # ------------------------------------------------------------------ leading; called with the lock held
+    # ------------------------------------------------------------------ leading; the caller has the lock
 
     def _is_done(self, index: int, round_: int, *, sync: bool) -> bool:
         if self._was_lost(index, round_):
@@ -284,7 +290,7 @@ class SegmentedLog:
             raise StoreClosed("the log is closed")
 
     def _lead(self, *, sync: bool) -> None:
-        """Take the queue and write it; the lock is released in the meantime."""
+        """Write the queued records as the leader; the lock is released during the write."""
         drafts, self._queue = self._queue, []
         last = self._next_index - 1
         self._leading = True
@@ -336,7 +342,7 @@ class SegmentedLog:
             _finally(self._file.sync)
 
     def _reserve(self, count: int) -> None:
-        """Grow the file in large steps: then most fsyncs have no new size to write."""
+        """Grow the file in large steps, so that most fsyncs need not record a new file size."""
         assert self._file is not None
         if self._file.size + count <= self._reserved_until:
             return
@@ -355,7 +361,8 @@ class SegmentedLog:
         name = SegmentName(first_index, new_salt())
         path = os.path.join(self._folder, str(name))
         if self._segments and self._segments[-1].first_index == first_index:
-            # It was opened without records. Only its name changes, so that no crash leaves two segments for this index.
+            # The last segment has no records. It is renamed, not replaced, so that no crash leaves two segments for
+            # this index.
             self._disk.replace(self._segments[-1].path, path)
             self._segments[-1] = _Segment(path, name)
             self._file = self._disk.append(path)
@@ -366,7 +373,7 @@ class SegmentedLog:
         _finally(partial(self._disk.sync_folder, self._folder))
 
     def _close_file(self) -> None:
-        """Close the segment, and cut off its unused reserve."""
+        """Close the segment, and cut off the zeros that were written in advance."""
         assert self._file is not None
         segment = self._segments[-1]
         segment.size = self._file.size
@@ -377,7 +384,7 @@ class SegmentedLog:
         self._reserved_until = 0
 
     def _roll_back(self) -> bool:
-        """Cut off the part of the queue that a full disk has accepted; False if even that fails."""
+        """Cut off the records that a full disk accepted before it refused one; return False if even that fails."""
         if self._file is None:
             return True
         path = self._segments[-1].path
@@ -395,7 +402,7 @@ class SegmentedLog:
 def _finally(step: Callable[[], None]) -> None:
     """Run a step, and turn any OSError into EIO, which stops the log permanently.
 
-    A failed fsync may have marked lost pages as clean; and a segment that is not properly closed, or whose name is not
+    A failed fsync may have marked lost pages as clean. A segment that is not properly closed, or whose name is not
     durable, must not get a successor.
     """
     try:

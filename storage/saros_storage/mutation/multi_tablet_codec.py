@@ -1,11 +1,12 @@
-"""Frames of many devices with the same measurements, built together.
+"""Build the frames of many devices with the same measurements together.
 
     frames of one size   start | device | start | times | column | mask | column ...    a device per row of a matrix,
                          start | device | start | times | column | mask | column ...    a field at a time
 
 The frames equal those of the devices' individual tablets, byte for byte (`tablet_codec`): logs, replicas and older
-versions see no difference. Frames have one size if the paths of their devices have the same length, and the devices the
-same number of rows. Frames of rare sizes and tablets with text are built individually. Pure: any thread.
+versions see no difference. Two frames have the same size if the paths of their devices have the same length, and the
+devices have the same number of rows. Frames of rare sizes and frames with text are built individually. Pure: any
+thread.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from saros_storage.mutation.tablet_codec import (
 )
 from saros_storage.scan.snapshot import DeviceSpan
 
-#: The fewest frames of one size that are built together; for fewer, NumPy's calls take longer than encoding each.
+#: Minimum number of frames of one size that are built together; for fewer, encoding each frame takes less time.
 _TOGETHER_MIN = 4
-#: Frames up to this size are copied to objects of their own.
+#: Frames up to this size are copied to separate bytes objects.
 _SMALL_BYTES = 1_024
 
 
 def frames_of_devices(tablet: MultiTablet) -> list[TabletFrame]:
-    """Return the joined frames of the devices, in order. Raises like `encode_tablet`."""
+    """Return one joined frame for each device, in order. Raises the errors of `encode_tablet`."""
     if any(column.type.is_text for column in tablet.columns):
         return list(map(_frame_of, tablet.tablets()))
     paths = [device.encode() for device in tablet.devices]
@@ -101,7 +102,7 @@ def _frames_of_one_size(tablet: MultiTablet, paths: Sequence[bytes], rows: _Rows
 
 
 def _cut(frames: NumericArray, devices: Sequence[str], head: FrameHead, times: Int64Array) -> list[TabletFrame]:
-    """Return the rows of a matrix as frames; `head`: the head of one of the devices; `times`: shape (devices, rows)."""
+    """Return each row of a matrix as a frame; `head`: the head of any of them; `times`: shape (devices, rows)."""
     count, size = frames.shape
     frames.flags.writeable = False
     # A view of a small frame would take more memory than its bytes.

@@ -1,11 +1,11 @@
-"""The content of one log entry: schema changes, deletions, tablets, loaded files; applied in this order.
+"""The content of one log entry: schema changes, deletions, tablets and loaded files, which are applied in this order.
 
     u32 changes | u32 deletions | u32 tablets | u32 loads | items: u32 bytes | u32 depth | content, padded to 8
 
 A change is encoded by `schema.changes`, a deletion as JSON `[[pattern, ...], start, end]`, a load as JSON (see
-`StagedFile`), and a tablet as a frame (`tablet_codec`), which stays aligned within a mapped log. A tablet's `depth` is
-the number of leading nodes of its device path that form its database, so that an entry can be decoded without the
-schema that applied when it was written. Pure: any thread.
+`StagedFile`), and a tablet as a frame (`tablet_codec`), whose arrays are aligned in memory when the log is mapped. A
+tablet's `depth` is the number of leading nodes of its device path that form its database, so that an entry can be
+decoded without the schema that applied when it was written. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MUTATION = 1
 _HEAD = struct.Struct("<IIII")
 _ITEM = struct.Struct("<II")
 _ONE_TABLET = struct.Struct("<IIIIII")
-#: Parts of this size on average, or smaller, are joined: the log does several steps for each part.
+#: If parts have this size on average, or less, they are joined, since the log takes several steps for each part.
 _SMALL_BYTES = 512
 _PADDING = tuple(bytes(n) for n in range(8))
 
@@ -41,7 +41,7 @@ class Deletion:
 
 
 class PlacedTablet(NamedTuple):
-    """A tablet and the number of leading nodes of its device that form its database. `content`: its frame or bytes."""
+    """A tablet (its frame, parsed or as bytes); `depth` leading nodes of its device's path form its database."""
 
     depth: int
     content: TabletFrame | bytes | memoryview
@@ -53,7 +53,7 @@ class PlacedTablet(NamedTuple):
 
     @property
     def tablet(self) -> TabletFrame:
-        """The parsed frame. Raises CorruptFile when it is first parsed."""
+        """The frame, parsed now if it was not parsed before. Raises CorruptFile."""
         return self.content if isinstance(self.content, TabletFrame) else TabletFrame.of_bytes(self.content)
 
     @property
@@ -102,7 +102,7 @@ def _sized(content: TabletFrame | bytes | memoryview) -> tuple[int, Sequence[byt
 
 
 def decode_mutation(payload: memoryview) -> Mutation:
-    """Decode a payload; the inverse of `encode_mutation`. Frames are views of it. Raises CorruptFile."""
+    """Decode a payload; the inverse of `encode_mutation`. Frames are views of the payload. Raises CorruptFile."""
     try:
         changes, deletions, tablets, loads = _HEAD.unpack_from(payload)
         position = _HEAD.size
@@ -134,7 +134,7 @@ def loads_files(payload: memoryview) -> bool:
 
 
 def is_one_tablet(start: bytes, size: int) -> bool:
-    """Return whether an entry of `size` bytes with this start consists of one tablet and nothing else."""
+    """Return whether an entry of `size` bytes that begins with `start` consists of one tablet and nothing else."""
     if len(start) < _ONE_TABLET.size:
         return False
     *counts, frame_bytes, _ = _ONE_TABLET.unpack_from(start)

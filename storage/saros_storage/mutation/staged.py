@@ -1,9 +1,9 @@
-"""Files that a LOAD staged for one partition, as named by log entries and as held in a partition's queue.
+"""Files that a LOAD staged for one partition: as log entries name them, and as a partition's queue contains them.
 
     staged folder   17.../1.tsfile  1.tsfile.resource    names are never reused; removed once the manifest has the file
 
-A `LoadedFile` waits among the frozen MemTables. Meanwhile the loaded file is read like any other file, with the rank of
-its place in the queue. Values.
+A `LoadedFile` waits in the queue among the frozen MemTables. Meanwhile it is read like any other file; its rank is that
+of its place in the queue. Values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StagedFile:
     size: int
     crc32: int
     resource_crc32: int
-    #: The file as a source of reads from its staged place, rank still unset; None: it has not been inspected yet.
+    #: The file as a source of reads, whose rank is not set yet; None if the file has not been examined yet.
     known: FileSource | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> list[object]:
@@ -39,18 +39,19 @@ class StagedFile:
 
 
 class LoadedFile:
-    """A staged file whose LOAD was applied; it takes a place in its partition's queue as a frozen MemTable does."""
+    """A staged file whose LOAD was applied, and which has a place in its partition's queue, like a frozen MemTable."""
 
-    #: Its share of the memory for MemTables.
+    #: The file takes up no memory for MemTables.
     bytes = 0
 
     def __init__(self, rank: Rank, index: int, staged: StagedFile, source: FileSource | None, problem: str) -> None:
         self.rank = rank
-        #: Log index of its LOAD: the log is kept from here on, and the file completes the partition up to here.
+        #: Log index of its LOAD. The log is needed from this index on until the file is in the manifest. Together with
+        #: earlier items of the queue, the file contains all of the partition's data up to this index.
         self.first_index = index
         self.frozen_at = index
         self.staged = staged
-        #: None: the staged file is damaged or missing.
+        #: The file for readers; None if the staged file is damaged or missing.
         self.source = source
         #: Why `source` is None; otherwise empty.
         self.problem = problem

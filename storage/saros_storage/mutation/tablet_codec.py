@@ -7,7 +7,8 @@
 
 Everything is little-endian. The head, the times and every array are padded to 8 bytes, so that the arrays are aligned
 whenever the frame starts at a multiple of 8. The part of a head after the device is the same for all tablets with the
-same columns, and is encoded and parsed once. A frame has at most 65,535 columns and 1 GiB, the limit of a log record.
+same columns; the results of encoding and parsing this part are cached. A frame has at most 65,535 columns and 1 GiB,
+the limit of a log record.
 
 The log protects the integrity of the frame with a checksum; only lengths are checked here. Pure: any thread.
 """
@@ -42,7 +43,7 @@ _INT64 = np.dtype(np.int64)
 _INT32 = np.dtype(np.int32)
 _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(np.bool_)
-#: Cached sets of measurements and types, per direction (encode, decode).
+#: Maximum number of cached sets of measurements and types, for encoding and for decoding separately.
 _CACHED_SHAPES = 4_096
 #: Maximum number of columns of a tablet.
 COLUMNS_MAX = 0xFFFF
@@ -58,7 +59,7 @@ class FrameHead(NamedTuple):
 
 
 class TabletFrame:
-    """A frame, in parts or joined, with the properties that a write needs.
+    """A frame, in parts or joined, with its head, span and order of times, which a write needs.
 
     A coordinator leaves the frame in parts, so that its bytes are copied once, into the log entry. A MemTable needs the
     joined frame.
@@ -111,7 +112,7 @@ class TabletFrame:
 
     @property
     def frame(self) -> bytes | memoryview:
-        """The bytes in one piece; joined at the first access."""
+        """The bytes of the frame in one piece; the parts are joined at the first access."""
         if len(self._parts) > 1:
             self._parts = [b"".join(self._parts)]
         return self._parts[0]
@@ -171,7 +172,7 @@ def _contiguous(array: NumericArray, dtype: np.dtype[np.generic]) -> memoryview:
 
 
 def _add_text(buffers: list[bytes | memoryview], text: TextArray) -> int:
-    """Append offsets (shifted to start at 0) and data; return the size of the data in bytes."""
+    """Append the text's offsets (shifted to start at 0) and data to `buffers`; return the size of the data in bytes."""
     first, last = int(text.offsets[0]), int(text.offsets[-1])
     offsets = text.offsets - np.int32(first) if first else text.offsets
     buffers.append(_contiguous(offsets, _INT32))

@@ -1,7 +1,8 @@
-"""Check tablets against the schema, and find the database of each.
+"""Check tablets against the schema, and find the database of each tablet.
 
-A tablet may use a former type of its series if it was prepared before the type changed; it is then read like data of
-that time. Shapes that passed the check are cached, so that the next batch of the same shape costs one look-up.
+A tablet that was prepared before the type of a series changed may still use the former type; its data is then read like
+data from before the change. Shapes that passed the check are cached, so that checking the next batch of the same shape
+costs one look-up.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ class TabletValidator:
     """A cache of checked tablet shapes. Thread-safe: cache entries are immutable and replaced as a whole."""
 
     def __init__(self) -> None:
-        #: By the ids of a set of series and of the measurements: the set, and the measurements and types that fit it.
-        #: Devices created with the same series share the set.
+        #: Series of a device, with measurements and types that fit them, by the ids of the series' mapping and of the
+        #: measurements. Devices created with the same series share the mapping.
         self._known: dict[
             tuple[int, int], tuple[Mapping[str, SeriesSchema], tuple[str, ...], tuple[DataType, ...]]
         ] = {}
 
     def place(self, frames: Sequence[TabletFrame], schema: SchemaTree) -> list[PlacedTablet]:
-        """Return the frames with their depths. Raises UserMistake like `depth`."""
+        """Return the frames with their depths. Raises the errors of `depth`."""
         return [PlacedTablet(self.depth(frame.head, schema), frame) for frame in frames]
 
     def depth(self, head: FrameHead, schema: SchemaTree) -> int:
@@ -70,7 +71,7 @@ class TabletValidator:
 
 
 def _check(device: DeviceSchema | None, head: FrameHead) -> DeviceSchema:
-    """Return the device that tablets of this shape belong to. Raises UserMistake if they do not fit it."""
+    """Return `device` if tablets with this head fit it. Raises UserMistake if they do not."""
     if device is None:
         raise UserMistake(f"Path [{head.device}] does not exist", code=508)
     if device.aligned != head.aligned:

@@ -1,19 +1,21 @@
-"""Write a frozen MemTable as up to two files: rows later than all sequence files of their device, and late rows.
+"""Write a frozen MemTable as up to two files: a sequence file, and an unsequence file of late rows.
 
     device d1, flushed up to 40       rows 35 38 | 41 42 43
                                       unseq/..     seq/..
 
+Rows are late if the device already has rows of that time or later in a sequence file.
+
 Several series are encoded together, as the rows of a matrix, because one call costs as much as encoding a hundred
-values. These are series of a device that were written together and share one array of times, and neighbouring short
-series of any devices.
+values. This is done for series of a device that were written together and share one array of times, and for short
+series that follow one another, even if they belong to different devices.
 
-For a series with a deadband, in-order rows are thinned out: only the points that the deadband keeps are written. Late
-rows are all written, since a late row may replace an older value. The last point is always kept, so that the device's
-time span covers all rows.
+For a series with a deadband, rows that are not late are thinned out: only the points that the deadband keeps are
+written. All late rows are written, since a late row may replace an older value. The last point is always kept, so that
+the device's time span covers all rows.
 
-Each file and its `.resource` are written under temporary names. `finish` syncs them (those of several MemTables
-together), renames them and syncs the folders. Then the caller names them in the manifest, which makes them part of the
-partition. A failure before that leaves only files that the next start removes.
+Each file and its `.resource` are written under temporary names. `finish` syncs these files (for several MemTables at
+once), renames them and syncs the folders. Then the caller adds the files to the manifest, which makes them part of the
+partition. After an earlier failure, the next start removes them.
 
 Only the thread that flushes uses these objects.
 """
@@ -45,20 +47,21 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
 #: From this many folders on, sync the folders and their parents in one batch, instead of each with its ancestors.
 _MANY = 8
-#: Maximum number of series of a device encoded together: a throttled flush pauses between steps, which must be short.
+#: Maximum number of series of a device encoded together. It keeps a step short: a throttled flush pauses between steps.
 _TOGETHER_MAX = 64
-#: Series of at most this many rows are encoded together across devices, up to a higher maximum number of series.
+#: Series of several devices are encoded together if each has at most this number of rows.
 _SHORT_ROWS = 64
 _SHORT_TOGETHER_MAX = 1_024
 
 #: (device, measurement, type) -> encoding and compressor of the series.
 Storing = Callable[[str, str, DataType], tuple[Encoding, Compressor]]
-#: (device, measurement, type) -> deadband of the series; None also where dropping points would uncover older points.
+#: (device, measurement, type) -> deadband of the series; None if it has no deadband, or if a point that the deadband
+#: drops would make an older point visible.
 Thinning = Callable[[str, str, DataType], Deadband | None]
 
 
 class _Part(NamedTuple):
-    """Rows of a series that go to one file: first row, row after the last, and their times."""
+    """Rows `first` to `stop` (exclusive) of a series, which go to the sequence file or to the unsequence file."""
 
     sequence: bool
     first: int
@@ -67,7 +70,7 @@ class _Part(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """A series that may be encoded together with others, and its declared encoding and compressor."""
+    """A series that may be encoded together with other series."""
 
     device: str
     series: SeriesData
@@ -87,13 +90,13 @@ class _Alike(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """True if series of other devices may be rows of the same matrix: the series is short and goes to one file."""
+        """True if the series is short and goes to one file: it may share a matrix with series of other devices."""
         return len(self.parts) == 1 and self.parts[0].stop <= _SHORT_ROWS
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that is not in the manifest yet; `path` is the file's name once the file is finished."""
+    """A file that is not in the manifest yet; `path` is the file's path after `finish`."""
 
     entry: FileEntry
     path: str
@@ -128,7 +131,7 @@ class FileFlush:
         self._thinning = thinning
         self._choices = choices
         self._checkpoint = checkpoint
-        #: Times of the last series, and their parts.
+        #: The array of times of the last series, and the parts into which it was split; see `_parts_of`.
         self._times: Int64Array | None = None
         self._parts: list[_Part] = []
         #: Series that will be encoded together and are not written yet.
@@ -137,7 +140,10 @@ class FileFlush:
         self._open: dict[bool, tuple[str, File, TsFileWriter]] = {}
 
     def run(self, memtable: MemTableSnapshot) -> list[WrittenFile]:
-        """Write the whole MemTable; call `finish` afterwards. Raises OSError, after removing the files begun."""
+        """Write the MemTable to files; call `finish` afterwards.
+
+        If an OSError occurs, the files are removed and the error is raised.
+        """
         written: list[WrittenFile] = []
         try:
             for device, content in memtable.contents():
@@ -225,9 +231,9 @@ class FileFlush:
         self._checkpoint()
 
     def _parts_of(self, device: str, times: Int64Array) -> Sequence[_Part]:
-        """Return the parts of `_split` with their times, cached for the next series with the same array of times.
+        """Return the parts of `_split` with their times, cached in case the next series has the same array of times.
 
-        The writer recognizes a repeated array of times, too.
+        The writer also recognizes an array of times that it has just encoded.
         """
         if times is not self._times:
             self._times = times
@@ -292,7 +298,10 @@ def _time_pages(times: Sequence[Int64Array]) -> list[bytes]:
 
 
 def finish(disk: Disk, written: Sequence[WrittenFile]) -> None:
-    """Make files durable under their final names. Raises OSError, after removing them as far as possible."""
+    """Make files durable under their final names.
+
+    If an OSError occurs, the files are removed as far as possible and the error is raised.
+    """
     names = [file.path + suffix for file in written for suffix in (RESOURCE, "")]
     kinds = sorted({os.path.dirname(name) for name in names})
     try:

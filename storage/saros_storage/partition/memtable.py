@@ -3,17 +3,18 @@
     device - run {s1, s2}   chunk (log index 5), chunk (7), chunk (9) ...     one chunk per tablet, in order of arrival
            - run {s3}       chunk (8) ...                                     a run: tablets with the same measurements
 
-A write only appends the tablet's frame; its arrays are not touched until a read or flush. Then the run is concatenated,
-sorted by time (stable, so that arrival order decides between equal times) and de-duplicated per column: the last value
-that is not null wins. The result is cached until the run grows.
+A write only appends the tablet's frame, without decoding it. A read or flush concatenates the chunks of a run, sorts
+the rows by time (stably, so that rows of equal times stay in order of arrival) and merges rows of equal times: in each
+column, the last value that is not null wins. The result is cached until the run grows.
 
 A series has one type in a MemTable; a tablet with another type goes to the next MemTable (`takes`).
 
-A snapshot is the pair (devices, index): it does not include chunks of a higher log index. A deletion never changes what
-a snapshot sees: it replaces the table of devices by a new one, with new runs for the devices that it affects.
+A snapshot is the pair (devices, index): it does not include chunks of a higher log index. A deletion never changes the
+content of an existing snapshot: it replaces the table of devices by a new table, with new runs for the affected
+devices.
 
-One thread at a time writes (under the store's lock); any thread reads without a lock: lists only grow, and tables are
-replaced, never changed.
+One thread at a time writes (under the store's lock). Any thread may read without a lock, since lists only grow, and a
+table of devices that loses rows is replaced, not changed.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer
 from saros_storage.scan.snapshot import DeviceSpan, Rank
 from saros_storage.scan.type_conversion import is_newer, read_as, reads_as, value_read_as
 
-#: Approximate cost of a chunk in addition to its frame: objects, and arrays once it is read.
+#: Approximate memory of a chunk in addition to its frame: objects, and arrays once the chunk is decoded.
 _CHUNK_OVERHEAD_BYTES = 400
 #: Cached sets of measurements with types.
 _SHAPES_MAX = 4_096
 _INDEX = attrgetter("index")
-#: The state of a new device; shared, because a MemTable may have very many devices of one tablet.
+#: The state of a new device. Devices share it to save memory: a MemTable may have very many devices with one tablet
+#: each.
 _NO_SHAPES: Mapping[tuple[str, ...], tuple[DataType, ...]] = MappingProxyType({})
 _NO_TYPES: Mapping[str, DataType] = MappingProxyType({})
 
@@ -109,7 +111,7 @@ class _Sorted:
         rising = all(c.ordered for c in chunks) and all(a.end < b.start for a, b in pairwise(chunks))
         #: Row indices (rows numbered by arrival) that sort the rows by time; None if the rows arrived in time order.
         self.order: Int64Array | None = None
-        #: First and last position of the rows of each distinct time, in sorted order; None: no time repeats.
+        #: For each distinct time, first and last position of its rows in sorted order; None if no time repeats.
         self.groups: tuple[Int64Array, Int64Array] | None = None
         if not rising:
             self.order = np.argsort(times, kind="stable")
@@ -124,7 +126,7 @@ class _Sorted:
         self._places: list[Mapping[str, int]] | None = None
 
     def column(self, measurement: str, type_: DataType) -> Column:
-        """Return the column for `times`; null where the run has no value."""
+        """Return the values of a measurement at `times`; null where the run has no value."""
         found = self._columns.get(measurement)
         if found is None:
             found = self._columns[measurement] = self._make(measurement, type_)
@@ -197,7 +199,7 @@ def _concat(arrays: Sequence[Int64Array]) -> Int64Array:
 
 
 class _Run:
-    """Chunks that are read together: chunks with the same measurements, or all chunks of an aligned device."""
+    """Chunks of a device that are read together: those with the same measurements, or all if the device is aligned."""
 
     __slots__ = ("_latest", "_sorted", "chunks")
 
@@ -216,7 +218,7 @@ class _Run:
         )
 
     def sorted(self, index: int) -> _Sorted | None:
-        """Return the part up to a log index, sorted by time; None if it is empty."""
+        """Return the chunks up to a log index, sorted by time; None if there are none."""
         count = self.count(index)
         if count == 0:
             return None
@@ -229,7 +231,7 @@ class _Run:
         return kept
 
     def latest(self, index: int) -> Mapping[str, LatestValue]:
-        """Return the latest values of the part up to a log index."""
+        """Return the latest value of each measurement in the chunks up to a log index."""
         count = self.count(index)
         kept = self._latest
         if kept is not None and kept.count == count:
@@ -281,11 +283,11 @@ class _Device:
         self.runs: dict[tuple[str, ...], _Run] = {}
         #: The number of runs, and the runs of each measurement of a non-aligned device, oldest first; see `_runs_with`.
         self._runs_of: tuple[int, Mapping[str, Sequence[_Run]]] = _NO_RUNS
-        #: Replaced, never changed: devices may share it.
+        #: Types by measurement. The mapping is replaced, never changed, because several devices may share it.
         self.types: Mapping[str, DataType] = _NO_TYPES
-        #: Sets of measurements whose types are in `types`, with these types, once the device has had several.
+        #: Types by set of measurements, for all sets that the device has had; empty while there is only one.
         self._shapes = _NO_SHAPES
-        #: The set of measurements of the last tablet, and their types: usually the next tablet has the same.
+        #: The measurements of the last tablet, and their types; usually the next tablet has the same ones.
         self._measurements: tuple[str, ...] = ()
         self._types: tuple[DataType, ...] = ()
         self._last_run: _Run | None = None
@@ -293,7 +295,7 @@ class _Device:
         self.end = TIME_MIN
 
     def takes(self, measurements: tuple[str, ...], types: tuple[DataType, ...]) -> bool:
-        """Return whether no series of the tablet is present with another type."""
+        """Return whether the device has no series of the tablet with another type."""
         if measurements is self._measurements and types is self._types:
             return True
         known = self._shapes.get(measurements)
@@ -326,7 +328,7 @@ class _Device:
         return run
 
     def _runs_with(self, measurement: str) -> Sequence[_Run]:
-        """Return the runs of a measurement of a non-aligned device, oldest first; it has at least one."""
+        """Return the runs (at least one) that contain a measurement of a non-aligned device, oldest first."""
         count = len(self.runs)
         if count == 1:
             return list(self.runs.values())[:1]
@@ -425,7 +427,7 @@ class MemTable:
         return not self._devices
 
     def takes(self, head: FrameHead) -> bool:
-        """Return whether a tablet of this shape fits: none of its series is present with another type."""
+        """Return whether a tablet with this head fits: the MemTable has none of its series with another type."""
         device = self._devices.get(head.device)
         return device is None or device.takes(head.measurements, head.types)
 
@@ -435,7 +437,7 @@ class MemTable:
         return self._add(batch.head, Chunk(index, frame, None, batch.span, batch.ordered), len(frame), batch.rows)
 
     def write_rows(self, head: FrameHead, rows: Tablet, index: int, span: DeviceSpan, *, ordered: bool) -> int:
-        """Append rows whose arrays the MemTable may keep (the part of a tablet that crosses partitions); as `write`."""
+        """Do the same as `write` for those rows of a tablet that belong here; the MemTable keeps the arrays."""
         size = rows.times.nbytes + sum(c.nbytes for c in rows.columns)
         return self._add(head, Chunk(index, None, rows, span, ordered), size, rows.rows)
 
@@ -484,7 +486,10 @@ class MemTable:
 
 
 def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Device | None:
-    """Return the device without the points of these series in `time`: itself if unaffected, None if nothing is left."""
+    """Return the device without the points of these series in `time`.
+
+    Returns `device` itself if it has no such points, and None if no point is left.
+    """
     if not measurements or not time.touches(device.start, device.end):
         return device
     left = _Device(aligned=device.aligned)
@@ -506,7 +511,7 @@ def _without(device: _Device, measurements: set[str], time: TimeRange) -> _Devic
 
 
 def _tablet_without(tablet: Tablet, measurements: set[str], time: TimeRange) -> Tablet | None:
-    """Return the tablet without these points; None if no value is left."""
+    """Return the tablet without the points of these series in `time`; None if no value is left."""
     keep: BoolArray = (tablet.times < time.start) | (tablet.times >= time.end)
     names, columns = [], []
     for name, column in zip(tablet.measurements, tablet.columns, strict=True):
@@ -589,7 +594,10 @@ class MemTableSnapshot:
         return found[0], (read_as(found[1], request.types[0]),)
 
     def _in_step(self, device: _Device, request: ScanRequest) -> tuple[Int64Array, tuple[Column, ...]] | None:
-        """Return series that have the same times, or None if all are absent. Raises TimestampsDiffer otherwise."""
+        """Return the times and columns of series with equal times; None if no series has points.
+
+        Raises TimestampsDiffer if their times differ, or only some of the series have points.
+        """
         found = [device.series(measurement, self._index) for measurement in request.measurements]
         known = [one for one in found if one is not None]
         if not known:
@@ -615,7 +623,7 @@ class MemTableSnapshot:
         return rows.times, tuple(columns)
 
     def contents(self) -> Iterator[tuple[str, AlignedData | list[SeriesData]]]:
-        """Yield the content device by device, sorted, for a flush."""
+        """Yield each device with its content, sorted by device, for a flush."""
         for name, device in sorted(self._devices.items()):
             if device.aligned:
                 data = self._all_rows(device)

@@ -2,22 +2,21 @@
 
     write ─▶ active MemTable ── freeze ─▶ immutable ... ── flushed ─▶ files in the manifest
 
-Versions only increase: a MemTable takes the next version when it is created, and its files keep it. A deletion removes
-rows from the active MemTable immediately, and adds a tombstone that ranks below the active MemTable and above
-everything else.
+Versions only increase: a MemTable takes the next version when it is created, and the files written from it have the
+same version. A deletion removes rows from the active MemTable immediately, and adds a tombstone that ranks below the
+active MemTable and above all other data.
 
     rank      1      2      3        4         5
               file   file   memtable(flushing) active        new tombstone: rank 4
 
-A loaded file takes a place among the frozen MemTables until the manifest names it; the MemTable that was active before
-it is frozen.
+A loaded file has a place among the frozen MemTables until the manifest names it; a LOAD freezes the active MemTable.
 
-A partition that moves here from another region starts with the data that is still read there (`underlay`), which ranks
-below everything that is written here. When all of its files have arrived, they replace the underlay in one step
-(`partition_import`). Until then every tombstone is still needed.
+A partition that moves here from another region starts with an `underlay`: its older data, which is still read in the
+other region and ranks below all data written here. When all files of this data have arrived, they replace the underlay
+in one step (`partition_import`). Until then every tombstone is still needed.
 
-`flushed` is the log index up to which this partition no longer needs the log. Pure: does no I/O. Belongs to the store,
-under its lock; only `folder`, `key` and the manifest (a value) may be read without it.
+`flushed` is the log index up to which this partition no longer needs the log. Pure: does no I/O. Protected by the
+store's lock; only `folder`, `key` and the manifest (a value) may be read without the lock.
 """
 
 from __future__ import annotations
@@ -34,21 +33,22 @@ from saros_storage.scan.activity import Activity
 from saros_storage.scan.reading import TimeRange
 from saros_storage.scan.snapshot import FileSource, MemorySource, PartitionSnapshot, Rank, Tombstone
 
-#: Versions of generation g start at g * _VERSIONS, so that file names of a partition never clash, wherever it was.
+#: Versions of generation g start at g * _VERSIONS, so that files of a partition that moves between regions never have
+#: the same name.
 _VERSIONS = 1 << 32
 Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The content that a moved partition had before: files (linked here) with entries, tombstones, damaged files."""
+    """The content that a moved partition had in its former region; the files are linked into the partition's folder."""
 
     files: Sequence[tuple[FileEntry, FileSource]]
     tombstones: tuple[Tombstone, ...] = ()
     set_aside: tuple[tuple[str, str], ...] = ()
 
     def added_to(self, manifest: Manifest, tombstones: Iterable[Tombstone]) -> Manifest:
-        """Return the manifest with the arrived content added; `tombstones`: the tombstones of the live partition."""
+        """Return the manifest with the arrived content and `tombstones`, which are those of the live partition."""
         grown = manifest.with_files(tuple(entry for entry, _ in self.files), manifest.flushed)
         return replace(
             grown,
@@ -70,14 +70,14 @@ class Partition:
         #: Lowest rank first.
         self.files = _by_rank(files)
         self.active: MemTable | None = None
-        #: Frozen MemTables that are not in files yet, and loaded files among them, oldest first.
+        #: Frozen MemTables that are not in files yet, and loaded files that are not in the manifest yet, oldest first.
         self.immutable: list[MemTable | LoadedFile] = []
         self.tombstones = manifest.tombstones
         #: First and last log index of deletions that the manifest does not contain.
         self.unsaved: tuple[int, int] | None = None
         #: The partition's data in another region, until its files have arrived here.
         self.underlay: MemorySource | None = None
-        #: True once the database is deleted: nothing more may be written for this partition.
+        #: True once the partition was removed from this store: nothing more may be written to its folder.
         self.dropped = False
         #: True if the manifest is on disk.
         self.saved = bool(manifest.files or manifest.flushed)
@@ -99,11 +99,11 @@ class Partition:
     # ------------------------------------------------------------------ writing
 
     def wants(self, index: int) -> bool:
-        """Return whether to apply an entry: the files do not contain it, and it is not older than the partition."""
+        """Return whether to apply an entry: its data is not in the files, and it is not older than the partition."""
         return self.manifest.flushed < index >= self.manifest.created
 
     def memtable(self, index: int) -> MemTable:
-        """Return the active MemTable to write into, created for the entry at `index` if needed."""
+        """Return the active MemTable; if it does not exist, create it for the entry at `index`."""
         if self.active is None:
             self._version += 1
             self.active = MemTable(self._rank(self._version), index)
@@ -114,7 +114,7 @@ class Partition:
         return Rank(self.manifest.generation, version)
 
     def freeze(self, index: int) -> MemTable | None:
-        """Make the active MemTable, complete up to `index`, immutable and return it; None without one."""
+        """Make the active MemTable, complete up to `index`, immutable and return it; return None if there is none."""
         memtable = self.active
         if memtable is not None:
             memtable.freeze(index)
@@ -189,7 +189,7 @@ class Partition:
         self._changed()
 
     def _changed(self) -> None:
-        """Invalidate the cached snapshot; call this after every change to anything but the active MemTable."""
+        """Invalidate the cached snapshot and its basis; call this after every change except to the active MemTable."""
         self._snapshot = None
         self._basis = object()
 

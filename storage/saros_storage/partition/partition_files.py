@@ -1,11 +1,11 @@
-"""A partition's folder: open it, and replace its manifest.
+"""Functions that open a partition's folder and replace its manifest.
 
     <slice>/MANIFEST    seq/ unseq/  live files, each with its .resource    corrupt/  damaged files, set aside
 
 A file in `seq/` or `unseq/` that the manifest does not name was never part of the partition: it comes from a flush that
-did not finish, whose rows are in the log. It is removed. A live file that is missing, unreadable or of another size is
-set aside: it leaves the manifest, which records the reason. The manifest is made durable before anything that it makes
-obsolete, file or log, is removed.
+did not finish, whose rows are in the log. Such a file is removed. A live file that is missing, unreadable or of the
+wrong size is set aside: it is moved to another list of the manifest, together with the reason. A new manifest is made
+durable before the files and log entries that it makes obsolete are removed.
 
 These functions are called when the store opens, and by the flushing thread.
 """
@@ -77,7 +77,7 @@ def open_file(disk: Disk, path: str, entry: FileEntry, report: Report, resource:
 
 
 def _devices(disk: Disk, resource: str, entry: FileEntry, access: LazyFile) -> dict[str, DeviceSpan]:
-    """Return the devices from the `.resource`, or from the file itself if that is missing or damaged."""
+    """Return the devices from the `.resource`, or from the file itself if the `.resource` is missing or damaged."""
     if disk.exists(resource):
         data = disk.map(resource)
         if zlib.crc32(data) == entry.resource_crc32:

@@ -11,7 +11,7 @@ from saros_storage.scan.snapshot import FileSource
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """A live file; `start` and `end` cover all devices of the file. `staged`: loaded, and not in the manifest yet."""
+    """A live file, with the time span of all its devices; `staged`: loaded by LOAD, but not in the manifest yet."""
 
     name: str
     sequence: bool

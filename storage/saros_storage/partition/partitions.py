@@ -1,10 +1,10 @@
-"""All partitions of a store, and how a log entry changes them: in the same way when written and when replayed.
+"""All partitions of a store. A log entry changes them in the same way when it is first applied and when it is replayed.
 
     entry 7: schema changes, deletions, tablets  ->  schema tree, tombstones, MemTables        in this order
              loaded files                        ->  afterwards, by the caller, which has the disk (`load`)
 
-A partition skips an entry that its files already contain (`flushed`), and an entry from before the partition was
-created. A replay may therefore start anywhere before the first entry that some partition still needs.
+A partition skips entries whose data is already in its files (`flushed`), and entries from before its creation. A replay
+may therefore start anywhere before the first entry that some partition still needs.
 
 Pure: does no I/O. Owned by the store, and protected by the store's lock.
 """
@@ -39,7 +39,7 @@ class Partitions:
         self._by_database: dict[str, dict[int, Partition]] = {}
         self._views: dict[str, tuple[PartitionSnapshot, ...]] | None = None
         self.schema = schema
-        #: Log index up to which `schema` contains the entries.
+        #: Log index of the last entry whose changes are in `schema`.
         self.schema_index = schema_index
         #: The last applied entry; during a replay, the one that the replay has reached.
         self.applied = schema_index
@@ -88,7 +88,10 @@ class Partitions:
     # ------------------------------------------------------------------ entries
 
     def apply(self, index: int, mutation: Mutation, spared: Chosen) -> list[Partition]:
-        """Apply an entry and return the partitions that it dropped. Partitions chosen by `spared` lose no data."""
+        """Apply an entry and return the partitions that it dropped.
+
+        Drops and deletions do not affect partitions chosen by `spared`.
+        """
         dropped = []
         for change in mutation.changes:
             if isinstance(change, DeleteDatabase):
@@ -105,9 +108,10 @@ class Partitions:
         return dropped
 
     def begin_with(self, database: str, number: int, generation: int, index: int, underlay: MemorySource) -> None:
-        """Move a partition here at entry `index`; until its files arrive, older data is read at its former place.
+        """Move a partition here at entry `index`; until its files arrive, its older data is read from `underlay`.
 
-        Has no effect on a partition that was created later, after a drop of its database: it has no data elsewhere.
+        Has no effect on a partition that was created after entry `index`, after a drop of the database: that partition
+        has no data elsewhere.
         """
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
@@ -119,7 +123,7 @@ class Partitions:
             self.changed()
 
     def release(self, chosen: Chosen, index: int) -> list[Partition]:
-        """Remove the chosen partitions, which moved away at entry `index`, except those that have come back since."""
+        """Remove the chosen partitions, which moved away at entry `index`, except those created here after it."""
         found = [p for p in self if p.manifest.created < index and chosen(*p.key)]
         for partition in found:
             self._remove(partition)
@@ -154,7 +158,7 @@ class Partitions:
 
     def _write(self, index: int, tablets: Sequence[PlacedTablet]) -> None:
         """Write tablets to MemTables. Neighbouring tablets mostly belong to the same partition."""
-        #: By parent of a device and depth of its database; None: the device is the database.
+        #: Database by parent of a device and depth of the database; None if the device itself is the database.
         databases: dict[tuple[str, int], str | None] = {}
         key, partition = None, None
         for placed in tablets:
@@ -209,7 +213,7 @@ class Partitions:
         return partition
 
     def _partition_to_write(self, database: str, number: int, index: int) -> Partition | None:
-        """Return `_partition_for` the entry, noting it as touched."""
+        """Return the result of `_partition_for`; if it is a partition, `take_touched` will return it, too."""
         partition = self._partition_for(database, number, index)
         if partition is not None:
             self._touched[id(partition)] = partition
@@ -217,7 +221,7 @@ class Partitions:
 
     @staticmethod
     def _memtable(partition: Partition, index: int, head: FrameHead) -> MemTable:
-        """Return the MemTable for rows of an entry."""
+        """Return the MemTable for rows of an entry; freeze the active one if it has other types for these series."""
         memtable = partition.active
         if memtable is not None and memtable.takes(head):
             return memtable
@@ -225,7 +229,7 @@ class Partitions:
         return partition.memtable(index)
 
     def _partition_for(self, database: str, number: int, index: int) -> Partition | None:
-        """Return the partition, created if needed; None if it contains the entry's rows, or was created later."""
+        """Return the partition, created if needed; None if its files contain the entry, or it was created later."""
         slices = self._by_database.setdefault(database, {})
         partition = slices.get(number)
         if partition is None:
