@@ -23,7 +23,7 @@ _FITTING_MAX = 50_000
 
 
 def frames_of(tablets: Sequence[Tablet | MultiTablet], *, joined: bool) -> list[TabletFrame]:
-    """Return the frames of the non-empty tablets: joined, to be kept, or in parts, to be copied into an entry.
+    """Return the frames of the non-empty tablets, joined (for MemTables) or in parts (to copy into a log entry).
 
     Frames of a `MultiTablet` are always joined. Raises UserMistake 2007 for a time out of range.
     """

@@ -133,7 +133,7 @@ class _Sorted:
         return found
 
     def fill(self) -> None:
-        """Build all columns at once for a flush, if the chunks are alike and have a matrix; otherwise do nothing."""
+        """Build all columns at once for a flush, if all chunks have one shape and a matrix; otherwise do nothing."""
         shape = self.chunks[0].shape
         if shape is None or any(c.shape != shape for c in self.chunks[1:]):
             return

@@ -114,7 +114,7 @@ class Partition:
         return Rank(self.manifest.generation, version)
 
     def freeze(self, index: int) -> MemTable | None:
-        """Make the active MemTable, complete up to `index`, immutable and return it; return None if there is none."""
+        """Make the active MemTable, if it exists, immutable and return it; it contains all entries up to `index`."""
         memtable = self.active
         if memtable is not None:
             memtable.freeze(index)

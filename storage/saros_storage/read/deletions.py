@@ -5,8 +5,8 @@
 
 A tombstone hides points in every source of equal or lower rank, whether a file or a MemTable that will become one.
 
-A scan considers only the tombstones of its partition that concern it. Tombstones are indexed by series, and those with
-wildcards by pattern, so that thousands of tombstones add almost nothing to a scan of another series.
+A scan considers only the tombstones that match its series. Tombstones without wildcards are indexed by series, those
+with wildcards by pattern, so that thousands of tombstones for other series add almost nothing to the cost of a scan.
 
 Pure, except for caches of pattern matches and of tombstones by series. Any thread.
 """
@@ -96,7 +96,7 @@ class _BySeries:
             same.append(tombstone)
 
     def of(self, device: str, measurements: Sequence[str]) -> list[Tombstone]:
-        """Return the tombstones that match one of the series."""
+        """Return the tombstones that match at least one of the series."""
         found: list[Tombstone] = []
         if self._exact:
             for measurement in measurements:
@@ -119,9 +119,9 @@ _indexes: LruCache[int, _BySeries] = LruCache(_CACHED_INDEXES)
 
 
 def _by_series(tombstones: tuple[Tombstone, ...]) -> _BySeries:
-    """Return the index of the tombstones, built once per tuple.
+    """Return the index of the tombstones, which is built once per tuple.
 
-    A partition's snapshots share the tuple until the next deletion.
+    Until the next deletion, all snapshots of a partition share one tuple.
     """
     key = id(tombstones)
     index = _indexes.get(key)

@@ -5,10 +5,10 @@
     partition 6    only for series without a point in partition 7                                    ┘
 
 A file's statistics give its latest point, unless a tombstone hides that point, or the type is BLOB, whose statistics
-have no values. Only then, and only if no later point is known, is the series read backwards from its end.
+have no values. In these two cases, the series is read backwards from its end, unless a later point is already known.
 
-The search ignores the requested time range: the latest point of all is also the latest of the range, unless it is after
-the range (then the range is read) or before it (then the range has no point). An expired point counts as a point before
+The search ignores the requested time range. If the latest point is in the range, it is the result; if it is before the
+range, the range has no point; if it is after the range, the range is read. An expired point counts as a point before
 the range.
 
 Belongs to a view; thread-safe.
@@ -35,9 +35,9 @@ _Series = tuple[str, DataType]
 
 @dataclass(frozen=True, slots=True)
 class _Database:
-    """A database's partitions: the cacheable sources, and the active MemTables, which change with each write."""
+    """A database's partitions, with their active MemTables apart: those change with each write and are not cached."""
 
-    #: None if some partition has no basis; nothing is cached then.
+    #: The bases of all partitions; None if some partition has no basis, so that nothing is cached.
     basis: Basis | None
     #: Snapshots without their active MemTables, last slice first.
     stable: tuple[PartitionSnapshot, ...]
@@ -145,7 +145,7 @@ class _Search:
     def latest(self, series: Sequence[_Series]) -> dict[_Series, Point]:
         """Return the latest point of each series that has one in this partition."""
         found: dict[_Series, Point] = {}
-        #: Last times in sources whose latest point is not known without reading.
+        #: Latest time of each series among the sources whose latest point is not known without reading rows.
         doubt: dict[_Series, int] = {}
         for source in reversed(self._snapshot.sources):
             for one, end, point in self._of_source(source, series, found):
@@ -176,7 +176,11 @@ class _Search:
         newer, span = source.newer(asked), source.span(self._request.device)
         for one, point in zip(series, source.latest(asked), strict=True):
             if one[0] in newer and span is not None:
-                yield one, span.end, None  # a newer type: the reader raises TypeChanged unless the points are deleted
+                yield (
+                    one,
+                    span.end,
+                    None,
+                )  # read the rows: this raises TypeChanged unless all points of the newer type are deleted
             elif point is not None:
                 yield one, point[0], None if self._is_deleted(one, source.rank, point[0]) else point
 
@@ -195,7 +199,7 @@ class _Search:
             stored = index.series.get(one[0])
             if stored is None or not (reads_as(stored.type, one[1]) or is_newer(stored.type, one[1])):
                 continue
-            # Readers use the chunk statistics too; a chunk without points has none.
+            # Use the chunk statistics, as readers do; a chunk without points has no statistics.
             known = next((c.statistics for c in reversed(stored.chunks) if c.statistics is not None), None)
             if known is not None:
                 self._counters.summaries += 1
@@ -220,7 +224,7 @@ def _converted(known: Statistics, stored: DataType, asked: DataType) -> Statisti
 
 
 def _require_known(active: MemorySource, request: ScanRequest) -> None:
-    """Raise TypeChanged if the active MemTable, from which tombstones hide nothing, has a newer type than requested."""
+    """Raise TypeChanged if the active MemTable, in which tombstones hide nothing, has a newer type than requested."""
     for measurement, found in active.newer(request).items():
         asked = request.types[request.measurements.index(measurement)]
         raise TypeChanged(f"{request.device}.{measurement}", asked, found)

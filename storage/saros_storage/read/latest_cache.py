@@ -3,12 +3,12 @@
     device -> basis, {measurement: (type, point)}           basis: one object per partition of the device's database
 
 A partition keeps the same `PartitionSnapshot.basis` as long as nothing happens to it except writes to its active
-MemTable. A flush, a merge, a deletion, a loaded file or a damaged one gives it a new basis, and entries of the old
-basis are no longer used, so no explicit invalidation is needed. Rows in active MemTables are not cached here; expired
-points are, since the caller filters them.
+MemTable. A flush, a merge, a deletion, a loaded file or a damaged file gives the partition a new basis. Cache entries
+of the old basis are no longer used, so no explicit invalidation is needed. Rows in active MemTables are not cached.
+Expired points are cached, since the caller filters them.
 
-A cluster node has views of all its groups and views of single groups, over the same devices. Each kind has its own
-*scope* in the cache.
+The same device may be in views with different partitions: a cluster node has views of all its groups and views of
+single groups. Each such set of partitions has a separate *scope* in the cache.
 
 Bounded by bytes; the least recently used entries are evicted first. Thread-safe.
 """
@@ -24,19 +24,19 @@ from saros_storage.base.types import DataType, Scalar
 
 #: Time and value of a point.
 Point: TypeAlias = tuple[int, Scalar]
-#: The type for which the lookup was made, and the latest point (None if the series has no point), by measurement.
+#: By measurement: the requested type, and the latest point (None if the series has no point).
 Known: TypeAlias = Mapping[str, tuple[DataType, Point | None]]
 Basis: TypeAlias = tuple[object, ...]
 
-#: Approximate memory cost of a device and of a series; text values are added.
+#: Approximate memory cost of a device and of a series; the size of a text value is added.
 _DEVICE_BYTES, _SERIES_BYTES = 400, 250
-#: Maximum number of databases whose basis is remembered; beyond that, comparisons are only slower.
+#: Maximum number of databases whose basis is remembered. If there are more, comparisons of bases become slower.
 _BASES_MAX = 10_000
 _NOTHING: Known = {}
 
 
 class LatestCache:
-    """A cache of latest points by scope and device, valid for one basis. `bytes_max` 0 disables it."""
+    """A cache of latest points by scope and device; each entry is valid for one basis. `bytes_max` 0 disables it."""
 
     def __init__(self, bytes_max: int) -> None:
         self._devices: LruCache[tuple[Hashable, str], tuple[Basis, Known]] = LruCache(bytes_max)
@@ -62,7 +62,10 @@ class LatestCache:
         return self._misses
 
     def same(self, scope: Hashable, database: str, basis: Basis) -> Basis:
-        """Return the remembered basis of the database if it equals `basis`, so that most comparisons test identity."""
+        """Return the remembered basis of the database if it equals `basis`, otherwise remember and return `basis`.
+
+        Thus equal bases are mostly the same object and are quickly compared.
+        """
         with self._lock:
             known = self._bases.get((scope, database))
             if known == basis:

@@ -7,9 +7,9 @@
 Clients mostly write all measurements of a device at once, so its series have the same times in the same chunks and
 pages. One read plan then serves all of them, their pages are decoded together, and no join is needed.
 
-The series keep step in a chunk if they do in its file (`reader_sources`), and if no other file, MemTable or tombstone
-may have points of the device in that time span. A range where this does not hold, or cannot be determined cheaply, is
-returned to the caller as `Unaligned`: this reader never merges.
+The series keep step in a chunk if the file's chunks meet the conditions in `reader_sources`, and no other file,
+MemTable or tombstone may have points of the device in the chunk's time span. This reader never merges sources: if in
+some range the series do not keep step, or a check would be costly, it returns the range to the caller as `Unaligned`.
 
 Belongs to one thread at a time.
 """
@@ -34,11 +34,11 @@ _APARTS_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """Everything that a partition holds of the device from `start` to `end` (inclusive)."""
+    """A time range in which a partition has data of the device; `end` is inclusive."""
 
     start: int
     end: int
-    #: The series' chunks as one piece; None if they do not keep step, or if that is unknown.
+    #: The chunks of all series as one piece; None if the series do not keep step, or if this is unknown.
     chunk: Piece | None
 
 
@@ -62,7 +62,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
             yield item
 
     def _rest_from(self, time: TimeRange) -> Unaligned:
-        """Return everything from a range to the end of the request, in its order, as one range."""
+        """Return the range `time` together with the part of the request that remains after it."""
         whole = self._request.time
         rest = TimeRange(whole.start, time.end) if self._request.descending else TimeRange(time.start, whole.end)
         return Unaligned(rest)
@@ -119,7 +119,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
         try:
             for run in chunk.source.runs(chunk, self._wanted_rows):
                 yield from self._run(chunk.source, run)
-        except TimestampsDiffer:  # the pages differ, which is known before the first run
+        except TimestampsDiffer:  # raised before the first run if the pages differ
             yield from self._unaligned(chunk.start, chunk.end)
 
     def _run(self, source: FilePieces, run: Piece) -> Iterator[Block | Unaligned]:
@@ -133,7 +133,7 @@ class LockstepReader(PartitionsReader[Block | Unaligned]):
 
 
 def _in_turn(stretches: Sequence[_Section]) -> list[_Section]:
-    """Return the sections in time order, merging those that overlap and neighbours without a chunk."""
+    """Return the sections in time order; overlapping sections, and neighbours without a chunk, are merged."""
     found: list[_Section] = []
     for stretch in sorted(stretches, key=lambda s: s.start):
         last = found[-1] if found else None

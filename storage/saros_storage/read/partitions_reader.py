@@ -13,7 +13,7 @@ from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.scan.reading import ReadCounters, ScanRequest, Summaries, Summary, Unaligned
 from saros_storage.scan.snapshot import PartitionSnapshot
 
-#: The first run of pages is smaller than the maximum by this factor.
+#: The row limit of the first run of pages is the maximum divided by this number.
 _FIRST_SHARE = 4
 _Item = TypeVar("_Item", bound=Block | Summary | Summaries | Unaligned)
 _Rows = TypeVar("_Rows", Block, Summaries)
@@ -59,7 +59,7 @@ class PartitionsReader(Generic[_Item]):
 
 
 def _rows_read(item: Block | Summary | Summaries | Unaligned) -> int:
-    """Return the row count for activity statistics; a `Summaries` costs no more than one row and counts as one."""
+    """Return the row count for activity statistics; a `Summaries` counts as one row, since it costs no more."""
     if isinstance(item, Block):
         return item.rows
     return 0 if isinstance(item, Unaligned) else 1
@@ -80,7 +80,7 @@ class RunRows:
 
 
 def in_parts(item: _Rows, request: ScanRequest) -> Iterator[_Rows]:
-    """Yield a block or cells in the order of the request, in parts of bounded size."""
+    """Yield the rows of `item`, which is in time order, in the order of the request, in parts of bounded size."""
     wanted, rows, descending = request.block_rows, item.rows, request.descending
     if rows <= 2 * wanted:
         yield item.reversed() if descending else item

@@ -19,7 +19,7 @@ from saros_storage.kernels.merge import union_times
 
 
 def merge_blocks(blocks: Sequence[Block]) -> Block:
-    """Merge blocks given lowest rank first (times strictly rising in each); the highest-ranked non-null value wins."""
+    """Merge blocks, which are sorted by rank, lowest first; times rise strictly within each block."""
     times, places = union_times([block.times for block in blocks])
     columns = []
     for parts in zip(*(block.columns for block in blocks), strict=True):
@@ -50,7 +50,7 @@ def _merge_numbers(parts: Sequence[Column], places: Sequence[Int64Array], rows: 
 
 
 def _put(out: NumericArray, at: Int64Array, values: NumericArray | bool) -> None:
-    """Write values at rising positions; consecutive positions as a slice, which is several times as fast."""
+    """Write values at rising positions; if the positions are consecutive, use a slice, which is much faster."""
     if len(at) and int(at[-1]) - int(at[0]) == len(at) - 1:
         out[at[0] : at[-1] + 1] = values
     else:

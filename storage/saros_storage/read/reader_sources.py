@@ -1,17 +1,17 @@
-"""The sources of a series reader: files and MemTables of one partition, cut into pieces with a time span each.
+"""The sources of a series reader: files and MemTables of one partition, which are cut into pieces.
 
     source (rank order)    chunks of a file              MemTable
     pieces                 its pages                     runs of its rows
 
-Several series of a non-aligned device are read together like the columns of an aligned one, as long as they *keep
-step*: the file has each of them with the requested type, all have the same number of chunks and pages with the same row
-counts and time spans, no tombstone touches them, and their times are equal. Where one of these conditions fails,
+Several series of a non-aligned device are read together like the columns of an aligned device, as long as they *keep
+step*: the file has each series with the requested type, all series have the same chunks and pages by number, row count
+and time span, no tombstone touches any of them, and their times are equal. If one of these conditions fails,
 TimestampsDiffer is raised, at the latest when rows are decoded.
 
-A source knows which of the requested columns it has, and which of their times tombstones hide. The rows that `load`
-returns are filtered by time, free of deleted points, and have the requested columns in the requested order and types;
-rows without any value are dropped. Statistics of a file are converted as well, where the result equals the statistics
-of the converted values.
+A source knows which of the requested columns it has, and at which times tombstones hide points of these columns. The
+rows that `load` returns are filtered by time, free of deleted points, and have the requested columns in the requested
+order and types; rows without any value are dropped. Statistics of a file are converted, too, if the result equals the
+statistics of the converted values.
 
 Belongs to one reader.
 """
@@ -124,7 +124,7 @@ class FilePieces:
         self._counters = counters
         #: For each column that is read, its position in the request.
         self._places: list[int] = []
-        #: For each column that is converted, by its number in `names`: the requested type.
+        #: The requested type of each column that is converted; the key is the column's position in `names`.
         self._wanted: dict[int, DataType] = {}
         names: list[str] = []
         for place, (measurement, type_) in enumerate(zip(request.measurements, request.types, strict=True)):
@@ -146,7 +146,7 @@ class FilePieces:
         if tombstones:
             deleted = [deleted_times(tombstones, request.device, m, file.rank) for m in names]
             self._deleted = tuple(deleted) if any(d is not None for d in deleted) else ()
-        #: Number of series read (an aligned device counts as one), and whether several series must keep step.
+        #: Number of series for the counters: an aligned device counts as one series.
         self._series = 1 if request.aligned else len(request.measurements)
         self._in_step = self._series > 1
         if self._in_step and names:
@@ -168,7 +168,7 @@ class FilePieces:
 
     @property
     def converts(self) -> bool:
-        """True if a column is read as another type than its stored one."""
+        """True if the requested type of a column differs from its stored type."""
         return bool(self._wanted)
 
     def chunks(self) -> list[Piece]:
@@ -218,7 +218,7 @@ class FilePieces:
     def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
         """Yield the chunk's pages in the request's time and order, in runs of up to `wanted()` rows, at least one page.
 
-        Avoids the per-page cost of `pages`.
+        This avoids the cost of a `Piece` for each page.
         """
         time, descending = self._request.time, self._request.descending
         spans, rows = self._pages_of(chunk.chunk)
@@ -293,7 +293,7 @@ class FilePieces:
         return Block.timed(block.times, columns)
 
     def _widen(self, block: Block) -> Block:
-        """Return the block with a column for each requested one."""
+        """Return the block with a column for each requested column."""
         types = self._request.types
         if len(self._places) == len(types):
             return block
@@ -395,7 +395,10 @@ class FilePieces:
         return block
 
     def _read_aligned(self, piece: Piece, first: int, stop: int) -> Block:
-        """Read series that keep step, each cached separately. Raises TimestampsDiffer if their times differ."""
+        """Read series that keep step; each series is cached separately.
+
+        Raises TimestampsDiffer if their times differ.
+        """
         names = self.names
         if not self._cache.keeps:
             return self._read_together(piece, names)
@@ -434,7 +437,7 @@ def _shape(chunk: ChunkMeta) -> tuple[int, int, int]:
 
 
 def _owned_copy(column: Column) -> Column:
-    """Return the column in its own memory, so that evicting it from a cache frees the bytes counted for it."""
+    """Copy the column if it shares memory, so that its eviction from a cache frees the bytes counted for it."""
     values = column.values
     if isinstance(values, np.ndarray) and values.base is not None:
         return Column(column.type, values.copy(), column.valid)
@@ -460,9 +463,9 @@ def _within(time: TimeRange, block: Block, piece: Piece) -> Block:
 def _require_not_newer(
     series: SeriesIndex, asked: DataType, file: FileSource, request: ScanRequest, tombstones: Sequence[Tombstone]
 ) -> None:
-    """Raise TypeChanged if the stored type is newer than the requested one and tombstones do not hide all points.
+    """Raise TypeChanged if the stored type is newer than the requested type, unless tombstones hide all points.
 
-    The points of a dropped series are hidden in this way.
+    Tombstones hide all points of a dropped series, for example.
     """
     known = series.statistics
     if known is not None and is_newer(series.type, asked):

@@ -5,18 +5,18 @@
                     MemTable                                     . .                    . . .
     clusters        [ A D B ]  [ row row ]  [ C ]  [ rows ]
 
-Chunks and MemTable rows whose times overlap form a cluster. A chunk that overlaps nothing is answered from its
-statistics where the request allows it. Otherwise its pages are read in runs, or replaced by their cells: the statistics
-of each page's rows in each window of the request's grid (`cell_cache`). A cluster of several sources is divided again
-at page borders, and only the parts that still overlap are merged: for each time and column, the highest-ranked source
-with a value wins. Merging loads page by page, up to the time that all sources have reached, so that memory stays
-bounded regardless of the length of a chain of overlaps.
+Chunks and MemTable rows whose times overlap form a cluster. For a chunk that overlaps nothing, its statistics are
+returned instead of rows if the request allows it. Otherwise its pages are read in runs, or replaced by their cells: the
+statistics of each page's rows in each window of the request's grid (`cell_cache`). A cluster of several sources is
+divided again at page borders, and only the parts that still overlap are merged: for each time and column, the
+highest-ranked source with a value wins. Merging loads page by page, and only rows up to a time that all sources have
+reached are merged. Memory thus stays bounded, however long a chain of overlapping chunks is.
 
 Skipping by value (`bounds`) applies only to parts that overlap nothing: in an overlap, skipping a newer value would
 expose an older one.
 
-Several series of a non-aligned device are read together like the columns of an aligned one, if they keep step
-throughout (`has_shared_timestamps`, `reader_sources`).
+Several series of a non-aligned device are read together like the columns of an aligned device, if they keep step in all
+sources (`has_shared_timestamps`, `reader_sources`).
 
 Belongs to one thread at a time.
 """
@@ -65,7 +65,7 @@ class LocalSeriesReader(PartitionsReader[Item]):
         self._wanted_rows = RunRows(self._run_rows)
         #: Number of series that are read like the columns of an aligned device; each is counted in the counters.
         self._series = 1 if request.aligned else len(request.measurements)
-        #: Pieces that `has_shared_timestamps` found, by the id of their snapshot.
+        #: The clusters that `has_shared_timestamps` found, by the id of their snapshot.
         self._found: dict[int, list[Piece]] = {}
 
     def has_shared_timestamps(self) -> bool:
@@ -320,7 +320,7 @@ def _neighbours(a: Piece, b: Piece) -> bool:
 
 
 def _span(a: Piece, b: Piece) -> Piece:
-    """Return the run of adjacent pages from one piece to the other, given in either order."""
+    """Return the run of adjacent pages from one piece to another; the pieces may be in either order."""
     first, last = (a, b) if a.first <= b.first else (b, a)
     return Piece(a.source, a.chunk, first.first, last.stop, first.start, last.end, 0, ())
 

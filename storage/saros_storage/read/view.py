@@ -15,7 +15,7 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ScanRequ
 from saros_storage.scan.snapshot import PartitionSnapshot
 from saros_storage.schema.ttl import Expiry
 
-#: Minimum stored bytes of a part of a scan: reading it takes some milliseconds, so an additional reader costs little.
+#: Minimum stored bytes of a part of a scan: reading them takes some milliseconds, much more than an additional reader.
 _CUT_BYTES_MIN = 4 << 20
 #: Maximum number of parts of a scan; each has its own readers, created when the query begins.
 _CUTS_MAX = 64
@@ -108,7 +108,7 @@ class LocalReadView:
         return () if database is None else self._snapshots[database]
 
     def _database_of(self, device: str) -> str | None:
-        """Return the device's database: the only one in this view whose path is a prefix of the device's."""
+        """Return the device's database: the only database in this view whose path is a prefix of the device's path."""
         end = len(device)
         while end > 0:
             if device[:end] in self._snapshots:

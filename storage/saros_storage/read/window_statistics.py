@@ -1,11 +1,11 @@
-"""Statistics instead of rows: computed from rows, one per window, and gathered into columns.
+"""Statistics that replace rows: computed from the rows of each window, and gathered into columns.
 
     rows        . . . . . | . . . . | . . . . . . |          a block, cut at the windows of a grid
     summarised      5          4           6                 a row each: count, first and last time, first, last, ...
 
-Both ends of a network connection use it: a node that holds rows sends their statistics (`summarised`), together with
-those stored in its files (`of_summaries`). The statistics of rows equal those that a file would store for them, see
-`tsfile.structure.statistics`; floats are summed in row order, as the engine does.
+Both ends of a network connection use this module: a node that has rows sends their statistics (`summarised`), together
+with the statistics stored in its files (`of_summaries`). The statistics of rows equal those that a file would store for
+them, see `tsfile.structure.statistics`; floats are summed in row order, as the engine does.
 
 Pure: any thread.
 """
@@ -81,7 +81,7 @@ def _column(type_: DataType, values: list[Scalar], valid: BoolArray | None) -> C
 
 
 def summarised(block: Block, grid: WindowGrid, *, descending: bool) -> Block | Summaries:
-    """Return the statistics of a block in each window that it touches, or the block itself if that is smaller."""
+    """Return the statistics of a block in each window that it touches, or the block if that is smaller."""
     # Near the limits of the time range, the distance to the grid's origin may not fit in 64 bits.
     low, high = (int(block.times[row]) - grid.origin for row in ((-1, 0) if descending else (0, -1)))
     if low < TIME_MIN or high > TIME_MAX:

@@ -19,7 +19,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class PartitionActivity:
-    """The current activity of one partition, and the size of its files in bytes."""
+    """The cumulative activity of one partition, and the size of its files in bytes."""
 
     database: str
     slice: int

@@ -1,10 +1,10 @@
-"""The read point of a statement: the entries that it must see, those that its session has seen, and its staleness.
+"""The read point of a statement: the log entries that it must see, and whether it may return old data.
 
     session   ReadHorizon  by group: the log index up to which it was shown entries      grows with every read
     statement ReadPoint    created when it begins; grows with the scope found to be read; `stale` may become true
 
-The schema of a group is tracked separately from its data, which changes all the time: see `schema_of`. A database
-without a cluster has one replica, which is always current: `HERE`. Thread-safe.
+The schema of a group is tracked separately from the group's data, which changes all the time: see `schema_of`. A
+database without a cluster has one replica, which is always current; its read point is `HERE`. Thread-safe.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReadHorizon:
         return self._shown
 
     def note(self, shown: Mapping[int, int]) -> None:
-        """Record that the session was shown entries up to these indexes, too."""
+        """Record that the session was also shown the entries up to these indexes."""
         with self._lock:
             newer = {group: index for group, index in shown.items() if index > self._shown.get(group, 0)}
             if newer:
@@ -71,38 +71,39 @@ EVERYTHING = ReadScope(("root",), None)
 class ReadPoint:
     """The log index, by group, up to which entries must be applied for a read. Each statement has its own."""
 
-    #: The read may return old data: older than acknowledged writes, or than the data that the session was shown. May
-    #: become true while replicas are asked.
+    #: True if the read may lack acknowledged writes or data that the session was shown before. This may become true
+    #: while replicas are asked.
     stale: bool = False
-    #: Data that the read does not return will not be returned by later reads either (consistency level `strong`).
+    #: True at consistency level `strong`: later reads return nothing older that this read does not return.
     strong: bool = False
     #: True if no other node has to be asked before data is read (`Database.catch_up`).
     settled: bool = True
-    #: Groups are asked for their newest entry before any of their data is read.
+    #: True if each group is asked for its newest entry before any of the group's data is read.
     current: bool = False
-    #: Data of groups that are not available is left out, and listed in `missing`.
+    #: True if data of unavailable groups is left out; `missing` lists these groups.
     partial: bool = False
-    #: The reason why data is left out, by group. Replaced, never changed in place; new groups come last.
+    #: The reason why data is left out, by group. The mapping is replaced, never changed in place; new groups come last.
     missing: Mapping[int, str] = field(default_factory=dict)
-    #: End of all waiting, on the monotonic clock; None: each step has its own limit.
+    #: The time on the monotonic clock at which all waiting ends; None if each step has a separate limit.
     deadline_ns: int | None = None
-    #: The part of the schema that the statement depends on, as far as this has been determined yet.
+    #: Path patterns of the part of the schema that the statement depends on, as far as it is determined yet.
     patterns: frozenset[str] = frozenset()
-    #: Indexes that must be seen. A read that need not be current has 0 for each group whose schema is known.
+    #: By group, the log index up to which the read must see entries. A read that need not be current has 0 for each
+    #: group whose schema is known.
     applied: Mapping[int, int] = field(default_factory=dict)
-    #: Indexes that the session was shown before; a read that returns less is stale.
+    #: By group, the log index that the session was shown before; a read that shows less is stale.
     wanted: Mapping[int, int] = field(default_factory=dict)
     #: Records what the read shows; None: nothing is recorded.
     horizon: ReadHorizon | None = None
-    #: Returns a held snapshot to read from; None means that a new view is created.
+    #: Returns the snapshot to read from; None if the read creates a new view.
     picture: Callable[[], ReadView] | None = None
 
     def leave_out(self, errors: Iterable[tuple[int, Exception]]) -> None:
-        """Leave out the data of groups for these reasons. One thread at a time."""
+        """Record that the data of these groups is left out, and why. One thread at a time."""
         self.missing = {**self.missing, **{group: str(error) for group, error in errors}}
 
     def show(self, group: int, index: int) -> None:
-        """Record that the read shows a group up to an entry."""
+        """Record that the read shows entries of a group up to `index`."""
         if index < self.wanted.get(group, 0):
             self.stale = True
         if self.horizon is not None:

@@ -13,7 +13,7 @@ request allows it, *summaries*: spans represented by their statistics instead of
     was stored in a file, and no other source overlaps these rows and no tombstone touches them, or it was computed from
     the rows (`window_statistics`).
 
-Ranks: where two sources have the same time of a series, the value of the higher rank wins, column by column; a null
+Ranks: if two sources have a row of the same time, the value of the higher-ranked source wins in each column; a null
 never hides a value. The output of a reader is already merged, filtered by time, and free of deleted points.
 
 A reader belongs to one thread at a time; a view may be shared. Not here: value predicates (the engine filters exactly;
@@ -32,7 +32,8 @@ import numpy as np
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType, Int64Array, Scalar
 
-#: In blocks of this size, NumPy's cost per call is negligible, and kernels release the GIL (from 10,000 rows on).
+#: In blocks of this size, NumPy's cost per call is negligible, and kernels release the GIL (as they do from 10,000 rows
+#: on).
 BLOCK_ROWS_MAX = 131_072
 #: Values per block: about 16 MB. A join holds the same amount again of its children's output.
 _BLOCK_VALUES_MAX = 2 << 20
@@ -99,9 +100,9 @@ class WindowGrid:
 class ScanRequest:
     """A request to read columns of one device in a time range.
 
-    A non-aligned device is read one measurement per request (except with `ReaderFactory.open_lockstep` and
-    `open_in_step`). An aligned device is read with any number of measurements over one time column: a row appears if at
-    least one requested column has a value in it.
+    For a non-aligned device, a request has one measurement (except with `ReaderFactory.open_lockstep` and
+    `open_in_step`). For an aligned device, a request may have any number of measurements: a row is returned if at least
+    one of them has a value in it.
     """
 
     device: str
@@ -313,7 +314,7 @@ class Unaligned:
 
 
 class TimestampsDiffer(Exception):
-    """Raised when series that were read together differ in their times: read each separately."""
+    """Raised if series that are read together differ in their times; the caller then reads each series separately."""
 
 
 class MultiSeriesReader(Protocol):
@@ -376,7 +377,10 @@ class ReaderFactory(Protocol):
         ...
 
     def expect(self, request: ScanRequest) -> None:
-        """Announce a request, in the order of later opens, so that one round trip can serve many remote readers."""
+        """Announce a request that will be opened later, so that one round trip can serve many remote readers.
+
+        Requests are announced in the order in which they will be opened.
+        """
         ...
 
 

@@ -5,10 +5,9 @@
       memtables   rank (0,4) immutable, being flushed     rank (0,5) active (its content at this moment)
       tombstones  rank (0,4): root.a.d1.** [10, 20)       hides data of rank <= (0,4) only
 
-All of these are ordered by rank: the higher rank wins.
-The rank of a MemTable is the version that its file will get, assigned when
-the MemTable is created. A tombstone ranks directly below the active MemTable, from which the deleted rows are removed
-immediately. It therefore does not hide rows that arrive later.
+Files, MemTables and tombstones are ordered by rank: the higher rank wins. The rank of a MemTable is the version that
+its file will get, assigned when the MemTable is created. A tombstone ranks directly below the active MemTable, from
+which the deleted rows are removed immediately. It therefore does not hide rows that arrive later.
 
 Snapshots are immutable values; the partition keeps the files of a pinned snapshot on disk. Pure: any thread.
 """
@@ -86,7 +85,7 @@ def overlap(a: FileSource, b: FileSource) -> bool:
 
 
 class MemorySource(Protocol):
-    """A MemTable for readers, with the content it had when the snapshot was taken."""
+    """A MemTable for readers, with the content that it had when the snapshot was taken."""
 
     @property
     def rank(self) -> Rank:

@@ -11,9 +11,9 @@
 
 A change of type rewrites nothing. Files and MemTables keep the type with which points were written; the reader gets the
 current type of the series and converts the values of each source. Compaction stores points again with a later type, so
-a point must convert to the same value through every type that the series has had. A change that would violate this is
-refused: INT32 16777217 is DOUBLE 16777217, but 16777216 through FLOAT; 5 is the text 5, but the text 5.0 through
-DOUBLE. That is why a series remembers its earlier types (`SeriesSchema.earlier`).
+a point must convert to the same value through every type that the series has had. A change of type that would violate
+this rule is refused: INT32 16777217 is DOUBLE 16777217, but 16777216 through FLOAT; 5 is the text 5, but the text 5.0
+through DOUBLE. That is why a series remembers its earlier types (`SeriesSchema.earlier`).
 
 Pure: any thread.
 """
