@@ -172,7 +172,7 @@ class FilePieces:
         return bool(self._wanted)
 
     def chunks(self) -> list[Piece]:
-        """Return the chunks that may have wanted points; their `stop` is not yet known and is 0."""
+        """Return a piece for each chunk that may have wanted points; `stop` is 0, as the pages are not known yet."""
         index, time = self.index, self._request.time
         columns = [index.series[name].chunks for name in self.names]
         spans = columns[0] if index.time is None else index.time.chunks
@@ -216,7 +216,7 @@ class FilePieces:
         return min([span.end - span.start for span in spans])
 
     def runs(self, chunk: Piece, wanted: Callable[[], int]) -> Iterator[Piece]:
-        """Yield the chunk's pages in the request's time and order, in runs of up to `wanted()` rows, at least one page.
+        """Yield the pages in the request's time range, in its order, in runs of one page or up to `wanted()` rows.
 
         This avoids the cost of a `Piece` for each page.
         """

@@ -74,7 +74,8 @@ class ReadPoint:
     #: True if the read may lack acknowledged writes or data that the session was shown before. This may become true
     #: while replicas are asked.
     stale: bool = False
-    #: True at consistency level `strong`: later reads return nothing older that this read does not return.
+    #: True at consistency level `strong`: existing data that this read does not return will not appear in later reads
+    #: either.
     strong: bool = False
     #: True if no other node has to be asked before data is read (`Database.catch_up`).
     settled: bool = True

@@ -308,7 +308,7 @@ class SeriesReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unaligned:
-    """A time range in which the series of a request do not have the same times: read each separately, and join them."""
+    """A time range in which the series of a request differ in their times: the caller reads them one by one."""
 
     time: TimeRange
 

@@ -1,12 +1,12 @@
-"""The catalogue: schema entries other than databases and series, by kind and key, such as templates and their uses.
+"""The catalogue: schema entries by kind and key that are not databases or series, such as templates.
 
     ("template", "t1")         {"aligned": false, "columns": [...]}
     ("template on", "root.a")  "t1"
 
-The catalogue does not interpret the texts. Each entry has a number; of several entries for one key, the one with the
+The catalogue does not interpret the texts. Each entry has a number; of several entries for one key, the entry with the
 highest number counts, as for TTL rules. Replicas that receive entries in different orders therefore end up with the
-same ones. The number of a removed entry is kept, without a text. If two writers that did not know of each other chose
-the same number, the text that sorts last counts.
+same entries. A removed entry remains, without a text, so that its number is known. If two writers that did not know of
+each other chose the same number, the text that sorts last counts.
 
 An immutable value.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from saros_storage.base.errors import UserMistake
 
-#: Maximum number of keys that have or had an entry. Bounded because every change copies the whole catalogue.
+#: Maximum number of keys that have or had an entry. It is limited because every change copies the catalogue.
 ENTRIES_MAX = 10_000
 #: Maximum number of characters of an entry's text.
 TEXT_MAX = 1 << 20
@@ -26,7 +26,7 @@ TEXT_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A numbered version of an entry; a `text` of None marks a removed one."""
+    """A numbered version of an entry; a `text` of None marks a removed entry."""
 
     number: int
     text: str | None
@@ -54,7 +54,7 @@ class Catalogue:
         return sorted(found)
 
     def number(self, kind: str, key: str) -> int:
-        """Return the number of the key's entry; 0 if it never had one."""
+        """Return the number of the key's entry; 0 if the key never had an entry."""
         entry = self.by_key.get((kind, key))
         return 0 if entry is None else entry.number
 
@@ -68,7 +68,7 @@ class Catalogue:
             )
 
     def with_entry(self, kind: str, key: str, entry: Entry) -> Catalogue:
-        """Return the catalogue with this entry, or `self` if it has a newer version of it."""
+        """Return the catalogue with this entry, or `self` if that has a newer version of the entry."""
         known = self.by_key.get((kind, key))
         if known is not None and known.order > entry.order:
             return self

@@ -18,13 +18,14 @@ from saros_storage.base.identity_cache import cached_by_identity
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.schema.model import Deadband, SeriesSchema
 
-#: Cached sets of series: devices of one kind often have equal sets, which are then encoded and decoded once.
+#: Maximum number of cached sets of series. Devices of one kind often have equal sets, which are encoded and decoded
+#: once.
 _SERIES_SETS_MAX = 4_096
 #: The start of an encoded CreateSeries, before the device's path.
 _CREATION = b'["CreateSeries","'
-#: Size of the encoded series of a device up to which the decoded ones are cached.
+#: Decoded series of a device are cached if their encoded size is at most this.
 _SHAPE_BYTES_MAX = 4_096
-#: Made once: a log entry may have thousands of changes.
+#: One encoder for all changes, since a log entry may have thousands.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 #: Number of encoded items of a series that has only a measurement, type, encoding and compressor.
 _PLAIN_WORDS = 4
@@ -51,7 +52,8 @@ class CreateSeries:
     device: str
     aligned: bool
     series: tuple[SeriesSchema, ...]
-    #: True for implicit changes needed by a write: series that exist when the change is agreed on may be left out.
+    #: True if a write needs these series and creates them implicitly: series that exist when the change is logged may
+    #: be left out.
     if_missing: bool = False
 
 

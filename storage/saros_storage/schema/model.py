@@ -43,13 +43,17 @@ class SeriesSchema:
     #: Decimals to which values are rounded when they are written; None: values are not rounded.
     decimals: int | None = None
     deadband: Deadband | None = None
-    #: The types that the series had before, each once. Points that were written under such a type are stored with it.
+    #: The types that the series had before, without repetition. Points written before a change of type are stored with
+    #: the type of that time.
     earlier: tuple[DataType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSchema:
-    """A device and its series by measurement. Immutable: a change creates a new value, so readers may keep one."""
+    """A device and its series by measurement.
+
+    Immutable: a change creates a new value, so readers may keep an old value.
+    """
 
     path: str
     database: str
@@ -92,7 +96,7 @@ LEGAL_ENCODINGS: dict[DataType, frozenset[Encoding]] = {
 
 
 def stored_encoding(type_: DataType, declared: Encoding) -> Encoding:
-    """Return the encoding that files use for a declared one, or the type's default if Saros does not write that one.
+    """Return the encoding that files use for a declared encoding: the type's default if Saros does not write that.
 
     Saros does not write encodings that lose digits (RLE and TS_2DIFF of floats), or that Apache's two readers decode
     differently.
@@ -114,7 +118,11 @@ def retyped(series: SeriesSchema, type_: DataType, encoding: Encoding) -> Series
 
 
 def encoding_as(series: SeriesSchema, type_: DataType) -> Encoding:
-    """Return the encoding of a series after a change of type: its own if legal and not the default, or the default."""
+    """Return the encoding of a series after a change of type.
+
+    The encoding remains if it is legal for the new type and was not the default of the old type; otherwise the new
+    type's default is used.
+    """
     is_default = series.encoding is DEFAULT_ENCODING[series.type]
     return series.encoding if not is_default and series.encoding in LEGAL_ENCODINGS[type_] else DEFAULT_ENCODING[type_]
 

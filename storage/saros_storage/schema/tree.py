@@ -58,7 +58,8 @@ from saros_storage.schema.ttl_rules import TtlRule, TtlRules
 State = frozenset[int]
 #: The name of the node below which internal series are stored.
 INTERNAL_NODE = "_saros"
-#: Cached sets of series: devices of one kind often have equal sets, which are then checked and indexed once.
+#: Maximum number of cached sets of series. Devices of one kind often have equal sets, which are checked and indexed
+#: once.
 _SERIES_SETS_MAX = 4_096
 
 
@@ -103,7 +104,7 @@ _Parent = tuple[_Node, str | None]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of new devices below a node."""
+    """The place of new devices below one node."""
 
     database: str | None
     #: Paths of the node and of its ancestors, without root.
@@ -318,7 +319,7 @@ class SchemaTree:
         return _Place(database, paths, children, () if device is None else device.series)
 
     def _copy_around(self, source: SchemaTree, path: str) -> None:
-        """Copy a device, the devices above it, and the names of the nodes directly below it."""
+        """Copy a device, the devices above it, and the names of the device's child nodes."""
         nodes = split_path(path)
         for count in range(2, len(nodes) + 1):
             above = join_nodes(nodes[:count])
@@ -362,7 +363,7 @@ class SchemaTree:
                 self._create_series(change, parents)
                 self.version += 1
             else:
-                parents.clear()  # the change may remove nodes, or create a database
+                parents.clear()  # the change may have removed nodes or created a database
                 self.apply(change)
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
@@ -391,7 +392,7 @@ class SchemaTree:
 
     @staticmethod
     def load(data: bytes) -> SchemaTree:
-        """Load a tree that `dump` wrote. Raises CorruptFile."""
+        """Load a tree from the result of `dump`. Raises CorruptFile."""
         tree = SchemaTree()
         tree.apply_all(map(decode_change, data.splitlines()))
         return tree

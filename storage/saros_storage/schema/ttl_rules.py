@@ -5,9 +5,10 @@
     root.db.c          INF                   root.db.c     ->  unlimited
 
 A pattern is a device path, or a prefix followed by `.**`, which covers all devices below the prefix. Each rule has a
-number; of several rules for one pattern, the one with the highest number counts. Replicas that receive rules in
-different orders therefore end up with the same ones. The number of a removed rule is kept in an empty rule. If two
-writers that did not know of each other chose the same number, the rule with the longer life counts.
+number; of several rules for one pattern, the rule with the highest number counts. Replicas that receive rules in
+different orders therefore end up with the same rules. A removed rule remains, without a time to live, so that its
+number is known. If two writers that did not know of each other chose the same number, the rule with the longer life
+counts.
 
 An immutable value.
 """
@@ -56,7 +57,7 @@ class TtlRules:
         return [(p, rule.milliseconds) for p, rule in sorted(self.by_pattern.items()) if not rule.unset]
 
     def number(self, pattern: str) -> int:
-        """Return the number of the pattern's rule; 0 if it never had one."""
+        """Return the number of the pattern's rule; 0 if the pattern never had a rule."""
         rule = self.by_pattern.get(pattern)
         return 0 if rule is None else rule.number
 
@@ -71,7 +72,7 @@ class TtlRules:
             raise UserMistake(f"there are {len(self.live())} TTL rules already: at most {RULES_MAX} are allowed")
 
     def with_rule(self, pattern: str, rule: TtlRule) -> TtlRules:
-        """Return the rules with this rule, or `self` if it has a newer version of it."""
+        """Return the rules with this rule, or `self` if that has a newer version of the rule."""
         known = self.by_pattern.get(pattern)
         if known is not None and known.order > rule.order:
             return self

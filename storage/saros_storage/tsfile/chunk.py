@@ -40,7 +40,7 @@ from saros_storage.tsfile.structure.statistics import StoredStatistics
 
 #: Maximum expansion per stored byte, by the algorithm's design. Compressors not listed have only the limit of a page.
 _GROWTH_MAX = {Compressor.UNCOMPRESSED: 1, Compressor.SNAPPY: 64, Compressor.LZ4: 256, Compressor.GZIP: 1_100}
-#: The expansion of pages up to this size is not checked.
+#: For pages of at most this size, the expansion is not checked.
 _GROWTH_FREE_BYTES = 1 << 16
 
 
@@ -109,7 +109,8 @@ class ChunkLayout:
     numbers: NumericArray
     #: Decompressed bytes of the largest page.
     size_max: int
-    #: True if each page has its own statistics; otherwise there is at most one page, which has the chunk's.
+    #: True if each page has its own statistics; otherwise there is at most one page, and the chunk's statistics apply
+    #: to it.
     many: bool
     #: Byte range [start, end) of the pages in the file, headers included.
     start: int
@@ -122,7 +123,7 @@ class ChunkLayout:
         return PageTable(*self.numbers[:, first:stop])
 
     def same_pages(self, other: ChunkLayout) -> bool:
-        """Return whether the pages have the same counts, first and last times as the other's."""
+        """Return whether the pages of both chunks have the same counts, first times and last times."""
         return np.array_equal(self.numbers[_SHAPE], other.numbers[_SHAPE])
 
     def corrupt(self, reason: str) -> CorruptFile:

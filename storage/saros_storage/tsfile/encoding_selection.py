@@ -1,13 +1,14 @@
 """The encoding of a chunk of floating-point numbers where GORILLA is declared: GORILLA, PLAIN or TS_2DIFF.
 
 GORILLA removes the bits that neighbouring values share; the remaining bits are not aligned to bytes, so a compressor
-gains little. Values that repeat compress better in PLAIN. Values with few decimals are whole numbers divided by a power
-of ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF is used
+gains little. Repeated values compress better in PLAIN. Values with few decimals are whole numbers divided by a power of
+ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF is used
 only if every value is restored bit for bit.
 
-The choice is made on the first rows of the chunk (`chosen_encoding`). A trial of all three costs more than writing a
-small chunk. For many small chunks, as in a flush, `EncodingChoices` reuses the choice for the next chunks of the
-series. For a few rows it makes no choice: a compaction that joins such chunks chooses for all of them.
+The choice is made on the first rows of the chunk (`chosen_encoding`). A trial of all three encodings costs more than
+writing a small chunk. For many small chunks, as in a flush, `EncodingChoices` reuses the choice for the next chunks of
+the series. Chunks of only a few rows are PLAIN; when a compaction joins such chunks, it chooses an encoding for the
+joined chunk.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TRIED_ROWS = 4_096
 _UNTRIED_ROWS = 8
 #: Choose TS_2DIFF only if it is at most this fraction of the smaller alternative: PLAIN values need no decoding.
 _SCALED_SHARE = 0.8
-#: Number of chunks that a choice is used for.
+#: Number of chunks for which a choice is used.
 _CHUNKS_MAX = 16
 #: Maximum number of series whose choice is remembered.
 _SERIES_MAX = 100_000
@@ -66,9 +67,9 @@ class EncodingChoices:
     def without_trial(
         self, device: str, measurement: str, declared: Encoding, type_: DataType, rows: int
     ) -> Encoding | None:
-        """Return the encoding of the series' next chunk if no trial is due; counts as a use. None: a trial is due.
+        """Return the encoding of the series' next chunk, or None if it needs a trial. A result counts as a use.
 
-        Values may not allow TS_2DIFF.
+        The result may be TS_2DIFF even if the values turn out not to allow it.
         """
         if not _is_chosen(declared, type_):
             return declared

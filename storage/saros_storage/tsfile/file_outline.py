@@ -41,7 +41,7 @@ class ChunkOutline:
 
     @property
     def stored(self) -> int:
-        """Bytes of its pages in the file."""
+        """Bytes of the chunk's pages in the file."""
         return sum(page.stored for page in self.pages)
 
     @property

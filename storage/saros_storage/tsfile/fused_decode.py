@@ -22,7 +22,7 @@ FusedDecoder: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArra
 
 
 def fused_decoder(layout: ChunkLayout) -> FusedDecoder | None:
-    """Return the decoder that reads such a chunk by one kernel; None if there is no kernel for it."""
+    """Return the decoder that reads a chunk of this layout by one kernel; None if no kernel exists for it."""
     if layout.compressor is not Compressor.LZ4 or layout.type is None:
         return None
     if is_byte_swapped(layout.encoding, layout.type):

@@ -4,13 +4,13 @@
     time page           times
     value page          i32 rows | bitmap, first row in the highest bit, 1 = present | values that are present
 
-Arrays are allocated for all pages of a call and filled batch by batch. A batch is as many pages as fit in the
-processor's cache; they are decompressed into one buffer and decoded by one call. The cost in Python per page limits how
-fast files are read, and how well two threads scale: a thread that decodes one page per call takes the interpreter lock
-every 20 us.
+Arrays are allocated for all pages of a call and filled batch by batch. A batch has as many pages as fit in the
+processor's cache; the pages are decompressed into one buffer and decoded by one call. The cost in Python per page
+limits how fast files are read, and how well two threads scale: a thread that decodes one page per call takes the
+interpreter lock every 20 us.
 
-Everything that a page states is checked: rows against statistics and bitmap, first and last time against statistics,
-times strictly rising. Pure over a mapped file: any thread.
+The row count of each page is checked against its statistics and bitmap, its first and last time against its statistics,
+and its times must rise strictly. Pure over a mapped file: any thread.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def read_column(
 ) -> tuple[Column, int]:
     """Return the values of pages [first, stop) of a value chunk, and the number of decompressed bytes.
 
-    `time` is the layout of its time chunk.
+    `time` is the layout of the time chunk.
     """
     times = time.table(first, stop)
     if not layout.pages:
@@ -243,7 +243,7 @@ def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], Int64Arra
 
 @lru_cache(maxsize=1024)
 def full_bitmap(rows: int) -> bytes:
-    """Return the bitmap of `rows` rows that are all present."""
+    """Return the bitmap of a page with `rows` rows, all of them present."""
     return np.packbits(np.ones(rows, np.bool_)).tobytes()
 
 

@@ -1,8 +1,8 @@
 """Reading a TsFile (v4, v3) from a mapped file: implements `tsfile_access.TsFileAccess`.
 
-Opening reads the tail only. A device is found by binary search through the index. Its index and the headers of its
-chunks are kept in bounded caches, so that a query that reads a series again pays only for its pages. Decoded pages are
-not kept here (see `chunk_cache`).
+Opening reads the tail only. A device is found by binary search through the index. The device's index and the headers of
+its chunks are then cached, within limits, so that a query that reads a series again pays only for the pages. This
+module does not cache decoded pages (see `chunk_cache`).
 
 Names are returned in canonical form, regardless of their spelling in the file. In files of other writers, whose
 spelling may differ, a device that is not found directly is looked up in a list of all devices, built on first use.
@@ -186,6 +186,6 @@ class TsFileReader:
 
 
 def _spans_as_one(pages: Sequence[PageSpan]) -> PageSpan:
-    """Combine a page of each of several series, all with the same count and time span."""
+    """Combine pages of several series, one of each series; all have the same count and time span."""
     lead = pages[0]
     return PageSpan(lead.start, lead.end, lead.count, tuple([page.statistics[0] for page in pages]))

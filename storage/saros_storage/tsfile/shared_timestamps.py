@@ -1,15 +1,15 @@
-"""Times that several series share, decoded once.
+"""Decode times that several series share only once.
 
 Each non-aligned series stores its own times, which are mostly the same as those of the series before it:
 
     s0  [times a][values]   s1  [times a][values]   s2  [times b][values]      a is decoded once, b separately
 
-Recently decoded times are recognised by their stored bytes. The comparison is cheap where the bytes are equal, since
-times at regular intervals take a few bytes per 128 rows, and cheaper still where they differ, because the first
-difference ends it. A join of such series gets one shared array, and has no times to compare.
+Recently decoded times are recognised by their stored bytes. Comparing the bytes is cheap: times at regular intervals
+take only a few bytes per 128 rows, and the first difference ends the comparison. A join of such series gets one array
+for all of them, and has no times to compare.
 
-A series is read run by run; then the next series is read, again from its beginning. Therefore the cache keeps the runs
-of a whole series, or of a few that are read side by side.
+A query reads all runs of one series before it begins with the next series. Therefore the cache has room for all runs of
+a series, or of a few series that are read at the same time.
 
 Any thread: two threads that decode the same times at once may both do the work.
 """
@@ -27,7 +27,7 @@ from saros_storage.kernels.codecs.bit_reader import Stream
 from saros_storage.kernels.codecs.points import pages_span
 from saros_storage.kernels.merge import rises
 
-#: Room for some four million times at regular intervals: for two series read side by side, two million each.
+#: Enough for some four million times at regular intervals: for two series read at the same time, two million each.
 _BYTES_MAX = 32 << 20
 #: Runs with more rows than a block are not cached.
 _ROWS_MAX = 1 << 17
@@ -41,7 +41,7 @@ class _CachedTimes:
     times: Int64Array
 
 
-#: Keyed by the shape of a run: sizes, counts, first and last times of its pages. Weights are bytes.
+#: Cache by the shape of a run: sizes, counts, first and last times of its pages. Weights are bytes.
 _recent: LruCache[bytes, _CachedTimes] = LruCache(_BYTES_MAX)
 
 
