@@ -1,7 +1,7 @@
 """Types, paths, TsFiles, the log, MemTables, partitions, the schema tree, series readers.
 
-Public: the modules that other rooms may import, by package. `*`: all modules of the package; `(package)`: the names in
-its `__init__`; `(room)`: modules of the room itself.
+The list below names, for each package, the modules that other rooms may import. `*` means all modules of the package,
+`(package)` the names in its `__init__`, `(room)` the modules outside packages.
 
     base          *
     io            *

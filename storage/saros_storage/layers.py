@@ -3,8 +3,8 @@
     write, delete, drop, schema change, LOAD  ->  every WriteGuard  ->  executed
     view  <-  the last ViewLayer  <-  ...  <-  the first ViewLayer  <-  the database's own view
 
-Without guards and layers, the lists are empty and cost nothing. Both are set before the database is used. Guards and
-layers must be thread-safe.
+A database without guards and layers has two empty lists, which cost nothing. The lists are set before the database is
+used. Guards and layers must be thread-safe.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ViewLayer(Protocol):
     """A layer that adds to, or replaces, the data of a database in views. `below` opens the view under the layer."""
 
     def view(self, below: Callable[[], ReadView]) -> ReadView:
-        """Open the layer's view; closing it also closes the one below."""
+        """Open the layer's view; when it is closed, it also closes the view below."""
         ...
 
     def hold(self, below: Callable[[], ReadView]) -> ReadView:

@@ -231,7 +231,7 @@ class Region:
             self.staging.sweep({loaded.staged.name for partition in self.partitions for loaded in partition.loaded})
 
     def freeze_large(self) -> None:
-        """Freeze full MemTables, and the largest one if their total size is too large."""
+        """Freeze full MemTables, and also the largest MemTable if the total size of all MemTables is too large."""
         for partition in self.partitions.take_touched():
             active = partition.active
             if active is not None and active.bytes >= self._options.memtable_bytes_max:
@@ -248,7 +248,7 @@ class Region:
             self._flusher.freeze(largest)
 
     def flush_oldest(self, first: int) -> None:
-        """Flush the partition that still needs entry `first`."""
+        """Flush the partition whose first entry that is still needed from the log is `first`."""
         for partition in self.partitions:
             if partition.first_unflushed == first:
                 self._flusher.freeze(partition)
@@ -281,7 +281,7 @@ class Region:
             with self.lock:
                 self.check_open()
                 coming = [p for p in self.partitions if p.key in keys and p.underlay is not None]
-            self._journal.sync_due()  # if the manifests are durable, the entries that added the partitions must be, too
+            self._journal.sync_due()  # entries that added the partitions become durable before manifests
             linked = link_arrived(self._disk, coming, capture, folder, self.report_corrupt)
             arrived = list(zip(coming, linked, strict=True))
             with self.lock:
@@ -336,7 +336,7 @@ class Region:
     # ------------------------------------------------------------------ memory, flushing
 
     def wait_for_memory(self) -> None:
-        """Wait while MemTables exceed their limit. Raises DiskFull, StorageError if the wait might never end."""
+        """Wait until MemTables are within their limit. Raises DiskFull, StorageError if the wait might never end."""
         limit = self._options.memtables_total_bytes_max
         if self.partitions.memory_bytes <= limit:
             return

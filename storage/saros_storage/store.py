@@ -350,7 +350,7 @@ class Store:
     # ------------------------------------------------------------------ entries
 
     def _commit(self, mutation: Mutation) -> None:
-        """Log and apply a checked entry, holding the lock throughout; see the module."""
+        """Log and apply a checked entry, holding the lock throughout; see the module docstring."""
         with self._lock:
             self._region.check_open()
             ticket = self._append(mutation)
@@ -385,12 +385,12 @@ class Store:
         self._pending = deque(item for item in self._pending if item[0] != ticket)
 
     def _take_effect(self, ticket: tuple[int, int]) -> None:
-        """Apply all entries up to this one, which is in the log."""
+        """Apply all pending entries up to the entry of `ticket`, which is in the log."""
         index, round_ = ticket
         while self._pending:
             (number, its_round), mutation = self._pending[0]
-            # Entries that the log has discarded because the disk was full may be first in the queue. Their numbers may
-            # have been assigned again, or may be beyond `index`.
+            # The first pending entries may be entries that the log discarded because the disk was full. Their numbers
+            # may have been assigned again, or may be beyond `index`.
             is_lost = its_round != round_ and self._log.is_lost((number, its_round))
             if not is_lost and number > index:
                 break
@@ -416,7 +416,7 @@ class Store:
             index = self._region.partitions.schema_index
             dump = self.schema.dump() if index > self._schema_saved else None
         if dump is not None:
-            # Otherwise a power cut could leave a schema that includes entries which the log has lost.
+            # Without this sync, a power cut could leave a schema that includes entries which the log has lost.
             self._log.sync_due()
             path = os.path.join(self._folder, SCHEMA_FILE)
             self._disk.make_folder(os.path.dirname(path))
@@ -557,7 +557,7 @@ class Store:
 
 
 def _nothing() -> None:
-    """Do nothing when a view of other partitions closes: their open files exist until they are closed."""
+    """Do nothing when a view of other partitions closes: files that it has opened can be read until they are closed."""
 
 
 @contextmanager
@@ -572,7 +572,7 @@ def _disk_errors(path: str) -> Iterator[None]:
 
 
 def _frame_of(tablet: Tablet) -> TabletFrame | None:
-    """Return the tablet's frame; None if it has no rows, or if `write` would refuse it."""
+    """Return the tablet's frame; None if the tablet has no rows, or if `write` would refuse the tablet."""
     try:
         frames = frames_of([tablet], joined=True)
     except UserMistake:

@@ -210,7 +210,7 @@ def decode_change(data: bytes) -> SchemaChange:
 
 
 def _decode_creation(data: bytes) -> CreateSeries | None:
-    """Decode a CreateSeries as `encode_change` writes it, at little cost if others had equal series; None: not one."""
+    """Decode a CreateSeries, or return None if `data` is not one. Sets of series decoded before are cached."""
     if not data.startswith(_CREATION):
         return None
     device, comma, shape = data[len(_CREATION) :].partition(b'",')

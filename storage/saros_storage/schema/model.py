@@ -96,7 +96,7 @@ LEGAL_ENCODINGS: dict[DataType, frozenset[Encoding]] = {
 
 
 def stored_encoding(type_: DataType, declared: Encoding) -> Encoding:
-    """Return the encoding that files use for a declared encoding: the type's default if Saros does not write that.
+    """Return the encoding that files use: the declared encoding, or the type's default if Saros does not write it.
 
     Saros does not write encodings that lose digits (RLE and TS_2DIFF of floats), or that Apache's two readers decode
     differently.

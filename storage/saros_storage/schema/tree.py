@@ -367,7 +367,7 @@ class SchemaTree:
                 self.apply(change)
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
-        """Return the changes; number TTL rules and catalogue entries above the ones that this tree knows."""
+        """Return the changes, with numbers for TTL rules and catalogue entries above those that this tree knows."""
         return [self._numbered(change) for change in changes]
 
     def _numbered(self, change: SchemaChange) -> SchemaChange:

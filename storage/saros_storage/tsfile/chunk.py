@@ -45,7 +45,7 @@ _GROWTH_FREE_BYTES = 1 << 16
 
 
 class PageMeta(NamedTuple):
-    """A page: the offset of its `stored` bytes, and their decompressed `size`; size 0 is a page of nulls only."""
+    """A page: where its `stored` bytes begin, and their decompressed `size`, which is 0 if the page has only nulls."""
 
     offset: int
     stored: int

@@ -31,7 +31,7 @@ _Run: TypeAlias = tuple[Int64Array, list[Column], int]
 
 
 class _TimesDiffer(Exception):
-    """Series have different times within pages of the same span, or equal times encoded differently."""
+    """Raised if series differ in their times within pages of the same span, or in the encoding of these times."""
 
 
 def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:

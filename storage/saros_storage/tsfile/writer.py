@@ -1,4 +1,4 @@
-"""Writing a TsFile: chunks in, in any number; a finished v4 file out.
+"""Write a v4 TsFile from any number of chunks.
 
     writer = TsFileWriter(disk.create(path))
     writer.write_series("root.a.d1", "temp", type, encoding, compressor, times, values)     a chunk of one series
@@ -9,16 +9,16 @@
 The caller keeps these rules (asserted): a device is either aligned or not; times rise strictly, within a call and from
 one call for a series (or an aligned device) to the next. The chunks of a device should be written one after another.
 
-The columns of an aligned device pair with its time column chunk by chunk, so each must have as many chunks as the time
-column. A column that a call omits gets an empty chunk there. If a column first appears late, its missing empty chunks
-are written as a separate chunk group, just before the one of the call. If every call gives all columns, no empty chunks
-are needed.
+In an aligned device, chunk i of each column belongs to chunk i of the time column, so each column must have as many
+chunks as the time column. For a column that a call omits, an empty chunk is written. If a column first appears in a
+later call, empty chunks for the earlier calls are written as a separate chunk group, just before the call's chunk
+group. If every call gives all columns, no empty chunks are needed.
 
 Where GORILLA is declared, the writer may choose PLAIN or TS_2DIFF (`encoding_selection.py`); each chunk names its
 encoding.
 
-Memory: encoded data is written out in batches of about 1 MiB; only statistics and offsets of each chunk remain. Not
-here: syncing and closing the file. Belongs to one thread.
+Encoded data is written out in batches of about 1 MiB; only the statistics and offsets of the chunks remain in memory.
+The caller syncs and closes the file. Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ from saros_storage.tsfile.structure.metadata import encode_metadata
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
 DEFAULT_PAGE_ROWS = 10_000
-#: Maximum bytes of text in a page (a single longer text still makes a page).
+#: Maximum bytes of text in a page, except that a page may consist of a single longer text.
 PAGE_TEXT_BYTES_MAX = 1 << 20
 #: Encoded bytes that are buffered before the next write to the file.
 _BATCH_BYTES = 1 << 20
 _TIME_NAME = ""
-#: Cached chunk headers: devices of one kind often have equal series.
+#: Maximum number of cached chunk headers; devices of one kind often have equal series.
 _HEADERS_MAX = 4_096
 
 
