@@ -1,6 +1,6 @@
-"""TsFile: the file format, written (v4) and read (v4 and v3), byte-compatible with Apache TsFile.
+"""The TsFile format, byte-compatible with Apache TsFile: Saros writes version 4 and reads versions 3 and 4.
 
-From the bytes up:
+The modules, from the bytes up:
 
     structure/  primitives, device ids, statistics, the bloom filter, the index, the tail of the file
     series      one series of a device in the index

@@ -7,9 +7,9 @@
     time page           times
     value page          i32 rows | bitmap, first row in the highest bit, 1 = present | values that are present
 
-Layouts are parsed here, pages are decoded in `pages`.
+This module parses the headers; the module `pages` decodes the contents of pages.
 
-Pure over a mapped file: any thread.
+Pure functions over a mapped file, for any thread.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ from saros_storage.tsfile.structure.format import (
 )
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 
-#: Maximum expansion per stored byte, by the algorithm's design. Compressors not listed have only the limit of a page.
+#: Maximum number of decompressed bytes that an algorithm can produce per stored byte. For algorithms not listed here,
+#: only `PAGE_BYTES_MAX` limits a page.
 _GROWTH_MAX = {Compressor.UNCOMPRESSED: 1, Compressor.SNAPPY: 64, Compressor.LZ4: 256, Compressor.GZIP: 1_100}
-#: For pages of at most this size, the expansion is not checked.
+#: For pages of at most this decompressed size, the expansion is not checked.
 _GROWTH_FREE_BYTES = 1 << 16
 
 
 class PageMeta(NamedTuple):
-    """A page: where its `stored` bytes begin, and their decompressed `size`, which is 0 if the page has only nulls."""
+    """A page: the offset of its bytes, their number (`stored`), and their decompressed `size` (0: nulls only)."""
 
     offset: int
     stored: int
@@ -54,9 +55,9 @@ class PageMeta(NamedTuple):
 
 
 class PageTable(NamedTuple):
-    """A run of pages as arrays, for kernels: the fields of `PageMeta`, and count, first and last time.
+    """Consecutive pages as arrays for kernels: the fields of `PageMeta`, and each page's count, first and last time.
 
-    Count and times are 0 for a page without statistics.
+    The count and the times of a page without statistics are 0.
     """
 
     offsets: Int64Array
@@ -65,7 +66,7 @@ class PageTable(NamedTuple):
     counts: Int64Array
     firsts: Int64Array
     lasts: Int64Array
-    #: Cumulative sizes and counts, from the chunk's first page to the end of each page.
+    #: For each page, the sums of sizes and of counts from the chunk's first page up to and including this page.
     size_ends: Int64Array
     count_ends: Int64Array
 
@@ -96,7 +97,7 @@ def _table(pages: Sequence[PageMeta]) -> NumericArray:
 
 @dataclass(frozen=True, slots=True)
 class ChunkLayout:
-    """A chunk's header and pages; `type` None is a time chunk. A column without points in a chunk has no pages."""
+    """The headers of a chunk and of its pages. `type` is None for a time chunk; a chunk without points has no pages."""
 
     file: str
     offset: int
@@ -109,13 +110,12 @@ class ChunkLayout:
     numbers: NumericArray
     #: Decompressed bytes of the largest page.
     size_max: int
-    #: True if each page has its own statistics; otherwise there is at most one page, and the chunk's statistics apply
-    #: to it.
+    #: True if each page has its own statistics. Otherwise the chunk has at most one page, with the chunk's statistics.
     many: bool
-    #: Byte range [start, end) of the pages in the file, headers included.
+    #: Byte range [start, end) of the pages in the file, including the pages' headers.
     start: int
     end: int
-    #: The pages of a non-aligned series; empty for columns of an aligned device.
+    #: The pages as `PageSpan`s if the series is non-aligned; empty for columns of an aligned device.
     spans: tuple[PageSpan, ...]
 
     def table(self, first: int, stop: int) -> PageTable:
@@ -123,7 +123,7 @@ class ChunkLayout:
         return PageTable(*self.numbers[:, first:stop])
 
     def same_pages(self, other: ChunkLayout) -> bool:
-        """Return whether the pages of both chunks have the same counts, first times and last times."""
+        """Return whether the pages have the same counts, first times and last times as the pages of `other`."""
         return np.array_equal(self.numbers[_SHAPE], other.numbers[_SHAPE])
 
     def corrupt(self, reason: str) -> CorruptFile:
@@ -145,7 +145,7 @@ class RawChunk:
 
 
 def read_layout(file: str, data: memoryview, data_end: int, chunk: ChunkMeta) -> ChunkLayout:
-    """Read the headers of a chunk. Raises CorruptFile, UnsupportedFile."""
+    """Read the headers of a chunk and of its pages. Raises CorruptFile, UnsupportedFile."""
     cursor = Cursor(file, data[chunk.offset : data_end], chunk.offset)
     marker = cursor.u8()
     if marker & PAGES_MASK not in (MANY_PAGES, ONE_PAGE):
@@ -200,7 +200,8 @@ def _read_page(
 ) -> PageMeta:
     """Read the page header at the cursor and move the cursor past the page.
 
-    `alone`: the chunk, if this is its only page.
+    `alone` is the chunk's index entry if the chunk has only this page, otherwise None. `empty` is not 0 if the page may
+    have no points.
     """
     size = cursor.uvar()
     if size == 0:

@@ -1,14 +1,14 @@
-"""The encoding of a chunk of floating-point numbers where GORILLA is declared: GORILLA, PLAIN or TS_2DIFF.
+"""Choose the encoding of each chunk of a floating-point series that declares GORILLA: GORILLA, PLAIN or TS_2DIFF.
 
 GORILLA removes the bits that neighbouring values share; the remaining bits are not aligned to bytes, so a compressor
 gains little. Repeated values compress better in PLAIN. Values with few decimals are whole numbers divided by a power of
 ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF is used
 only if every value is restored bit for bit.
 
-The choice is made on the first rows of the chunk (`chosen_encoding`). A trial of all three encodings costs more than
-writing a small chunk. For many small chunks, as in a flush, `EncodingChoices` reuses the choice for the next chunks of
-the series. Chunks of only a few rows are PLAIN; when a compaction joins such chunks, it chooses an encoding for the
-joined chunk.
+`chosen_encoding` tries the three encodings on the first rows of the chunk. Such a trial costs more than writing a small
+chunk. Therefore a flush, which writes many small chunks, uses `EncodingChoices`: it reuses each choice for the next
+chunks of the series. For chunks of a few rows it selects PLAIN without a trial, because a compaction later joins these
+chunks and then chooses an encoding for all their rows.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from saros_storage.base.types import FLOATING_TYPES, BoolArray, Compressor, Data
 from saros_storage.encoding import encode, encode_scaled, scaled
 from saros_storage.encoding.compression import compress
 
-#: Enough rows for repetitions to show: for 60 columns of sensor data, a choice by 4,096 rows cost 3 % more bytes than a
-#: choice by all rows.
+#: Number of rows on which the encodings are tried: enough to contain repeated values. For 60 columns of sensor data,
+#: this choice took 3 % more bytes than a choice based on all rows.
 _TRIED_ROWS = 4_096
-#: A chunk of at most this many rows is PLAIN: its header and statistics are several times as large as its values.
+#: `EncodingChoices` selects PLAIN for chunks of at most this many rows, since the header and the statistics of such a
+#: chunk are several times as large as its values.
 _UNTRIED_ROWS = 8
 #: Choose TS_2DIFF only if it is at most this fraction of the smaller alternative: PLAIN values need no decoding.
 _SCALED_SHARE = 0.8
-#: Number of chunks for which a choice is used.
+#: Number of successive chunks of a series that use one choice.
 _CHUNKS_MAX = 16
 #: Maximum number of series whose choice is remembered.
 _SERIES_MAX = 100_000
@@ -50,26 +51,27 @@ def choose_by_trial(
     values: Values,
     valid: BoolArray | None,
 ) -> Encoding:
-    """Choose by `chosen_encoding` alone (see `Choose`)."""
+    """Choose by a trial for every chunk (see `Choose` for the parameters)."""
     return chosen_encoding(declared, compressor, type_, values, valid)
 
 
 class EncodingChoices:
-    """Choices by trial, each reused for the next chunks of its series. Belongs to one thread.
+    """Chooses encodings by trial and reuses each choice for the next chunks of its series. Belongs to one thread.
 
-    Sensors seldom change their character, and a trial for every chunk would take most of the time of a flush.
+    The values of a sensor seldom change their character, and a trial for every chunk would take most of the time of a
+    flush.
     """
 
     def __init__(self) -> None:
-        #: The encoding, and the number of chunks that may still use it, by device and measurement.
+        #: By device and measurement: the chosen encoding, and the number of chunks that may still use it.
         self._devices: LruCache[str, dict[str, tuple[Encoding, int]]] = LruCache(_SERIES_MAX)
 
     def without_trial(
         self, device: str, measurement: str, declared: Encoding, type_: DataType, rows: int
     ) -> Encoding | None:
-        """Return the encoding of the series' next chunk, or None if it needs a trial. A result counts as a use.
+        """Return the encoding of the series' next chunk if it can be selected without the values, otherwise None.
 
-        The result may be TS_2DIFF even if the values turn out not to allow it.
+        The call counts as one use of a remembered TS_2DIFF. The caller must check that the values allow TS_2DIFF.
         """
         if not _is_chosen(declared, type_):
             return declared
@@ -107,7 +109,7 @@ class EncodingChoices:
 
 
 def _is_chosen(declared: Encoding, type_: DataType) -> bool:
-    """Return whether the writer chooses the encoding of a series."""
+    """Return whether the writer may choose another encoding than the declared one."""
     return declared is Encoding.GORILLA and type_ in FLOATING_TYPES
 
 
@@ -119,7 +121,7 @@ def _is_scaled(type_: DataType, values: Values, valid: BoolArray | None) -> bool
 def chosen_encoding(
     declared: Encoding, compressor: Compressor, type_: DataType, values: Values, valid: BoolArray | None = None
 ) -> Encoding:
-    """Return the encoding for a chunk of these values; without `valid`, all of them are present."""
+    """Return the encoding for a chunk of `values`, chosen by a trial. If `valid` is None, all values are present."""
     if not _is_chosen(declared, type_):
         return declared
     assert isinstance(values, np.ndarray)
@@ -134,9 +136,9 @@ def chosen_encoding(
 
 
 def declared_encoding(found: Encoding, type_: DataType) -> Encoding:
-    """Return the declared encoding for a series, derived from the encoding of its chunks.
+    """Return the encoding to declare for a series whose chunks have the encoding `found`.
 
-    PLAIN and TS_2DIFF may result from a declared GORILLA.
+    In a floating-point series, PLAIN and TS_2DIFF are assumed to be the writer's choices for a declared GORILLA.
     """
     chosen = found in (Encoding.PLAIN, Encoding.TS_2DIFF) and type_ in FLOATING_TYPES
     return Encoding.GORILLA if chosen else found

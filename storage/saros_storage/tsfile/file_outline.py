@@ -5,7 +5,7 @@
         ChunkOutline   at byte 7, GORILLA, LZ4, statistics
           PageSurvey    at byte 30, 4 100 bytes that decompress to 8 000; 1 000 points from 0 to 999
 
-The time column of an aligned device is a series without a type. Pure over a mapped file: any thread.
+The time column of an aligned device is a series without a type. Pure functions over a mapped file, for any thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saros_storage.tsfile.reader import TsFileReader
 
 @dataclass(frozen=True, slots=True)
 class PageSurvey:
-    """A page: its offset, its stored and decompressed sizes; `statistics` is None if it holds only nulls."""
+    """A page: its offset, stored size and decompressed size. `statistics` is None if the page has only nulls."""
 
     offset: int
     stored: int
@@ -31,7 +31,7 @@ class PageSurvey:
 
 @dataclass(frozen=True, slots=True)
 class ChunkOutline:
-    """A chunk; for an aligned device it may have no pages and no points."""
+    """A chunk. The chunk of a column of an aligned device may have no pages and no points."""
 
     offset: int
     encoding: Encoding
@@ -41,18 +41,18 @@ class ChunkOutline:
 
     @property
     def stored(self) -> int:
-        """Bytes of the chunk's pages in the file."""
+        """The size of the chunk's pages in the file, in bytes."""
         return sum(page.stored for page in self.pages)
 
     @property
     def size(self) -> int:
-        """Decompressed bytes of its pages."""
+        """The decompressed size of the chunk's pages, in bytes."""
         return sum(page.size for page in self.pages)
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesOutline:
-    """A series of a device; the time column has `type` None and an empty name."""
+    """A series of a device. For the time column, `type` is None and `measurement` is empty."""
 
     measurement: str
     type: DataType | None
@@ -70,7 +70,7 @@ class DeviceSurvey:
 
 
 def outline(reader: TsFileReader) -> Iterator[DeviceSurvey]:
-    """Yield all devices, in the file's order. Raises CorruptFile, UnsupportedFile."""
+    """Yield the outline of each device, in the file's order. Raises CorruptFile, UnsupportedFile."""
     for path in reader.devices():
         device = reader.device(path)
         assert device is not None

@@ -1,6 +1,7 @@
-"""Pages of non-aligned series, decompressed and decoded by one kernel: LZ4 blocks of values in PLAIN or TS_2DIFF.
+"""Decompress and decode pages of non-aligned series by one kernel call.
 
-Pure: any thread.
+There are kernels for pages that are compressed by LZ4 and whose values are encoded as PLAIN or TS_2DIFF. Pure: any
+thread.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from saros_storage.encoding import EXACT_POWERS, is_byte_swapped, is_delta_encod
 from saros_storage.kernels.codecs.points import lz4_plain_points, lz4_ts2diff_points
 from saros_storage.tsfile.chunk import ChunkLayout, PageTable
 
-#: Arguments: the file, the pages, the decompressed bytes of all pages, an upper bound for those of a single page, and
-#: the array that receives the values. Returns the encoded times of all pages, concatenated, and their length per page;
-#: None if the pages are damaged.
+#: Arguments: the file, the pages, the decompressed size of all pages together, an upper bound of the decompressed size
+#: of a page, and the array that receives the values. Returns the encoded times of all pages, concatenated, and the
+#: length of each page's times, or None if the pages are damaged.
 FusedDecoder: TypeAlias = Callable[[memoryview, PageTable, int, int, NumericArray], tuple[ByteArray, Int64Array] | None]
 
 
 def fused_decoder(layout: ChunkLayout) -> FusedDecoder | None:
-    """Return the decoder that reads a chunk of this layout by one kernel; None if no kernel exists for it."""
+    """Return the decoder for the chunk's pages, or None if no kernel supports the chunk's compressor and encoding."""
     if layout.compressor is not Compressor.LZ4 or layout.type is None:
         return None
     if is_byte_swapped(layout.encoding, layout.type):
@@ -67,5 +68,5 @@ def _plain_points(
 
 
 def _blocks(data: memoryview, table: PageTable) -> tuple[ByteArray, Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Return the arguments of both kernels: the file, and offset, stored size, size and rows of each page."""
+    """Return the arguments that both kernels take: the file, and each page's offset, stored size, size and rows."""
     return np.frombuffer(data, np.uint8), table.offsets, table.stored, table.sizes, table.counts

@@ -1,13 +1,13 @@
-"""Pages of several non-aligned series whose chunks have the same pages, decoded together.
+"""Decode several non-aligned series together if their pages have the same counts and time spans.
 
     s0   page page page      one kernel call for all series    values   s0 s0 s0 | s1 s1 s1 | s2 s2 s2
     s1   page page page      of a type that has a kernel       times    compared as bytes, decoded once
     s2   page page page
 
-The Python cost of a call is shared by many series, and a decoding thread takes the interpreter lock less often. Other
-encodings are read series by series.
+One call for many series costs less time in Python, and a decoding thread takes the interpreter lock less often. Series
+that no kernel supports are decoded one after another.
 
-Pure over a mapped file: any thread.
+Pure functions over a mapped file, for any thread.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from saros_storage.tsfile.pages import read_points
 from saros_storage.tsfile.shared_timestamps import decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
 
-#: Times, a column for each series, decompressed bytes.
+#: The times, one column for each series, and the number of decompressed bytes.
 _Run: TypeAlias = tuple[Int64Array, list[Column], int]
 
 
 class _TimesDiffer(Exception):
-    """Raised if series differ in their times within pages of the same span, or in the encoding of these times."""
+    """Pages of two series have the same span, but different times, or equal times that are encoded differently."""
 
 
 def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
-    """Return pages [first, stop) of chunks that have the same pages (`ChunkLayout.same_pages`), one column per chunk.
+    """Decode pages [first, stop) of chunks for which `ChunkLayout.same_pages` is true, with one column per chunk.
 
-    Returns None if the times differ. Raises CorruptFile, UnsupportedFile.
+    Returns None if the chunks have different times. Raises CorruptFile, UnsupportedFile.
     """
     columns: list[Column | None] = [None] * len(layouts)
     times: list[Int64Array] = []
@@ -57,7 +57,7 @@ def read_points_together(layouts: Sequence[ChunkLayout], data: memoryview, first
 
 
 def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
-    """Group the positions of the series by kernel call; series without a kernel are alone in their group."""
+    """Return the positions in `layouts` in groups: one group per kernel call, and one per series without a kernel."""
     groups: dict[object, list[int]] = {}
     for place, layout in enumerate(layouts):
         read = fused_decoder(layout)
@@ -67,7 +67,10 @@ def _groups(layouts: Sequence[ChunkLayout]) -> Iterable[list[int]]:
 
 
 def _decode_fused(layouts: Sequence[ChunkLayout], data: memoryview, first: int, stop: int) -> _Run | None:
-    """Decode the series of one group; None if there is no kernel for them, or if they are damaged or too large."""
+    """Decode the series of one group by one kernel call. Raises _TimesDiffer.
+
+    Returns None if no kernel supports these series, or if their pages are damaged or exceed the limits of a read.
+    """
     read = fused_decoder(layouts[0])
     count, lead = len(layouts), layouts[0].table(first, stop)
     table = PageTable(*np.concatenate([layout.numbers[:, first:stop] for layout in layouts], axis=1))
@@ -97,7 +100,7 @@ def _one_by_one(layouts: Sequence[ChunkLayout], data: memoryview, first: int, st
 
 
 def _same(times: Sequence[Int64Array]) -> Int64Array:
-    """Return the times that all series share. Raises _TimesDiffer if they differ."""
+    """Return the times that all series share. Raises _TimesDiffer if two series have different times."""
     one = times[0]
     if not all(other is one or np.array_equal(other, one) for other in times[1:]):
         raise _TimesDiffer

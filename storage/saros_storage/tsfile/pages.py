@@ -4,13 +4,13 @@
     time page           times
     value page          i32 rows | bitmap, first row in the highest bit, 1 = present | values that are present
 
-Arrays are allocated for all pages of a call and filled batch by batch. A batch has as many pages as fit in the
-processor's cache; the pages are decompressed into one buffer and decoded by one call. The cost in Python per page
-limits how fast files are read, and how well two threads scale: a thread that decodes one page per call takes the
-interpreter lock every 20 us.
+Arrays are allocated for all pages of a call and filled batch by batch. A batch consists of as many pages as fit in the
+processor's cache. All pages of a batch are decompressed into one buffer and decoded by one call, because the cost in
+Python per page limits how fast files are read and how well two threads scale: a thread that decodes one page per call
+takes the interpreter lock every 20 us.
 
-The row count of each page is checked against its statistics and bitmap, its first and last time against its statistics,
-and its times must rise strictly. Pure over a mapped file: any thread.
+Each page is checked: its number of rows must agree with its statistics and its bitmap, its first and last time must
+agree with its statistics, and its times must rise strictly. Pure functions over a mapped file, for any thread.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from saros_storage.tsfile.fused_decode import fused_decoder
 from saros_storage.tsfile.shared_timestamps import check_bounds, decode_times
 from saros_storage.tsfile.structure.format import READ_BYTES_MAX, READ_ROWS_MAX
 
-#: Decompressed bytes of a batch: the pages of a block, about the size of the second-level cache.
+#: Decompressed bytes of a batch: about the size of a block's values, and of the processor's second-level cache.
 _BATCH_BYTES = 1 << 20
 _ROWS_PREFIX_BYTES = 4
 
@@ -90,7 +90,7 @@ def read_column(
 ) -> tuple[Column, int]:
     """Return the values of pages [first, stop) of a value chunk, and the number of decompressed bytes.
 
-    `time` is the layout of the time chunk.
+    `time` is the layout of the time chunk to which the value chunk belongs.
     """
     times = time.table(first, stop)
     if not layout.pages:
@@ -115,7 +115,7 @@ def read_column(
 
 
 def _checked_size(layout: ChunkLayout, table: PageTable) -> tuple[int, int]:
-    """Return rows and decompressed bytes of the pages. Raises CorruptFile if they exceed the limits of a read."""
+    """Return the pages' row count and decompressed size. Raises CorruptFile if one exceeds the limit of a read."""
     rows, size = table.rows, table.size
     if rows > READ_ROWS_MAX or size > READ_BYTES_MAX:
         raise layout.corrupt(f"{len(table.counts)} pages of {rows} rows and {size} bytes")
@@ -140,12 +140,12 @@ class Batch(NamedTuple):
         return self.stream.data.data
 
     def corrupt(self, reason: str, page: int = 0) -> CorruptFile:
-        """Return the error for damaged contents of page number `page`."""
+        """Return the error for damaged contents of page number `page` of this batch."""
         return CorruptFile(self.layout.file, int(self.table.offsets[page]), reason)
 
 
 def _batches(layout: ChunkLayout, data: memoryview, table: PageTable) -> Iterator[Batch]:
-    """Yield the pages, in order, in batches."""
+    """Decompress the pages of `table` and yield them, in order, in batches."""
     pages, done = len(table.sizes), 0
     if pages and layout.compressor is Compressor.UNCOMPRESSED:
         base = int(table.offsets[0])
@@ -177,7 +177,7 @@ def _decompress(layout: ChunkLayout, data: memoryview, table: PageTable) -> Batc
 
 
 class _Points(NamedTuple):
-    """Decoded pages: their encoded times, concatenated; the length of each page's times; their values."""
+    """Pages with decoded values: all encoded times, concatenated, the length of each page's times, and the values."""
 
     times: bytes
     lengths: Int64Array
@@ -185,9 +185,9 @@ class _Points(NamedTuple):
 
 
 def _fused_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int, size: int) -> _Points | None:
-    """Read the pages by one kernel; None if there is no kernel for them, or if they are damaged.
+    """Read the pages by one kernel call. Returns None if no kernel supports them, or if they are damaged.
 
-    For damaged pages, `_any_points` finds the reason.
+    If pages are damaged, `_any_points`, which is called next, raises an error that gives the reason.
     """
     read = fused_decoder(layout)
     if read is None or layout.type is None:
@@ -198,7 +198,7 @@ def _fused_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows:
 
 
 def _any_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: int) -> _Points:
-    """Read the pages, whatever their compression and encoding."""
+    """Read the pages batch by batch, for any compressor and encoding."""
     assert layout.type is not None
     sink = _sink(layout.type, rows)
     streams: list[memoryview] = []
@@ -211,7 +211,7 @@ def _any_points(layout: ChunkLayout, data: memoryview, table: PageTable, rows: i
 
 
 def _sections(batch: Batch) -> tuple[Int64Array, Int64Array]:
-    """Return where the times and the values of each page of a non-aligned chunk start."""
+    """Return the positions in the buffer at which each page's times and values start, for a non-aligned chunk."""
     times, values = np.empty_like(batch.starts), np.empty_like(batch.starts)
     found = point_sections(batch.stream.data, batch.starts, batch.ends, times, values)
     if found < len(times):
@@ -223,7 +223,7 @@ def _sections(batch: Batch) -> tuple[Int64Array, Int64Array]:
 
 
 def _read_bitmaps(batch: Batch, rows: list[int]) -> tuple[list[bytes], Int64Array]:
-    """Return the bitmap of each page, and where its values start."""
+    """Return each page's bitmap, and the position in the buffer at which the page's values start."""
     bitmaps: list[bytes] = []
     starts: list[int] = []
     buffer = batch.data
@@ -248,7 +248,7 @@ def full_bitmap(rows: int) -> bytes:
 
 
 def _present(bitmaps: list[bytes], rows: list[int]) -> BoolArray | None:
-    """Return the mask of all pages' rows, or None if all are present."""
+    """Return the mask of present rows over all pages, or None if all rows are present."""
     if all(bitmap == full_bitmap(count) for bitmap, count in zip(bitmaps, rows, strict=True)):
         return None
     masks = [np.unpackbits(np.frombuffer(b, np.uint8), count=n) for b, n in zip(bitmaps, rows, strict=True)]
@@ -273,11 +273,11 @@ class _Sink(Protocol):
         ...
 
     def add_sparse(self, batch: Batch, starts: Int64Array, mask: BoolArray) -> None:
-        """Append pages whose rows are present where `mask` says."""
+        """Append pages with nulls; `mask` is true for each row that has a value."""
         ...
 
     def column(self) -> Column:
-        """Return everything added, as a column."""
+        """Return all appended rows as a column."""
         ...
 
 
@@ -293,7 +293,7 @@ class _Mask:
         self.bits: BoolArray | None = None
 
     def put(self, start: int, part: BoolArray) -> None:
-        """Set the presence of rows from `start` on to `part`; other rows stay present."""
+        """Set the mask to `part` from row `start` on. Rows that are never set count as present."""
         if self.bits is None:
             self.bits = np.ones(self._rows, np.bool_)
         self.bits[start : start + len(part)] = part
@@ -366,7 +366,7 @@ class _TextSink:
 
 
 def _scatter(values: TextArray, mask: BoolArray) -> TextArray:
-    """Put the values of the present rows in their places; the other rows are empty."""
+    """Return one text for each element of `mask`: the next of `values` if it is true, otherwise an empty text."""
     lengths = np.zeros(len(mask), np.int32)
     lengths[mask] = np.diff(values.offsets)
     offsets = np.zeros(len(mask) + 1, np.int32)

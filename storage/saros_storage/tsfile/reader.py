@@ -1,14 +1,15 @@
-"""Reading a TsFile (v4, v3) from a mapped file: implements `tsfile_access.TsFileAccess`.
+"""Read a TsFile (v3 or v4) from a mapped file. The reader implements `tsfile_access.TsFileAccess`.
 
-Opening reads the tail only. A device is found by binary search through the index. The device's index and the headers of
-its chunks are then cached, within limits, so that a query that reads a series again pays only for the pages. This
-module does not cache decoded pages (see `chunk_cache`).
+Opening a file reads only its tail. A device is found by binary search through the index. The device's index and the
+headers of its chunks are stored in bounded caches, so that a query that reads a series again reads only the pages.
+Decoded pages are not cached here, but in `chunk_cache`.
 
-Names are returned in canonical form, regardless of their spelling in the file. In files of other writers, whose
-spelling may differ, a device that is not found directly is looked up in a list of all devices, built on first use.
+Names are returned in canonical form, regardless of their spelling in the file. Other writers than Saros may spell names
+differently. In their files, a device that the search does not find is looked up by its canonical path in a table of all
+devices, which is built on first use.
 
-Thread-safe: caches have locks, everything else is immutable. The mapping lives as long as this reader or anything that
-it returned.
+Thread-safe: caches have locks, everything else is immutable. The file stays mapped as long as this reader or any object
+that it returned exists.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from saros_storage.tsfile.structure.index import Span
 from saros_storage.tsfile.structure.metadata import OWN_PROPERTY, FileMetadata, read_metadata
 from saros_storage.tsfile.structure.statistics import StoredStatistics
 
-#: Maximum series and chunks in the cached device indexes of one file: some 10 MB.
+#: Maximum number of series and chunks in the cached device indexes of one file, which take some 10 MB.
 _CACHED_CHUNKS_MAX = 20_000
-#: Maximum pages in the cached chunk layouts of one file: some 10 MB.
+#: Maximum number of pages in the cached chunk layouts of one file, which take some 10 MB.
 _CACHED_PAGES_MAX = 20_000
 _serials = itertools.count()
 
 
 class TsFileReader:
-    """An open TsFile. The constructor and all methods raise CorruptFile and UnsupportedFile."""
+    """An open TsFile. The constructor and all methods may raise CorruptFile or UnsupportedFile."""
 
     def __init__(self, path: str, data: memoryview) -> None:
         self._path = path
@@ -47,7 +48,8 @@ class TsFileReader:
         self._metadata, self._tree = read_metadata(path, data)
         self._devices: LruCache[str, DeviceIndex] = LruCache(_CACHED_CHUNKS_MAX)
         self._layouts: LruCache[int, ChunkLayout] = LruCache(_CACHED_PAGES_MAX)
-        #: Root measurement nodes by canonical path; None until a lookup in a foreign file fails.
+        #: The root measurement node of each device by canonical path, for files of other writers. None until the first
+        #: search for a device fails.
         self._spelled: dict[str, Span] | None = None
 
     @property
@@ -133,7 +135,7 @@ class TsFileReader:
         return [self.layout(device, device.series[measurement], chunk) for measurement in measurements]
 
     def layout(self, device: DeviceIndex, series: SeriesIndex, chunk: int) -> ChunkLayout:
-        """Return header and pages of a chunk of `series`, one of the device's series or its time column; cached."""
+        """Return the layout of a chunk of `series`, which is a series or the time column of the device; cached."""
         meta = series.chunks[chunk]
         layout = self._layouts.get(meta.offset)
         if layout is None:
@@ -143,7 +145,7 @@ class TsFileReader:
         return layout
 
     def stored(self, device: str) -> dict[str, list[StoredStatistics]]:
-        """Return the statistics of a device's chunks, for `raw`, by measurement; the time column is under ""."""
+        """Return the statistics of a device's chunks, as `raw` takes them, by measurement (empty: the time column)."""
         span = self._find(device)
         return {} if span is None else read_stored(self._cursors(span), self._metadata.data_end)
 
@@ -180,12 +182,12 @@ class TsFileReader:
         return read_device(device, self._cursors(span), self._metadata.data_end)
 
     def _cursors(self, device: Span) -> list[Cursor]:
-        """Return cursors at the device's runs of TimeseriesMetadata."""
+        """Return a cursor for each run of the device's TimeseriesMetadata."""
         spans = self._tree.series_spans(device)
         return [Cursor(self._path, self._data[s.start : s.end], s.start) for s in spans]
 
 
 def _spans_as_one(pages: Sequence[PageSpan]) -> PageSpan:
-    """Combine pages of several series, one of each series; all have the same count and time span."""
+    """Combine the pages of several series, one from each series, that have the same count and time span."""
     lead = pages[0]
     return PageSpan(lead.start, lead.end, lead.count, tuple([page.statistics[0] for page in pages]))

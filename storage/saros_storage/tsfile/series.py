@@ -2,9 +2,9 @@
 
     u8 type | vstr name | u8 data type | uvar bytes of chunk list | statistics | { i64 offset, [statistics] }*
 
-Bit 0 of the type says that there are several chunks, each with its own statistics; the statistics of a single chunk are
-those of the series. The time column of an aligned device comes first and is recognised by its data type (some writers
-omit the mask).
+Bit 0 of the first byte is set if there are several chunks, each with its own statistics. The statistics of a single
+chunk are those of the series. The time column of an aligned device comes first and is recognised by its data type,
+because some writers omit `TIME_MASK` in the first byte.
 
 Pure: any thread.
 """
@@ -32,7 +32,7 @@ def encode_series(
     series: StoredStatistics,
     chunks: Sequence[tuple[int, StoredStatistics]],
 ) -> bytes:
-    """Encode a TimeseriesMetadata; `name` is an encoded string. `type_` None is the time column."""
+    """Encode a TimeseriesMetadata. `name` is already encoded; `type_` is None for the time column."""
     many = len(chunks) > 1
     if many:
         listed = b"".join([i64(offset) + stats.encode(type_, chunk) for offset, chunk in chunks])
@@ -43,7 +43,7 @@ def encode_series(
 
 
 def decode_type(cursor: Cursor) -> DataType | None:
-    """Read a data type byte; None is the time column's type. Raises UnsupportedFile."""
+    """Read a data type byte; return None for the type of a time column. Raises UnsupportedFile."""
     number = cursor.u8()
     if number == VECTOR_TYPE:
         return None
@@ -76,7 +76,7 @@ def read_device(device: str, cursors: Iterable[Cursor], data_end: int) -> Device
 
 
 def read_stored(cursors: Iterable[Cursor], data_end: int) -> dict[str, list[StoredStatistics]]:
-    """Read the stored statistics of each chunk by series (the time column: ""), for copying chunks to another file."""
+    """Return the stored statistics of each series' chunks, for copying the chunks. The time column's name is empty."""
     found: dict[str, list[StoredStatistics]] = {}
     for cursor in cursors:
         while cursor.rest:

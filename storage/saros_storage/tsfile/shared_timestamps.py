@@ -1,15 +1,15 @@
-"""Decode times that several series share only once.
+"""A cache of decoded times, so that times that several series share are decoded only once.
 
-Each non-aligned series stores its own times, which are mostly the same as those of the series before it:
+Each non-aligned series stores its own times, which are mostly the same as the times of the series before it:
 
     s0  [times a][values]   s1  [times a][values]   s2  [times b][values]      a is decoded once, b separately
 
-Recently decoded times are recognised by their stored bytes. Comparing the bytes is cheap: times at regular intervals
-take only a few bytes per 128 rows, and the first difference ends the comparison. A join of such series gets one array
-for all of them, and has no times to compare.
+Recently decoded times are recognised by their stored bytes. Comparing equal bytes is cheap, since times at regular
+intervals take a few bytes per 128 rows. Comparing different bytes is even cheaper, because the first difference ends
+the comparison. A join of series with equal times gets the same array from each series and need not compare the times.
 
-A query reads all runs of one series before it begins with the next series. Therefore the cache has room for all runs of
-a series, or of a few series that are read at the same time.
+A series is read run by run, from its first page to its last, before the next series is read from its first page.
+Therefore the cache has room for all runs of one series, or of a few series that are read side by side.
 
 Any thread: two threads that decode the same times at once may both do the work.
 """
@@ -27,7 +27,7 @@ from saros_storage.kernels.codecs.bit_reader import Stream
 from saros_storage.kernels.codecs.points import pages_span
 from saros_storage.kernels.merge import rises
 
-#: Enough for some four million times at regular intervals: for two series read at the same time, two million each.
+#: Room for some four million times at regular intervals, or for two million of each of two series read side by side.
 _BYTES_MAX = 32 << 20
 #: Runs with more rows than a block are not cached.
 _ROWS_MAX = 1 << 17
@@ -41,14 +41,14 @@ class _CachedTimes:
     times: Int64Array
 
 
-#: Cache by the shape of a run: sizes, counts, first and last times of its pages. Weights are bytes.
+#: The key is the shape of a run of pages: their sizes, counts, first times and last times. Weights are in bytes.
 _recent: LruCache[bytes, _CachedTimes] = LruCache(_BYTES_MAX)
 
 
 def decode_times(
     stream: bytes, sizes: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array
 ) -> Int64Array:
-    """Decode the times of pages concatenated in `stream`, given the encoded size and the count of each page.
+    """Decode `stream`, the concatenated times of several pages, given the encoded size and the count of each page.
 
     The result is shared and read-only. Raises DecodeError if the stream is damaged, the times do not rise strictly, or
     a page does not begin and end with its times in `firsts` and `lasts`.
@@ -65,7 +65,7 @@ def decode_times(
 
 
 def check_bounds(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> None:
-    """Raise DecodeError unless each page, of `counts` times, begins and ends with its times in `firsts` and `lasts`."""
+    """Raise DecodeError unless the first and last time of each page equal its elements of `firsts` and `lasts`."""
     if not pages_span(times, counts, firsts, lasts):
         raise DecodeError("the timestamps differ from the statistics")
 

@@ -6,10 +6,11 @@
     series   the same over all its chunks              compared with the index
 
 TsFile has no checksums, so a file that passes all checks may still differ from the data originally written. A problem
-ends the check of its series; the other series are still checked. Sums of floats are compared within the tolerance that
-the order of summing requires. Extremes are not compared where a value is NaN, which writers treat differently.
+ends the check of its series; the other series are still checked. Sums of floats may differ by a small tolerance, since
+they depend on the order of summing. Minimum, maximum and sum are not compared if the sum is not finite, because writers
+treat NaN differently.
 
-Pure over a mapped file: any thread. Memory: the decoded size of a run of pages.
+Pure functions over a mapped file, for any thread. They need memory for one run of decoded pages.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 _RUN_ROWS = 50_000
 #: Maximum number of problems reported; more would not describe a ruined file better.
 PROBLEMS_MAX = 1_000
-#: Relative to the largest possible sum: far above the effect of summing order, far below one wrong value in a page.
+#: Accepted difference of two sums, relative to the largest possible sum: far greater than the effect of the order of
+#: summing, far smaller than the effect of one wrong value in a page.
 _SUM_TOLERANCE = 1e-6
 Problem = CorruptFile | UnsupportedFile
 
 
 @dataclass(slots=True)
 class CheckResult:
-    """The result of a check: how much was checked, and at most `PROBLEMS_MAX` problems."""
+    """The result of a check: the numbers of items checked, and at most `PROBLEMS_MAX` problems."""
 
     devices: int = 0
     series: int = 0
@@ -71,7 +73,7 @@ class _Check:
         self.result = CheckResult()
 
     def problems(self) -> Iterator[Problem]:
-        """Check everything, yielding problems as they are found."""
+        """Check all series of the file and yield each problem when it is found."""
         try:
             names = list(self._reader.devices())
         except (CorruptFile, UnsupportedFile) as error:
@@ -107,7 +109,10 @@ class _Check:
         self._compare(at, f"the index of {name}", type_, stats.merge(known), series.statistics)
 
     def _count_chunk(self, device: DeviceIndex, series: SeriesIndex, chunk: int) -> StoredStatistics:
-        """Compare the statistics of a chunk's pages with their points; return the statistics of the whole chunk."""
+        """Return the statistics of a chunk, recomputed from its points.
+
+        Raises CorruptFile if the stored statistics of a page differ from the recomputed ones.
+        """
         names = () if series is device.time else (series.measurement,)
         pages = self._reader.layout(device, series, chunk).pages
         if not pages:
@@ -128,7 +133,7 @@ class _Check:
     def _compare(
         self, offset: int, what: str, type_: DataType | None, counted: StoredStatistics, told: Statistics | None
     ) -> None:
-        """Raise CorruptFile if the stored statistics differ from those of the points."""
+        """Raise CorruptFile if `told`, the stored statistics, differ from `counted`, the statistics of the points."""
         found = stats.reader_statistics(type_, counted)
         if found == told:
             return
@@ -148,7 +153,7 @@ class _Check:
 
 
 def _count(rows: Block, counts: Sequence[int]) -> list[StoredStatistics]:
-    """Return the statistics of each page, given its row count: of the only column, or of the times without one."""
+    """Return the statistics of each page's values, or of its times if there is no column; `counts` are row counts."""
     if rows.columns:
         return stats.of_pages(rows.columns[0].type, rows.times, rows.columns[0], counts)
     stops = np.cumsum(counts).tolist()
@@ -156,7 +161,7 @@ def _count(rows: Block, counts: Sequence[int]) -> list[StoredStatistics]:
 
 
 def _runs(spans: Sequence[PageSpan]) -> Iterator[tuple[int, int]]:
-    """Yield bounds of runs of pages that are decoded at once."""
+    """Yield the bounds [first, stop) of each run of pages that is decoded by one call."""
     first, rows = 0, 0
     for number, span in enumerate(spans):
         if rows and rows + span.count > _RUN_ROWS:

@@ -1,4 +1,4 @@
-"""Write a v4 TsFile from any number of chunks.
+"""Write a TsFile: the writer receives any number of chunks and produces a finished v4 file.
 
     writer = TsFileWriter(disk.create(path))
     writer.write_series("root.a.d1", "temp", type, encoding, compressor, times, values)     a chunk of one series
@@ -6,19 +6,20 @@
     writer.copy_series(...), writer.copy_aligned(...)                                       the same, from other files
     summary = writer.finish()                                                               index and tail
 
-The caller keeps these rules (asserted): a device is either aligned or not; times rise strictly, within a call and from
-one call for a series (or an aligned device) to the next. The chunks of a device should be written one after another.
+The caller must observe two rules, which are asserted. A device is either aligned or not. Times rise strictly, both
+within a call and from one call to the next call for the same series (or the same aligned device). The chunks of a
+device should be written one after another.
 
 In an aligned device, chunk i of each column belongs to chunk i of the time column, so each column must have as many
-chunks as the time column. For a column that a call omits, an empty chunk is written. If a column first appears in a
-later call, empty chunks for the earlier calls are written as a separate chunk group, just before the call's chunk
-group. If every call gives all columns, no empty chunks are needed.
+chunks as the time column. A column that a call omits gets an empty chunk. If a column first appears in a later call,
+empty chunks for the earlier calls are written as a separate chunk group, before the chunk group of this call. If every
+call gives all columns, no empty chunks are needed.
 
-Where GORILLA is declared, the writer may choose PLAIN or TS_2DIFF (`encoding_selection.py`); each chunk names its
-encoding.
+If a series declares GORILLA, the writer may choose PLAIN or TS_2DIFF (see `encoding_selection`); the header of each
+chunk names its encoding.
 
-Encoded data is written out in batches of about 1 MiB; only the statistics and offsets of the chunks remain in memory.
-The caller syncs and closes the file. Belongs to one thread.
+Encoded data is written to the file in batches of about 1 MiB; only the statistics and the offset of each chunk stay in
+memory. The caller syncs and closes the file. A writer belongs to one thread.
 """
 
 from __future__ import annotations
@@ -72,12 +73,12 @@ from saros_storage.tsfile.structure.metadata import encode_metadata
 from saros_storage.tsfile.structure.statistics import NOTHING, StoredStatistics
 
 DEFAULT_PAGE_ROWS = 10_000
-#: Maximum bytes of text in a page, except that a page may consist of a single longer text.
+#: Maximum bytes of text in a page. A longer text has a page to itself.
 PAGE_TEXT_BYTES_MAX = 1 << 20
 #: Encoded bytes that are buffered before the next write to the file.
 _BATCH_BYTES = 1 << 20
 _TIME_NAME = ""
-#: Maximum number of cached chunk headers; devices of one kind often have equal series.
+#: Maximum number of cached chunk headers. Devices of one kind often have equal series, and so equal headers.
 _HEADERS_MAX = 4_096
 
 
@@ -105,7 +106,7 @@ class TsFileWriter:
     """Writes the chunks of one TsFile, then its index and tail."""
 
     def __init__(self, file: File, *, page_rows: int = DEFAULT_PAGE_ROWS, choose: Choose = choose_by_trial) -> None:
-        """Start a file. `choose` selects the encoding of each chunk, except those given as an encoded page."""
+        """Start a file. `choose` selects the encoding of each chunk, except of chunks that are given encoded."""
         assert page_rows > 0
         self._choose = choose
         self._out = _Output(file)
@@ -113,16 +114,16 @@ class TsFileWriter:
         self._devices: dict[str, _Device] = {}
         #: The device of the chunk group being written.
         self._group: _Device | None = None
-        #: Measurements already in that chunk group, for a non-aligned device.
+        #: The measurements that already have a chunk in this chunk group, if the device is non-aligned.
         self._in_group: set[str] = set()
-        #: The times of the most recent chunk of a series, and their encoded form by first and last row of the page.
+        #: The `times` of the last call of `write_series`, and the encoded times of its pages by (start, stop) row.
         self._times: Int64Array | None = None
         self._encoded_times: dict[tuple[int, int], bytes] = {}
         self._out.add(MAGIC, bytes((VERSION_4,)))
 
     @property
     def position(self) -> int:
-        """Number of bytes written, buffered ones included; callers use it to limit file sizes."""
+        """Number of bytes written, including buffered bytes. Callers use it to limit the size of a file."""
         return self._out.position
 
     def write_series(
@@ -135,10 +136,10 @@ class TsFileWriter:
         times: Int64Array,
         values: Values,
     ) -> Statistics:
-        """Write one chunk of a non-aligned device and return its statistics: at least one point, no nulls.
+        """Write one chunk of a non-aligned device, with at least one point and no nulls. Return the chunk's statistics.
 
-        If `times` is the same array as in the previous call, its encoded form is reused, so arrays must not be
-        modified.
+        If `times` is the same array as in the previous call, its encoded form is reused; therefore the caller must not
+        modify the array.
         """
         assert len(times) == len(values) > 0
         if times is not self._times:
@@ -168,9 +169,9 @@ class TsFileWriter:
         values: bytes,
         statistics: StoredStatistics,
     ) -> None:
-        """Write one chunk of a non-aligned device that is a single page, given its encoded times and values.
+        """Write one chunk of a non-aligned device as a single page, given its encoded times and values.
 
-        At most `page_rows` points.
+        The chunk must have at most `page_rows` points.
         """
         assert 0 < statistics.count <= self._page_rows
         entry = self._begin(device, measurement)
@@ -183,7 +184,7 @@ class TsFileWriter:
         self._out.add(header.encode(len(sizes) + len(stored), many=False), sizes, stored)
 
     def _begin(self, device: str, measurement: str) -> _Device:
-        """Begin a chunk of a non-aligned device."""
+        """Begin a chunk of a non-aligned device, and a chunk group if necessary."""
         entry = self._device(device, aligned=False)
         if self._group is not entry or measurement in self._in_group:
             self._start_group(entry)
@@ -191,7 +192,7 @@ class TsFileWriter:
         return entry
 
     def _times_of_page(self, times: Int64Array, start: int, stop: int) -> bytes:
-        """Return the first part of a page: the encoded times of rows [start, stop) of the chunk, with their size."""
+        """Return the first part of a page: the encoded size and times of rows [start, stop) of the chunk."""
         head = self._encoded_times.get((start, stop))
         if head is None:
             encoded = encode_times(times)
@@ -199,7 +200,7 @@ class TsFileWriter:
         return head
 
     def write_aligned(self, device: str, times: Int64Array, columns: Sequence[AlignedColumn]) -> None:
-        """Write one chunk group of an aligned device: at least one row and one column."""
+        """Write one chunk group of an aligned device, with at least one row and one column."""
         assert len(times) > 0
         assert columns
         assert len({c.measurement for c in columns}) == len(columns)
@@ -223,7 +224,10 @@ class TsFileWriter:
             self._write_chunk(entry, series.header, [])
 
     def copy_series(self, device: str, measurement: str, chunk: RawChunk) -> None:
-        """Append a chunk of a non-aligned device unchanged; it has points, all later than the series' last one."""
+        """Append a chunk of a non-aligned device unchanged.
+
+        The chunk must have points, all of them later than the last point written for the series.
+        """
         entry = self._device(device, aligned=False)
         if self._group is not entry or measurement in self._in_group:
             self._start_group(entry)
@@ -273,7 +277,7 @@ class TsFileWriter:
         self._in_group.clear()
 
     def _add_missing(self, device: _Device, columns: Iterable[_Header]) -> None:
-        """Write empty chunks for columns that appear late, one for each existing chunk of the time column."""
+        """Write empty chunks for each new column of the device, one for each existing chunk of the time column."""
         groups = device.groups
         if not groups:
             return
@@ -335,7 +339,7 @@ class TsFileWriter:
 
 
 class _Page(NamedTuple):
-    """An encoded page; an uncompressed `size` of 0 is a page without points."""
+    """An encoded page. Its uncompressed `size` is 0 if it has no points."""
 
     statistics: StoredStatistics
     size: int
@@ -344,7 +348,7 @@ class _Page(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """The header of a chunk; `type` None is the time column. Made by `_header`."""
+    """The header of a chunk, created by `_header`. `type` is None for the time column."""
 
     measurement: str
     type: DataType | None
@@ -433,12 +437,12 @@ class _Device:
         return DeviceSpan(min(c.start for c in chunks), max(c.end for c in chunks))
 
     def encode_series(self) -> list[tuple[str, bytes]]:
-        """Return (name, TimeseriesMetadata) in the file's order; the time column's empty name comes first."""
+        """Return (name, encoded TimeseriesMetadata) of each series in the file's order; the time column comes first."""
         return [(name, self.series[name].encode()) for name in sorted(self.series, key=name_key)]
 
 
 def _cut(rows: int, page_rows: int, values: Iterable[Values]) -> list[tuple[int, int]]:
-    """Return page bounds: up to `page_rows` rows and about `PAGE_TEXT_BYTES_MAX` bytes of each text column a page."""
+    """Return the bounds of pages of at most `page_rows` rows and `PAGE_TEXT_BYTES_MAX` bytes of each text column."""
     texts = [v.offsets for v in values if isinstance(v, TextArray)]
     texts = [t for t in texts if int(t[-1]) - int(t[0]) > PAGE_TEXT_BYTES_MAX]
     if not texts:

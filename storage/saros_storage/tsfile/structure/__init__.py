@@ -1,1 +1,1 @@
-"""The structures of a TsFile and their bytes: primitives, device ids, statistics, bloom filter, index, tail."""
+"""Encoding and decoding of a TsFile's structures: primitives, device ids, statistics, bloom filter, index, tail."""

@@ -1,10 +1,11 @@
-"""The bloom filter over a file's series.
+"""The bloom filter of the series in a file.
 
-Bit index = |h| mod size, h = low 32 bits (signed) of the sum of the two halves of MurmurHash3 x64-128. Apache's Java
-treats the 1 to 15 bytes after the last full block as signed, its C++ as unsigned; the two agree on ASCII only.
-Therefore the bits of both variants are set for every key, and each reader finds all series. Standard hash: `mmh3`.
+The bit index of a key is |h| mod `size`, where h is the signed number in the low 32 bits of the sum of the two halves
+of MurmurHash3 x64-128. Apache's Java implementation treats the 1 to 15 bytes after the last full block as signed, the
+standard hash (`mmh3`) and Apache's C++ implementation as unsigned. The two variants agree only on ASCII keys. Therefore
+the bits of both variants are set for every key, so that readers of either kind find all series.
 
-Not here: querying the filter; Saros searches the index directly.
+This module does not query filters, because Saros searches the index directly.
 
 Pure: any thread.
 """
@@ -32,7 +33,7 @@ _C2 = 0x4CF5AD432745937F
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """A bloom filter. `bits` are LSB-first within bytes, without trailing zero bytes; `size` is the number of bits."""
+    """A bloom filter of `size` bits. In `bits`, the lowest bit of a byte is the first; trailing zero bytes are omitted."""
 
     bits: bytes
     size: int
@@ -40,7 +41,7 @@ class BloomFilter:
 
     @staticmethod
     def of(keys: Sequence[str]) -> BloomFilter:
-        """Build a filter of the keys; non-ASCII keys count twice, since they set twice as many bits."""
+        """Build a filter of the keys. Its size allows for non-ASCII keys, which set twice as many bits."""
         count = len(keys) + sum(not key.isascii() for key in keys)
         size = max(_BITS_MIN, int(-count * math.log(_ERROR_RATE) / math.log(2) ** 2) + 1)
         hashes = min(_HASHES_MAX, int(-math.log(_ERROR_RATE) / math.log(2)) + 1)
@@ -64,7 +65,7 @@ def _standard_hashes(raws: Sequence[bytes], seeds: Sequence[int]) -> UInt64Array
 
 def _indices(totals: UInt64Array, size: int) -> Int64Array:
     signed = totals.astype(np.uint32).view(np.int32).astype(np.int64)
-    # Java's abs of the smallest int is negative; its filter then uses bit 0.
+    # In Java, the absolute value of the smallest int is negative; the filter of Apache's Java then uses bit 0.
     return np.where(signed == -0x80000000, 0, np.abs(signed) % size)
 
 

@@ -6,8 +6,8 @@
     root.`a.b`.d         ("root.`a.b`", "d")            a back-quoted node is one node
     weather.`north 1`    ("weather", "north 1")         table model: table name, then tag values; null reads as `null`
 
-A v3 file stores the whole path as its single segment. Names are ordered by UTF-16 code units, as Java compares strings,
-segment by segment, null first, a prefix before its extensions.
+A v3 file stores the path of a device as a single segment. Devices are compared segment by segment: null comes before
+every string, a prefix before its extensions, and strings are ordered by UTF-16 code units, as in Java.
 
 Pure: any thread.
 """
@@ -45,7 +45,7 @@ def segments_of_path(path: str) -> Segments:
 
 
 def path_of_segments(segments: Segments) -> str:
-    """Return the canonical path of a device given by its segments; trailing nulls are dropped."""
+    """Return the canonical path of a device given by its segments. Trailing null segments are dropped."""
     while len(segments) > 1 and segments[-1] is None:
         segments = segments[:-1]
     texts = [_NULL_NODE if s is None else s for s in segments]
@@ -75,7 +75,7 @@ def _split(path: str) -> list[str]:
     if "`" not in path:
         return path.split(".")
     nodes = _NODE.findall(path)
-    # Unpaired quotes: neither Saros nor IoTDB wrote this path, so any split that keeps the text will do.
+    # The quotes are unpaired: neither Saros nor IoTDB wrote this path, so any split that preserves the text is good.
     return nodes if ".".join(nodes) == path else path.split(".")
 
 

@@ -5,10 +5,10 @@
     vstr   var(byte length) + UTF-8            names
     rest   big-endian, two's complement / IEEE-754
 
-The cursor checks every read against its end first: bytes that the format does not allow raise CorruptFile with their
-position in the file. The limits below bound the memory that a malformed file can make a reader allocate.
+The cursor checks each read before it returns a value: bytes that the format does not allow raise CorruptFile with their
+position in the file. The limits for pages and reads bound the memory that a reader allocates for a malformed file.
 
-Pure: a cursor belongs to one thread.
+Pure functions, for any thread; a cursor belongs to one thread.
 """
 
 from __future__ import annotations
@@ -29,20 +29,23 @@ FILE_BYTES_MIN = HEAD_BYTES + 1 + 4 + len(MAGIC)
 #: Data type id of a time column; no other column has it.
 VECTOR_TYPE = 6
 
-#: Pages usually have 64 KiB; 256 MiB allows pages of large texts and stops decompression bombs.
+#: Maximum size of a page. Pages usually have 64 KiB; 256 MiB allows pages of large texts and stops decompression bombs.
 PAGE_BYTES_MAX = 1 << 28
-#: Pages usually have 10 000 rows; 200 000 have been seen.
+#: Maximum rows of a page. Pages usually have 10 000 rows; pages of 200 000 rows have been seen.
 PAGE_ROWS_MAX = 1 << 24
 #: Maximum rows of one `read` call, over all its pages.
 READ_ROWS_MAX = 1 << 27
-#: Maximum bytes of one column in one `read` call: offsets of text are int32.
+#: Maximum bytes of one column in one `read` call, because the offsets of texts in a column are int32.
 READ_BYTES_MAX = (1 << 31) - 1
-#: Apache's readers read `dataSize` of a chunk as int32.
+#: Maximum size of a chunk's pages, because Apache's readers read this size as int32.
 CHUNK_BYTES_MAX = (1 << 31) - 1
 
 
 class Marker(IntEnum):
-    """First byte of each record in the data area. Chunks: kind (mask) | 1 (several pages) or 5 (at most one)."""
+    """The first byte of a record in the data area that is not a chunk.
+
+    The first byte of a chunk is `TIME_MASK`, `VALUE_MASK` or 0, plus `MANY_PAGES` or `ONE_PAGE` (at most one page).
+    """
 
     CHUNK_GROUP = 0x00
     SEPARATOR = 0x02
@@ -82,7 +85,7 @@ def var(value: int) -> bytes:
 
 
 def vstr(text: str | None) -> bytes:
-    """Encode length-prefixed UTF-8; None is length -1."""
+    """Encode a text as length-prefixed UTF-8; for None, the length is -1."""
     if text is None:
         return _SMALL_UVARS[1]
     raw = text.encode()

@@ -6,11 +6,13 @@
           ... INTERNAL_MEASUREMENT
             LEAF_MEASUREMENT   every 256th series -> the start of its run of TimeseriesMetadata
 
-Child i of a node covers the bytes from its offset to the offset of the next child; the last child covers the rest up to
-the node's end offset. Children precede their parent in the file. The reader enforces this, so that no cycle can trap
-it; and it visits no more nodes than the file has room for, so that shared children cannot trap it either.
+Child i of a node covers the bytes from its offset to the offset of the next child; the last child covers the bytes up
+to the node's end offset. Children precede their parent in the file. The reader enforces this order, so that a cycle in
+a malformed file cannot trap the reader. The reader also visits no more nodes than the file has room for, so that
+children shared by several nodes cannot trap the reader either.
 
-Writing: `build_index`, pure. Reading: `IndexTree`, thread-safe, with a bounded cache of parsed nodes.
+`build_index` writes an index and is pure. `IndexTree` reads an index; it is thread-safe and has a bounded cache of
+parsed nodes.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from saros_storage.tsfile.structure.device_id import Segments, decode_segments, 
 from saros_storage.tsfile.structure.format import HEAD_BYTES, Cursor, i64, uvar, vstr
 
 DEGREE = 256
-#: Bytes of the smallest node entry: one byte of name, and an offset.
+#: Size of the smallest entry of a node: a name of one byte, and an offset of eight bytes.
 _ENTRY_BYTES_MIN = 9
 #: Maximum depth of the tree: no file can hold 256 ** 8 devices.
 _DEPTH_MAX = 8
@@ -68,7 +70,7 @@ class IndexNode:
         return Span(self.offsets[position], self.offsets[after] if after < len(self.offsets) else self.end)
 
 
-#: An encoded name, and the offset of the node or run that it leads to; used in writing.
+#: An entry of a node to be written: an encoded name, and the offset of a child node or a run of TimeseriesMetadata.
 Entry: TypeAlias = tuple[bytes, int]
 
 
@@ -85,7 +87,7 @@ class IndexBuilder:
         self.position += len(part)
 
     def add_series(self, series: Sequence[tuple[str, bytes]]) -> bytes:
-        """Append one device's (name, TimeseriesMetadata), sorted; return the device's root node, not yet appended."""
+        """Append a device's sorted (name, TimeseriesMetadata). Return the device's root node without appending it."""
         runs: list[Entry] = []
         leaves: list[tuple[bytes, bytes]] = []
         for start in range(0, len(series), DEGREE):
@@ -100,7 +102,7 @@ class IndexBuilder:
         return self._root(leaves, NodeKind.INTERNAL_MEASUREMENT)
 
     def add_devices(self, devices: Sequence[tuple[Segments, bytes]]) -> bytes:
-        """Append the root nodes of one table's devices, sorted; return the table's root node, not yet appended."""
+        """Append the root nodes of a table's sorted devices. Return the table's root node without appending it."""
         entries: list[Entry] = []
         leaves: list[tuple[bytes, bytes]] = []
         for segments, node in devices:
@@ -135,9 +137,9 @@ class IndexBuilder:
 def build_index(
     position: int, devices: Sequence[tuple[Segments, Sequence[tuple[str, bytes]]]]
 ) -> tuple[list[bytes], list[tuple[str, bytes]]]:
-    """Return the parts of the index area, which starts at `position`, and (table, root node) in table order.
+    """Return the parts of the index area, which starts at `position`, and (name, root node) of each table, in order.
 
-    `devices` and the (name, TimeseriesMetadata) of each are sorted.
+    `devices` must be sorted, and so must the (name, TimeseriesMetadata) of each device.
     """
     builder = IndexBuilder(position)
     roots = [(segments, builder.add_series(series)) for segments, series in devices]
@@ -146,7 +148,7 @@ def build_index(
 
 
 class IndexTree:
-    """A lookup of devices in a file's index. `limit` is the end of the index area."""
+    """Finds devices in a file's index. `limit` is the end of the index area."""
 
     def __init__(self, file: str, data: memoryview, limit: int, *, version_3: bool) -> None:
         self._file = file
@@ -176,7 +178,7 @@ class IndexTree:
         return node.child(position)
 
     def devices(self) -> Iterator[tuple[Segments, Span]]:
-        """Yield all devices in the file's order, each with its root measurement node."""
+        """Yield all devices in the file's order, each with the bytes of its root measurement node."""
         budget = _Budget(self._file, self._limit)
         for root in self.roots.values():
             for leaf in self._leaves(root, NodeKind.LEAF_DEVICE, budget):
@@ -215,7 +217,7 @@ class IndexTree:
         return Cursor(self._file, self._data[span.start : span.end], span.start)
 
     def _parse(self, cursor: Cursor, *, devices: bool, before: int) -> IndexNode:
-        """Parse a node whose children must end at or before `before`."""
+        """Parse a node. Raises CorruptFile if its children end after the byte `before`."""
         count = cursor.uvar()
         if count * _ENTRY_BYTES_MIN > cursor.rest:
             raise cursor.corrupt(f"an index node of {count} entries")
@@ -237,14 +239,14 @@ class IndexTree:
 
 
 class _Budget:
-    """The number of index entries that may still be visited: as many as the file has room for."""
+    """The number of index entries that may still be visited; initially, as many as the file has room for."""
 
     def __init__(self, file: str, size: int) -> None:
         self._file = file
         self._left = size // _ENTRY_BYTES_MIN + 1
 
     def spend(self, node: IndexNode) -> None:
-        """Count one visited node. Raises CorruptFile when the budget is exhausted: nodes must be shared."""
+        """Count one visited node. Raises CorruptFile if the budget is exhausted, since then some nodes are shared."""
         self._left -= len(node.offsets) + 1
         if self._left < 0:
             raise CorruptFile(self._file, node.end, "index nodes are shared")

@@ -1,9 +1,9 @@
-"""The tail of a file: position of the index, tables, bloom filter, properties.
+"""The tail of a file: root nodes of the index, table schemas, end of the data area, bloom filter, properties.
 
-v4:  { table, root node }* | { table, schema }* | separator's offset | bloom | { key, value }* v3:  root node
-|                      separator's offset | bloom
+    v4:  { table, root node }* | { table, schema }* | separator's offset | bloom | { key, value }*
+    v3:  root node             |                      separator's offset | bloom
 
-followed by the size of all that as int32, and the magic again.
+These fields are followed by their total size as int32, and by the magic.
 
 Pure: any thread.
 """
@@ -33,7 +33,7 @@ from saros_storage.tsfile.structure.index import IndexTree
 
 #: A property that only files written by Saros have.
 OWN_PROPERTY = "saros.format"
-#: The properties written: Apache's own three, which its readers look for, and Saros's.
+#: The properties that Saros writes: three that Apache's readers look for, and `OWN_PROPERTY`.
 PROPERTIES: tuple[tuple[str, str | None], ...] = (
     ("encryptLevel", "0"),
     ("encryptType", "org.apache.tsfile.encrypt.UNENCRYPTED"),
@@ -68,7 +68,7 @@ def encode_metadata(tables: Sequence[tuple[str, bytes]], separator: int, bloom: 
 
 
 def read_metadata(file: str, data: memoryview) -> tuple[FileMetadata, IndexTree]:
-    """Check head and tail, and read the metadata. Raises CorruptFile, UnsupportedFile."""
+    """Check the head and the tail of a file, and read its metadata. Raises CorruptFile, UnsupportedFile."""
     version = _check_ends(file, data)
     tail = len(data) - len(MAGIC) - 4
     size = int.from_bytes(data[tail : tail + 4], "big", signed=True)
@@ -108,7 +108,7 @@ def _check_ends(file: str, data: memoryview) -> int:
 
 
 def _skip_schema(cursor: Cursor) -> None:
-    """Skip a table's name and columns: devices and series are in the index."""
+    """Skip a table's name and columns, which are not needed: the index lists all devices and series."""
     cursor.name()
     for _ in range(cursor.uvar()):
         cursor.istr()
@@ -120,7 +120,7 @@ def _skip_schema(cursor: Cursor) -> None:
 
 
 def _skip_bloom(cursor: Cursor) -> None:
-    """Skip the bloom filter: devices and series are looked up in the index."""
+    """Skip the bloom filter, which is not needed: devices and series are looked up in the index."""
     if size := cursor.uvar():
         cursor.take(size)
         cursor.uvar()

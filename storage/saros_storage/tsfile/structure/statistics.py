@@ -1,4 +1,4 @@
-"""Statistics of a page, a chunk or a series: as stored in the file, and as readers see them.
+"""Statistics of a page, a chunk or a series, in the form stored in the file and in the form for readers.
 
     uvar count | i64 start | i64 end | by type
     BOOLEAN          u8 first, last; i64 number of true
@@ -8,10 +8,10 @@
     DOUBLE           f64 min, max, first, last, sum
     TEXT             first, last        STRING  first, last, min, max        BLOB, time column  nothing
 
-`StoredStatistics` holds what is stored (text as bytes); `reader_statistics` turns it into `reading.Statistics`, which
-has less: no minimum and maximum of text or BOOLEAN, no sum of DATE and TIMESTAMP, no first and last of BLOB (they are
-not in the file). NaN counts in sums, but in minimum and maximum only if all values are NaN (in a file of Apache's: if
-the first one is).
+`StoredStatistics` contains the stored values, with text as bytes. `reader_statistics` converts it to
+`reading.Statistics`, which omits the minimum and maximum of STRING, and the sum of DATE and TIMESTAMP. The file does
+not store minimum and maximum of TEXT and BOOLEAN, nor any value of BLOB. A sum is NaN if any value is NaN. Minimum and
+maximum are NaN only if all values are NaN (in files that Apache's software wrote: if the first value is NaN).
 
 Pure: any thread.
 """
@@ -51,7 +51,7 @@ class StoredStatistics:
 
 NOTHING = StoredStatistics(0, TIME_MAX, TIME_MIN)
 
-#: Layout of the fields that follow the count: start, end, and the fixed-width ones. The key `None` is the time column.
+#: Layout of the fixed-width fields that follow the count, beginning with start and end. The key None is a time column.
 _LAYOUTS: dict[DataType | None, struct.Struct] = {
     None: struct.Struct(">qq"),
     DataType.BOOLEAN: struct.Struct(">qq??q"),
@@ -65,7 +65,8 @@ _LAYOUTS: dict[DataType | None, struct.Struct] = {
     DataType.STRING: struct.Struct(">qq"),
     DataType.BLOB: struct.Struct(">qq"),
 }
-#: Sums over a page of values with smaller magnitudes cannot overflow, so NumPy's warnings need not be suppressed.
+#: If all values of a page have smaller magnitudes than this, their sum cannot overflow, so that NumPy's warnings need
+#: not be suppressed.
 _SUMMED_MAX = 1e290
 _BARE = frozenset({None, DataType.BLOB})
 #: Types whose sum has no meaning for a reader.
@@ -129,9 +130,9 @@ def _of_page(times: Int64Array, column: Column) -> StoredStatistics:
 
 
 def of_rows(type_: DataType, times: Int64Array, values: NumericArray) -> Iterator[StoredStatistics]:
-    """Yield `of_points` of each row of a matrix with at least one column.
+    """Yield the result of `of_points` for each row of the matrix `values`, which has at least one column.
 
-    The rows of `times` begin and end with the first and last time of the points.
+    Only the first and the last element of each row of `times` are used.
     """
     lows: list[Stored]
     highs: list[Stored]
@@ -172,7 +173,7 @@ def _of_text(type_: DataType, start: int, end: int, values: TextArray) -> Stored
 
 
 def merge(parts: Sequence[StoredStatistics]) -> StoredStatistics:
-    """Return the statistics of consecutive parts of one series, given in time order."""
+    """Combine the statistics of consecutive parts of one series, given in time order."""
     if len(parts) == 1:
         return parts[0]
     parts = [p for p in parts if p.count]
@@ -207,7 +208,7 @@ def _greatest(values: list[Stored]) -> Stored:
 
 
 def encode(type_: DataType | None, stats: StoredStatistics) -> bytes:
-    """Return the stored form; `type_` None is the time column."""
+    """Encode statistics in their stored form. `type_` is None for a time column."""
     layout = _LAYOUTS[type_]
     head = uvar(stats.count)
     if type_ in _BARE:
@@ -230,7 +231,7 @@ def _raw(value: Stored) -> bytes:
 
 
 def decode(type_: DataType | None, cursor: Cursor) -> StoredStatistics:
-    """Read the stored form; raises CorruptFile."""
+    """Read statistics in their stored form at the cursor. Raises CorruptFile."""
     at = cursor.pos
     count = cursor.uvar()
     fields = cursor.unpack(_LAYOUTS[type_])
@@ -256,7 +257,7 @@ def decode(type_: DataType | None, cursor: Cursor) -> StoredStatistics:
 
 
 def reader_statistics(type_: DataType | None, stats: StoredStatistics) -> Statistics | None:
-    """Return the statistics for readers; None if there are no points. `type_` None is the time column."""
+    """Return the statistics for readers, or None if there are no points. `type_` is None for a time column."""
     if not stats.count:
         return None
     if type_ is None:
