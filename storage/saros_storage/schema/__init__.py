@@ -1,4 +1,4 @@
-"""The schema: databases, devices and series as a tree, and the changes that build it. Pure: no I/O, no clock."""
+"""The schema: a tree of databases, devices and series, and the changes that build the tree. Pure: no I/O, no clock."""
 
 from saros_storage.schema.catalogue import Catalogue
 from saros_storage.schema.changes import (

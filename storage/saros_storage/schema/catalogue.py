@@ -1,12 +1,12 @@
-"""The catalogue: schema entries by kind and key that are not databases or series, such as templates.
+"""The catalogue: texts by kind and key, for parts of the schema other than databases and series, such as templates.
 
     ("template", "t1")         {"aligned": false, "columns": [...]}
     ("template on", "root.a")  "t1"
 
-The catalogue does not interpret the texts. Each entry has a number; of several entries for one key, the entry with the
-highest number counts, as for TTL rules. Replicas that receive entries in different orders therefore end up with the
-same entries. A removed entry remains, without a text, so that its number is known. If two writers that did not know of
-each other chose the same number, the text that sorts last counts.
+The catalogue does not interpret the texts. Each entry has a number. Of several entries for one key, the entry with the
+highest number applies, as for TTL rules; replicas that receive entries in different orders therefore end up with the
+same entries. A removed entry stays in the catalogue with its number, but without a text. If two writers that did not
+know of each other chose the same number, the entry whose text sorts last applies.
 
 An immutable value.
 """
@@ -26,14 +26,14 @@ TEXT_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A numbered version of an entry; a `text` of None marks a removed entry."""
+    """A numbered version of an entry. `text` is None if the entry was removed."""
 
     number: int
     text: str | None
 
     @property
     def order(self) -> tuple[int, bool, str]:
-        """Sort key: of two versions of an entry, the greater one counts."""
+        """Sort key: of two versions of an entry, the one with the greater key applies."""
         return self.number, self.text is not None, self.text or ""
 
 
@@ -68,7 +68,7 @@ class Catalogue:
             )
 
     def with_entry(self, kind: str, key: str, entry: Entry) -> Catalogue:
-        """Return the catalogue with this entry, or `self` if that has a newer version of the entry."""
+        """Return a catalogue with this entry added, or `self` if it already has a newer version of the entry."""
         known = self.by_key.get((kind, key))
         if known is not None and known.order > entry.order:
             return self

@@ -1,7 +1,8 @@
 """Schema changes, which are checked, logged and applied, and their encoding in the log.
 
-A change contains everything that its effect depends on, so applying the same changes in the same order gives the same
-tree. It is encoded as UTF-8 JSON, such as `["CreateDatabase", "root.a"]`, since changes are rare and people read logs.
+The effect of a change depends only on its contents and on the tree, so applying the same changes in the same order
+gives the same tree. A change is encoded as UTF-8 JSON, such as `["CreateDatabase", "root.a"]`, since changes are rare
+and people read logs.
 Pure: any thread.
 """
 
@@ -18,16 +19,16 @@ from saros_storage.base.identity_cache import cached_by_identity
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.schema.model import Deadband, SeriesSchema
 
-#: Maximum number of cached sets of series. Devices of one kind often have equal sets, which are encoded and decoded
-#: once.
+#: Maximum number of cached sets of series. Devices of one kind often have equal sets; a cached set is encoded and
+#: decoded only once.
 _SERIES_SETS_MAX = 4_096
 #: The start of an encoded CreateSeries, before the device's path.
 _CREATION = b'["CreateSeries","'
-#: Decoded series of a device are cached if their encoded size is at most this.
+#: Maximum size of a device's encoded series for which the decoded series are cached.
 _SHAPE_BYTES_MAX = 4_096
-#: One encoder for all changes, since a log entry may have thousands.
+#: Shared by all changes, because a log entry may have thousands of changes.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-#: Number of encoded items of a series that has only a measurement, type, encoding and compressor.
+#: Number of items in the JSON list of a series that has only a measurement, type, encoding and compressor.
 _PLAIN_WORDS = 4
 
 
@@ -52,21 +53,21 @@ class CreateSeries:
     device: str
     aligned: bool
     series: tuple[SeriesSchema, ...]
-    #: True if a write needs these series and creates them implicitly: series that exist when the change is logged may
-    #: be left out.
+    #: True if the series are created implicitly. Series that exist when the cluster agrees on the change may then be
+    #: left out of it.
     if_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteSeries:
-    """Delete the series that the pattern matches, and devices that have no series left."""
+    """Delete the series that the pattern matches, and the devices that then have no series."""
 
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class AlterSeries:
-    """Replace the alias, tags and attributes of a series (all three)."""
+    """Replace the alias, all tags and all attributes of a series."""
 
     device: str
     measurement: str
@@ -87,7 +88,7 @@ class AlterType:
 
 @dataclass(frozen=True, slots=True)
 class AlterStorage:
-    """Change the encoding or compressor of series of a device for data written from now on; None: unchanged."""
+    """Change the encoding or compressor of series of a device for future data. None leaves the property unchanged."""
 
     device: str
     measurements: tuple[str, ...]
@@ -97,17 +98,17 @@ class AlterStorage:
 
 @dataclass(frozen=True, slots=True)
 class SetTtl:
-    """Set the time to live of the devices that the pattern covers; see `ttl_rules`. None: unlimited."""
+    """Set the time to live of the devices that the pattern covers (see `ttl_rules`); None is an unlimited time."""
 
     pattern: str
     milliseconds: int | None
-    #: Number of the rule: greater than the number of the rule that it replaces.
+    #: Number of the rule, which must be greater than the number of the rule to be replaced.
     number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class UnsetTtl:
-    """Remove the rule of the pattern."""
+    """Remove the TTL rule of the pattern."""
 
     pattern: str
     number: int = 0
@@ -120,7 +121,7 @@ class SetEntry:
     kind: str
     key: str
     text: str | None
-    #: Number of the entry: greater than the number of the entry that it replaces.
+    #: Number of the entry, which must be greater than the number of the entry to be replaced.
     number: int = 0
 
 
@@ -169,7 +170,7 @@ def encode_change(change: SchemaChange) -> bytes:
 
 
 def decode_change(data: bytes) -> SchemaChange:
-    """Decode a change; the inverse of `encode_change`. Raises CorruptFile; NewerFormat for an unknown one."""
+    """Decode a change that `encode_change` encoded. Raises CorruptFile, or NewerFormat for a change of unknown kind."""
     try:
         creation = _decode_creation(data)
         if creation is not None:
@@ -210,7 +211,10 @@ def decode_change(data: bytes) -> SchemaChange:
 
 
 def _decode_creation(data: bytes) -> CreateSeries | None:
-    """Decode a CreateSeries, or return None if `data` is not one. Sets of series decoded before are cached."""
+    """Decode a CreateSeries as `encode_change` writes it; equal series of several devices are decoded only once.
+
+    Returns None if the data is another change, or a CreateSeries that needs the general decoder.
+    """
     if not data.startswith(_CREATION):
         return None
     device, comma, shape = data[len(_CREATION) :].partition(b'",')
@@ -221,7 +225,7 @@ def _decode_creation(data: bytes) -> CreateSeries | None:
 
 @lru_cache(_SERIES_SETS_MAX)
 def _decode_shape(data: bytes) -> tuple[bool, tuple[SeriesSchema, ...], bool]:
-    """Return the fields of a CreateSeries after the device. Raises ValueError, TypeError, KeyError."""
+    """Return the fields that follow the device in a CreateSeries. Raises ValueError, TypeError, KeyError."""
     aligned, series, *more = json.loads(b"[" + data)
     return bool(aligned), _all_series_of(series), bool(more)
 
@@ -248,7 +252,7 @@ def _series_to_json(s: SeriesSchema) -> list[object]:
 
 
 def _all_series_of(words: Sequence[Sequence[object]]) -> tuple[SeriesSchema, ...]:
-    """Decode the series of a change; devices with equal series share the result."""
+    """Decode the series of a change. Devices with equal plain series share the result."""
     if all(len(one) == _PLAIN_WORDS for one in words):
         return _plain_series_of(tuple(map(tuple, words)))
     return tuple(map(_series_of, words))

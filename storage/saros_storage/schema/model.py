@@ -20,7 +20,10 @@ from saros_storage.encoding import encodings_for
 
 @dataclass(frozen=True, slots=True)
 class Deadband:
-    """Limits that decide which points of a series are stored; see `kernels.deadband`. Times in the database's unit."""
+    """Limits that decide which points of a series are stored (see `kernels.deadband`).
+
+    `shortest` and `longest` are in the database's time unit.
+    """
 
     deviation: float
     #: Points at most this long after the last stored point are dropped.
@@ -31,7 +34,7 @@ class Deadband:
 
 @dataclass(frozen=True, slots=True)
 class SeriesSchema:
-    """One series of a device. `encoding` is the declared one; `stored_encoding` returns the one that files use."""
+    """One series of a device. `encoding` is the declared encoding; files use the result of `stored_encoding`."""
 
     measurement: str
     type: DataType
@@ -40,20 +43,17 @@ class SeriesSchema:
     alias: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
-    #: Decimals to which values are rounded when they are written; None: values are not rounded.
+    #: Number of decimals to which values are rounded when they are written, or None if values are not rounded.
     decimals: int | None = None
     deadband: Deadband | None = None
-    #: The types that the series had before, without repetition. Points written before a change of type are stored with
-    #: the type of that time.
+    #: The types that the series had before, without repetitions. Points that were written before a change of type are
+    #: still stored with the old type.
     earlier: tuple[DataType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSchema:
-    """A device and its series by measurement.
-
-    Immutable: a change creates a new value, so readers may keep an old value.
-    """
+    """A device and its series by measurement. Immutable: a change creates a new value; readers may keep the old one."""
 
     path: str
     database: str
@@ -96,16 +96,16 @@ LEGAL_ENCODINGS: dict[DataType, frozenset[Encoding]] = {
 
 
 def stored_encoding(type_: DataType, declared: Encoding) -> Encoding:
-    """Return the encoding that files use: the declared encoding, or the type's default if Saros does not write it.
+    """Return the encoding that files use: the declared one if Saros writes it for this type, otherwise the default.
 
-    Saros does not write encodings that lose digits (RLE and TS_2DIFF of floats), or that Apache's two readers decode
-    differently.
+    Saros writes neither encodings that lose digits (RLE and TS_2DIFF of floats) nor encodings that Apache's two readers
+    decode differently.
     """
     return declared if declared in encodings_for(type_) else DEFAULT_ENCODING[type_]
 
 
 def retyped(series: SeriesSchema, type_: DataType, encoding: Encoding) -> SeriesSchema:
-    """Return the series with another type, without the properties that this type does not support."""
+    """Return the series with the type `type_`, without the properties that `type_` does not support."""
     earlier = tuple(t for t in dict.fromkeys((*series.earlier, series.type)) if t is not type_)
     return replace(
         series,
@@ -118,10 +118,10 @@ def retyped(series: SeriesSchema, type_: DataType, encoding: Encoding) -> Series
 
 
 def encoding_as(series: SeriesSchema, type_: DataType) -> Encoding:
-    """Return the encoding of a series after a change of type.
+    """Return the encoding of a series after a change of its type to `type_`.
 
-    The encoding remains if it is legal for the new type and was not the default of the old type; otherwise the new
-    type's default is used.
+    This is the present encoding if `type_` allows it and it is not the default of the present type. Otherwise it is the
+    default of `type_`.
     """
     is_default = series.encoding is DEFAULT_ENCODING[series.type]
     return series.encoding if not is_default and series.encoding in LEGAL_ENCODINGS[type_] else DEFAULT_ENCODING[type_]

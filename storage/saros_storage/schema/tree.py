@@ -1,18 +1,18 @@
-"""The schema tree: databases, devices, series.
+"""The schema tree of databases, devices and series.
 
     root ─ plant ◆ ─ hall ─ pump1 {temperature, pressure}          ◆ database   {} device
                    └ line2 ─ pump7 {temperature}
 
-A change is checked as a whole (if `check` raises, nothing has changed), logged by the store, then applied. Databases do
-not nest. A series is a leaf: it has no children. Names and aliases of one device are unique, except that an alias may
-equal the name of its own series.
+A change is first checked as a whole (if `check` raises an exception, nothing has changed), then logged by the store,
+then applied. Databases do not nest. A series is a leaf: it has no children. The names and aliases of a device's series
+are unique, except that an alias may equal the name of the same series.
 
-One thread at a time changes the tree (under the store's lock). Readers need no lock: looking up a device is one
-dictionary access that returns an immutable value, and a walk copies the children that it visits. `version` grows with
-every change; plan caches and sessions compare it.
+Only one thread at a time changes the tree (under the store's lock). Readers need no lock: looking up a device is one
+dictionary access that returns an immutable value, and a walk copies the children of each node that it visits. `version`
+grows with every change; plan caches and sessions compare it to detect changes.
 
-Series below a node `_saros` are the node's own records. Their devices are found by path only: no pattern matches them,
-so they are not shown, read or counted, and only deleting their database removes them.
+Series below a tree node named `_saros` are internal. Their devices are found only by path: no pattern matches them, so
+that statements neither show, read nor count these series, and only deleting the database removes them.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from saros_storage.schema.model import LEGAL_ENCODINGS, DeviceSchema, SeriesSche
 from saros_storage.schema.ttl_rules import TtlRule, TtlRules
 
 State = frozenset[int]
-#: The name of the node below which internal series are stored.
+#: The name of the tree nodes below which all series are internal.
 INTERNAL_NODE = "_saros"
-#: Maximum number of cached sets of series. Devices of one kind often have equal sets, which are checked and indexed
-#: once.
+#: Maximum number of cached sets of series. Devices of one kind often have equal sets; a cached set is checked and
+#: indexed only once.
 _SERIES_SETS_MAX = 4_096
 
 
@@ -67,12 +67,12 @@ _NO_CHILDREN: Mapping[str, _Node] = MappingProxyType({})
 
 
 class _Node:
-    """A node of the tree, which may be a database or a device (`device` is not None)."""
+    """A node of the tree, which may be a database or a device (if `device` is not None)."""
 
     __slots__ = ("children", "database", "device")
 
     def __init__(self) -> None:
-        #: Replaced with a dictionary by `make_child`: most nodes are devices without children.
+        #: A shared empty mapping until `make_child` replaces it with a dictionary, since most nodes have no children.
         self.children: Mapping[str, _Node] = _NO_CHILDREN
         self.database = False
         self.device: DeviceSchema | None = None
@@ -98,18 +98,18 @@ class _Node:
         return not (self.children or self.database or self.device)
 
 
-#: The parent of new devices, and the database at or above it, if there is one.
+#: The parent node of new devices, and the path of the database at or above this node, or None.
 _Parent = tuple[_Node, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of new devices below one node."""
+    """The facts about a node that decide which new devices may be created directly below it."""
 
     database: str | None
-    #: Paths of the node and of its ancestors, without root.
+    #: Paths of the node and of its ancestors, except root.
     paths: frozenset[str]
-    #: The node's children and series: names that a new device cannot have.
+    #: The names of the node's children and of its series, which a new device cannot have.
     children: Container[str]
     series: Container[str]
 
@@ -119,13 +119,13 @@ class _Place:
 
 
 class SchemaTree:
-    """The databases, devices and series of a node or group, with TTL rules and catalogue."""
+    """A schema: databases, devices and series, TTL rules, and the catalogue."""
 
     def __init__(self) -> None:
         self.version = 0
         #: The TTL rules; an immutable value, replaced as a whole.
         self.ttl = TtlRules()
-        #: Templates and similar entries; an immutable value, replaced as a whole.
+        #: The catalogue of templates and similar entries; an immutable value, replaced as a whole.
         self.catalogue = Catalogue()
         self._root = _Node()
         self._devices: dict[str, DeviceSchema] = {}
@@ -184,15 +184,15 @@ class SchemaTree:
         return found
 
     def child_paths(self, pattern: PathPattern) -> list[str]:
-        """Return the paths one level below those that the pattern matches (`**` included), sorted."""
+        """Return the paths of all children and series of the nodes that the pattern matches, sorted."""
         return sorted({join_nodes((*nodes, child)) for nodes, child in self._children(pattern)})
 
     def child_nodes(self, pattern: PathPattern) -> list[str]:
-        """Return the last nodes of `child_paths`, sorted."""
+        """Return the distinct last nodes of the paths that `child_paths` returns, sorted."""
         return sorted({child for _, child in self._children(pattern)})
 
     def nodes_at_level(self, pattern: PathPattern, level: int) -> list[str]:
-        """Return the prefixes of `level` + 1 nodes of all paths that match the pattern, sorted."""
+        """Return the distinct prefixes of `level` + 1 nodes of all paths that match the pattern, sorted."""
         found = set()
         for nodes, node, state in self._walk(pattern):
             leaves = [*nodes_of_device(nodes, node.device)]
@@ -209,7 +209,7 @@ class SchemaTree:
                         yield nodes, child
 
     def _walk(self, pattern: PathPattern) -> Iterator[tuple[tuple[str, ...], _Node, State]]:
-        """Yield the nodes that may match or lead to a match, in path order, without internal ones."""
+        """Yield the nodes, except internal ones, that match or may be above a match, in path order."""
         stack: list[tuple[tuple[str, ...], _Node, State]] = [
             (("root",), self._root, pattern.advance(pattern.start(), "root"))
         ]
@@ -250,8 +250,8 @@ class SchemaTree:
     def dry_run(self, changes: Iterable[SchemaChange], devices: Iterable[str] = ()) -> SchemaTree:
         """Return the tree after the changes, reduced to the changed devices and `devices`. Raises like `check`.
 
-        The result is for looking up databases and devices, not for patterns. The tree itself does not change, and the
-        cost does not grow with its size.
+        The result serves to look up databases and devices, not to match patterns. This tree does not change, and the
+        cost does not grow with the number of its devices.
         """
         changes, devices = list(changes), list(devices)
         trial = SchemaTree()
@@ -271,7 +271,7 @@ class SchemaTree:
         return trial
 
     def _begin_trial(self, source: SchemaTree) -> None:
-        """Copy the databases and settings of another tree to this empty one."""
+        """Copy the databases, TTL rules and catalogue of `source` to this empty tree."""
         self._databases = dict(source._databases)
         self.ttl = source.ttl
         self.catalogue = source.catalogue
@@ -279,8 +279,8 @@ class SchemaTree:
     def _create_new_devices(self, source: SchemaTree, changes: Sequence[SchemaChange]) -> bool:
         """Check and apply changes that create databases and new devices with plain series, with little cost per device.
 
-        Returns False, with some of them applied, if there are other changes, if a device is not new in `source`, if
-        another device is above or below it, or if its series need more checks.
+        Returns False, when some changes may already be applied, if there are changes of another kind, if the path of a
+        device is in use in `source`, if one new device is above another, or if a device or its series need more checks.
         """
         places: dict[str, _Place] = {}
         inner: set[str] = set()
@@ -310,7 +310,7 @@ class SchemaTree:
         return True
 
     def _place_below(self, source: SchemaTree, path: str) -> _Place:
-        """Return the place below a node of `source`; it has no database if a series is at or above the node."""
+        """Return the place below the node `path` of `source`, with no database if a series is at or above this node."""
         nodes = split_path(path)
         database = self.database_of(path) if source._series_above(path) is None else None
         node, device = source._find(path), source.device(path)
@@ -319,7 +319,7 @@ class SchemaTree:
         return _Place(database, paths, children, () if device is None else device.series)
 
     def _copy_around(self, source: SchemaTree, path: str) -> None:
-        """Copy a device, the devices above it, and the names of the device's child nodes."""
+        """Copy from `source` a device, the devices above it, and the names of the nodes directly below it."""
         nodes = split_path(path)
         for count in range(2, len(nodes) + 1):
             above = join_nodes(nodes[:count])
@@ -356,7 +356,7 @@ class SchemaTree:
         self.version += 1
 
     def apply_all(self, changes: Iterable[SchemaChange]) -> None:
-        """Apply changes, each of which passes `check` after the ones before it."""
+        """Apply changes in order. Each change must pass `check` once the changes before it are applied."""
         parents: dict[str, _Parent] = {}
         for change in changes:
             if isinstance(change, CreateSeries):
@@ -367,7 +367,7 @@ class SchemaTree:
                 self.apply(change)
 
     def numbered(self, changes: Iterable[SchemaChange]) -> list[SchemaChange]:
-        """Return the changes, with numbers for TTL rules and catalogue entries above those that this tree knows."""
+        """Return the changes, in which TTL rules and catalogue entries have higher numbers than those in this tree."""
         return [self._numbered(change) for change in changes]
 
     def _numbered(self, change: SchemaChange) -> SchemaChange:
@@ -378,7 +378,7 @@ class SchemaTree:
         return change
 
     def dump(self) -> bytes:
-        """Encode the whole tree as the changes that create it, one per line."""
+        """Encode the tree as the changes that create it, one change per line."""
         changes: list[SchemaChange] = [CreateDatabase(path) for path in self.databases()]
         for path in sorted(self._devices):
             device = self._devices[path]
@@ -465,7 +465,7 @@ class SchemaTree:
                 _check_encoding(series.type, change.encoding)
 
     def _altered(self, path: str, measurement: str) -> tuple[DeviceSchema, SeriesSchema, str]:
-        """Return the device and series to be altered, and the series' path. Raises UserMistake 508."""
+        """Return the device and the series to be altered, and the path of the series. Raises UserMistake 508."""
         device = self._devices.get(path)
         series = device.series.get(measurement) if device is not None else None
         path = f"{path}.{measurement}"
@@ -484,7 +484,7 @@ class SchemaTree:
     # ------------------------------------------------------------------ effects
 
     def _create_series(self, change: CreateSeries, parents: dict[str, _Parent]) -> None:
-        """Create series, and their device if it is new; `parents` collects the parents of new devices by path."""
+        """Create series, and their device if it is new. `parents` caches the parents of new devices by parent path."""
         path = change.device
         device = self._devices.get(path)
         if device is not None:
@@ -559,7 +559,7 @@ class SchemaTree:
         self._prune(split_path(path))
 
     def _prune(self, nodes: tuple[str, ...]) -> None:
-        """Remove empty nodes of a path, from the last one upwards."""
+        """Remove the empty nodes at the end of a path, beginning with the last node."""
         chain = [self._root]
         for name in nodes[1:]:
             chain.append(chain[-1].children[name])
@@ -584,7 +584,7 @@ class SchemaTree:
 
 
 def is_internal(path: str) -> bool:
-    """Return whether a canonical path lies below an internal node."""
+    """Return whether a canonical path has a node named `_saros`, so that its series are internal."""
     return INTERNAL_NODE in path and f".{INTERNAL_NODE}." in f"{path}."
 
 
@@ -595,7 +595,7 @@ def nodes_of_device(nodes: tuple[str, ...], device: DeviceSchema | None) -> Iter
 
 
 def _names(device: DeviceSchema) -> Iterator[str]:
-    """Yield all names and aliases in use in a device."""
+    """Yield the names and the aliases of all series of a device."""
     for name, series in device.series.items():
         yield name
         if series.alias is not None:
@@ -610,9 +610,9 @@ def _by_measurement(series: tuple[SeriesSchema, ...]) -> Mapping[str, SeriesSche
 
 @cached_by_identity(_SERIES_SETS_MAX)
 def _longest_name(series: tuple[SeriesSchema, ...]) -> int | None:
-    """Return the length of the longest name, or None if the series must be checked one by one.
+    """Return the length of the longest measurement name, or None if the series must be checked one by one.
 
-    A length means that any new device may have these series, as far as names, properties and encodings are concerned.
+    If the result is not None, the names, properties and encodings of these series are legal for any new device.
     """
     names = {s.measurement for s in series}
     if len(names) < len(series) or any(s.alias is not None or s.deadband is not None for s in series):

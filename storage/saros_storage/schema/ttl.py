@@ -1,9 +1,10 @@
-"""Expiry of points: a device's points are expired before a limit that moves with the clock.
+"""Expiry of points: a device may have a time limit that moves with the clock. Its points before the limit are expired.
 
     now 10:00, TTL of root.db.** 1 h      expired_before("root.db.d") = 09:00; a point at 08:59:59.999 is expired
     reads                                  start at the limit immediately, whatever the files still contain
     file: root.db.d up to 08:30            fully expired: removed from the manifest as a whole
-    file: root.db.d up to 09:30            expired points are removed when it is merged, or rewritten as mostly expired
+    file: root.db.d up to 09:30            expired points are removed when the file is merged, or rewritten because most
+                                           of its points are expired
 
 An immutable value: any thread.
 """
@@ -30,14 +31,14 @@ class Expiry:
     unit: TimeUnit
 
     def expired_before(self, device: str) -> int | None:
-        """Return the earliest time that is not expired; None if nothing expires."""
+        """Return the earliest time at which the device's points are not expired, or None if its points never expire."""
         if not self.rules:
             return None
         return self._limit(self.rules.milliseconds(device))
 
     @property
     def expired_before_at_most(self) -> int | None:
-        """The latest of all limits: no device has expired points at or after it. None if nothing expires."""
+        """The latest of all devices' limits, at or after which no point is expired. None if no points expire."""
         return self._limit(min((ms for _, ms in self.rules.live() if ms is not None), default=None))
 
     def _limit(self, milliseconds: int | None) -> int | None:

@@ -1,14 +1,14 @@
-"""TTL rules: the time to live of points by prefix of the device path; the most specific rule counts.
+"""TTL rules: the time to live of points by prefix of the device path. The most specific rule for a device applies.
 
     root.**            30 days        device root.db.a.d1  ->  1 hour
     root.db.a.**       1 hour                root.db.b     ->  30 days
     root.db.c          INF                   root.db.c     ->  unlimited
 
 A pattern is a device path, or a prefix followed by `.**`, which covers all devices below the prefix. Each rule has a
-number; of several rules for one pattern, the rule with the highest number counts. Replicas that receive rules in
-different orders therefore end up with the same rules. A removed rule remains, without a time to live, so that its
-number is known. If two writers that did not know of each other chose the same number, the rule with the longer life
-counts.
+number. Of several rules for one pattern, the rule with the highest number applies; replicas that receive rules in
+different orders therefore end up with the same rules. A removed rule stays with its number, marked as unset. If two
+writers that did not know of each other chose the same number, an unset rule takes precedence over others, and a longer
+time to live over a shorter one.
 
 An immutable value.
 """
@@ -30,7 +30,7 @@ _BELOW = ".**"
 
 @dataclass(frozen=True, slots=True)
 class TtlRule:
-    """A numbered version of a rule. `milliseconds` None: unlimited. `unset`: the rule was removed."""
+    """A numbered version of a rule. `milliseconds` is None for an unlimited life; `unset` marks a removed rule."""
 
     number: int
     milliseconds: int | None = None
@@ -38,7 +38,7 @@ class TtlRule:
 
     @property
     def order(self) -> tuple[int, bool, float]:
-        """Sort key: of two versions of a rule, the greater one counts."""
+        """Sort key: of two versions of a rule, the one with the greater key applies."""
         return self.number, self.unset, float("inf") if self.milliseconds is None else self.milliseconds
 
 
@@ -62,7 +62,7 @@ class TtlRules:
         return 0 if rule is None else rule.number
 
     def check(self, pattern: str) -> None:
-        """Raise UserMistake 303 if the pattern is not of the form above, 701 if there are too many rules."""
+        """Raise UserMistake: 303 for a wildcard other than a final `.**`, or 701 if there are too many rules."""
         path = pattern.removesuffix(_BELOW)
         if "*" in "".join(node for node in parse_pattern(path).nodes if not node.startswith("`")):
             raise UserMistake(f"{pattern}: a TTL applies to one path, or to all paths below one (root.db.**)", code=303)
@@ -72,14 +72,14 @@ class TtlRules:
             raise UserMistake(f"there are {len(self.live())} TTL rules already: at most {RULES_MAX} are allowed")
 
     def with_rule(self, pattern: str, rule: TtlRule) -> TtlRules:
-        """Return the rules with this rule, or `self` if that has a newer version of the rule."""
+        """Return the rules with this rule added, or `self` if it already has a newer version of the rule."""
         known = self.by_pattern.get(pattern)
         if known is not None and known.order > rule.order:
             return self
         return TtlRules({**self.by_pattern, pattern: rule})
 
     def milliseconds(self, device: str) -> int | None:
-        """Return the time to live of a device's points in milliseconds; None: unlimited."""
+        """Return the time to live of a device's points in milliseconds, or None if it is unlimited."""
         nodes = split_path(device)
         for pattern in (device, *_prefixes(nodes)):
             rule = self.by_pattern.get(pattern)

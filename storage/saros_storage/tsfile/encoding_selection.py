@@ -1,14 +1,14 @@
 """Choose the encoding of each chunk of a floating-point series that declares GORILLA: GORILLA, PLAIN or TS_2DIFF.
 
 GORILLA removes the bits that neighbouring values share; the remaining bits are not aligned to bytes, so a compressor
-gains little. Repeated values compress better in PLAIN. Values with few decimals are whole numbers divided by a power of
-ten, whose differences take a few bits each (TS_2DIFF): this halves the files of typical plant data. TS_2DIFF is used
-only if every value is restored bit for bit.
+gains little. Values that repeat compress better in PLAIN. Values with few decimals are whole numbers divided by a power
+of ten. TS_2DIFF stores the differences of these whole numbers in a few bits each, which halves the files of typical
+plant data. TS_2DIFF is used only if every value is restored bit for bit.
 
 `chosen_encoding` tries the three encodings on the first rows of the chunk. Such a trial costs more than writing a small
 chunk. Therefore a flush, which writes many small chunks, uses `EncodingChoices`: it reuses each choice for the next
-chunks of the series. For chunks of a few rows it selects PLAIN without a trial, because a compaction later joins these
-chunks and then chooses an encoding for all their rows.
+chunks of the series. For chunks of a few rows, `EncodingChoices` selects PLAIN without a trial, because a compaction
+later joins these chunks and then chooses an encoding for all their rows.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from saros_storage.encoding import encode, encode_scaled, scaled
 from saros_storage.encoding.compression import compress
 
 #: Number of rows on which the encodings are tried: enough to contain repeated values. For 60 columns of sensor data,
-#: this choice took 3 % more bytes than a choice based on all rows.
+#: the encodings chosen in this way took 3 % more bytes than encodings chosen by trials on all rows.
 _TRIED_ROWS = 4_096
 #: `EncodingChoices` selects PLAIN for chunks of at most this many rows, since the header and the statistics of such a
 #: chunk are several times as large as its values.
 _UNTRIED_ROWS = 8
-#: Choose TS_2DIFF only if it is at most this fraction of the smaller alternative: PLAIN values need no decoding.
+#: Choose TS_2DIFF only if its encoded size is less than this fraction of the smaller alternative's size, since PLAIN
+#: values need no decoding.
 _SCALED_SHARE = 0.8
 #: Number of successive chunks of a series that use one choice.
 _CHUNKS_MAX = 16

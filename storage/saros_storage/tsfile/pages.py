@@ -115,7 +115,7 @@ def read_column(
 
 
 def _checked_size(layout: ChunkLayout, table: PageTable) -> tuple[int, int]:
-    """Return the pages' row count and decompressed size. Raises CorruptFile if one exceeds the limit of a read."""
+    """Return the pages' row count and decompressed size. Raises CorruptFile if they exceed the limits of a read."""
     rows, size = table.rows, table.size
     if rows > READ_ROWS_MAX or size > READ_BYTES_MAX:
         raise layout.corrupt(f"{len(table.counts)} pages of {rows} rows and {size} bytes")
@@ -366,7 +366,7 @@ class _TextSink:
 
 
 def _scatter(values: TextArray, mask: BoolArray) -> TextArray:
-    """Return one text for each element of `mask`: the next of `values` if it is true, otherwise an empty text."""
+    """Return a text per element of `mask`: the next text of `values` for a true element, otherwise an empty one."""
     lengths = np.zeros(len(mask), np.int32)
     lengths[mask] = np.diff(values.offsets)
     offsets = np.zeros(len(mask) + 1, np.int32)

@@ -51,7 +51,7 @@ def decode_times(
     """Decode `stream`, the concatenated times of several pages, given the encoded size and the count of each page.
 
     The result is shared and read-only. Raises DecodeError if the stream is damaged, the times do not rise strictly, or
-    a page does not begin and end with its times in `firsts` and `lasts`.
+    the first or last time of a page differs from the page's element of `firsts` or `lasts`.
     """
     shape = b"".join([numbers.tobytes() for numbers in (sizes, counts, firsts, lasts)])
     known = _recent.get(shape)
@@ -65,7 +65,7 @@ def decode_times(
 
 
 def check_bounds(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> None:
-    """Raise DecodeError unless the first and last time of each page equal its elements of `firsts` and `lasts`."""
+    """Raise DecodeError unless each page's first and last time equal the page's elements of `firsts` and `lasts`."""
     if not pages_span(times, counts, firsts, lasts):
         raise DecodeError("the timestamps differ from the statistics")
 

@@ -33,7 +33,7 @@ _C2 = 0x4CF5AD432745937F
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """A bloom filter of `size` bits. In `bits`, the lowest bit of a byte is the first; trailing zero bytes are omitted."""
+    """A bloom filter of `size` bits. `bits` has the lowest bit of each byte first and omits trailing zero bytes."""
 
     bits: bytes
     size: int

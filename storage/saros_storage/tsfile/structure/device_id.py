@@ -62,7 +62,7 @@ def is_tree(segments: Segments) -> bool:
 
 @lru_cache(maxsize=65_536)
 def canonical_measurement(name: str) -> str:
-    """Return the canonical text of a measurement as spelled in a file; the time column's empty name stays empty."""
+    """Return the canonical form of a measurement's name in a file. The time column's empty name stays empty."""
     return name if not name or (_PLAIN.fullmatch(name) and "." not in name) else _canonical_node(name)
 
 
@@ -108,5 +108,5 @@ def segments_key(segments: Segments) -> tuple[str, ...]:
 
 
 def bloom_key(segments: Sequence[str | None], measurement: str) -> str:
-    """Return the text that the bloom filter hashes for a series; the time column has an empty name."""
+    """Return the text that the bloom filter hashes for a series. `measurement` is empty for the time column."""
     return ".".join([*(_NULL_NODE if s is None else s for s in segments), measurement])

@@ -23,7 +23,7 @@ VERSION_3 = 3
 VERSION_4 = 4
 #: Size of magic and version byte.
 HEAD_BYTES = 7
-#: The smallest file: head, separator, size of an (empty) metadata block, tail magic.
+#: Size of the smallest file: the head, a separator, the size of an empty metadata block, and the magic at the end.
 FILE_BYTES_MIN = HEAD_BYTES + 1 + 4 + len(MAGIC)
 
 #: Data type id of a time column; no other column has it.
@@ -109,7 +109,7 @@ def i64(value: int) -> bytes:
 
 
 class Cursor:
-    """Reads primitives from `data`, which starts at byte `base` of `file`; raises CorruptFile on over-reads."""
+    """Reads primitives from `data`, which starts at byte `base` of `file`. Reads past the end raise CorruptFile."""
 
     __slots__ = ("base", "data", "file", "pos")
 
