@@ -1,9 +1,9 @@
 """The folder of compiled kernels: numba's files, a list of the kernels that they hold, and the lock of the compiler.
 
-Asking numba would require importing it, which takes longer than many statements; reading the list is fast. numba itself
-keeps compiled code until the module of a kernel changes, although other modules and compiler options affect the code
-too. Therefore folder and list are specific to this installation and processor: their names contain a digest of
-everything that compiled code depends on.
+Reading the list shows fast which kernels are compiled; asking numba would require importing it, which takes longer than
+many statements. numba itself uses compiled code until the module of the kernel changes, although other modules and
+compiler options affect the code too. Therefore the names of the folder and the list contain a digest of everything that
+compiled code depends on, such as this installation and processor.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from importlib.util import find_spec
 from saros_storage.io.platform import lock
 
 _LOCK = "compiling.lock"
-#: Bytes of /proc/cpuinfo that describe the first processor.
+#: Number of bytes at the start of /proc/cpuinfo that are enough to describe the first processor.
 _PROCESSOR_BYTES = 4096
 
 
 def use_cache_folder(fallback: str | None) -> None:
     """Keep compiled code in the user's cache, or in `fallback` if that is not writable.
 
-    With `fallback` None, it is kept in a private folder until the process ends. Must be called before the first kernel
-    runs; later calls have no effect.
+    With `fallback` None, compiled code is kept in a private folder until the process ends. This function must be called
+    before the first kernel runs; later calls have no effect.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
@@ -56,7 +56,7 @@ def default_cache_folder() -> str:
 
 
 class KernelCache:
-    """The compiled kernels of one folder. Any thread, any number of processes."""
+    """The compiled kernels of one folder; any number of threads and processes may use it."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class KernelCache:
             file.write(f"{key}\n")
 
     def lock(self, *, wait: bool) -> int | None:
-        """Take the lock of the single compiling process; return None if another process holds it.
+        """Take the lock that only one compiling process can hold; return None if another process holds it.
 
         The result is a file descriptor that the caller closes. Raises OSError (no such folder, disk full).
         """
@@ -118,7 +118,7 @@ def _numba_settings() -> list[tuple[str, str]]:
 
 
 def _processor() -> bytes:
-    """Return the model and features of the first processor, as far as the system reports them."""
+    """Return the first processor's model and features, as far as the system reports them."""
     with suppress(OSError), open("/proc/cpuinfo", "rb") as file:
         lines = file.read(_PROCESSOR_BYTES).splitlines()
         return b"\n".join(

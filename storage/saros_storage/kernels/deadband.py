@@ -1,14 +1,14 @@
-"""Kernel over points: selects those that swinging-door compression (SDT) keeps.
+"""Kernel that selects the points that swinging-door compression (SDT) keeps.
 
     stored point o        doors: the steepest line from it below all points after it, and the flattest above all,
            | ` - .  x x   each moved towards them by the deviation
            o - - x        they open with every point; once they no longer meet, no line from o is near all points,
              ` x          so the previous point is stored, and the doors start there from now on
 
-The first and the last point are kept. A value that is not a number (NaN or infinite) is not on any line, so it is kept,
-with the point before it. Points at most `shortest` after the stored one are dropped without a check, except the point
-at which the doors no longer met; a point `longest` or more after it is stored. All this is as in IoTDB, except for
-values that are not numbers.
+The first and the last point are kept. A point whose value is NaN or infinite is not on any line, so it is kept, and so
+are the last checked point before it and the point after it. A point at most `shortest` after the stored point is
+dropped without a check, unless it is the point at which the doors no longer met. A point `longest` or more after the
+stored point is stored. Except for values that are NaN or infinite, the results are those of IoTDB.
 
 The line through the kept points misses a dropped point by about the deviation, and at most by twice the deviation.
 """
@@ -49,7 +49,10 @@ def _apply_deadband_plain(
 def apply_deadband(
     times: Int64Array, values: Float64Array, deviation: float, shortest: int, longest: int, kept: BoolArray
 ) -> None:
-    """Fill `kept` with True for the points to keep; see the module. At least one point, in time order."""
+    """Store in `kept` whether to keep each point; see the module.
+
+    There is at least one point; points are in time order.
+    """
     kept[:] = False
     kept[0] = kept[len(times) - 1] = True
     stored = before = 0

@@ -1,4 +1,4 @@
-"""The double nearest to a decimal number: a part for kernels that parse numbers.
+"""The double nearest to a decimal number, for kernels that parse numbers.
 
     mantissa * 10^exponent --128 bits of 5^exponent--> product of 64 and 128 bits --rounded to even--> bits of a double
 
@@ -19,22 +19,25 @@ EXPONENT_MIN, EXPONENT_MAX = -342, 308
 _POWER_BITS = 128
 #: Only for exponents in this range can a number be exactly halfway between two doubles.
 _EVEN_MIN, _EVEN_MAX = -4, 23
-#: From this exponent on, a 64-bit mantissa times the reciprocal of a power may be an exact half.
+#: From this exponent up to -1, the product of a 64-bit mantissa and the reciprocal of a power of five can be exact.
 _RECIPROCAL_MIN = -27
 #: The bits of a double's mantissa, the bias of its exponent, and the exponent of infinity.
 _MANTISSA_BITS, _BIAS, _INFINITE = 52, 1_023, 2_047
 
 _0, _1, _3, _32 = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(32)
 _LOW_32 = np.uint64(0xFFFF_FFFF)
-#: The low bits of a product's upper half, below the bits that a double takes and two more; if all are set, the lower
-#: half may carry into the result.
+#: The lowest bits of the upper half of a product, which neither a double nor its rounding uses. If all of them are set,
+#: a carry from the lower half may change the result.
 _UNDECIDED = np.uint64((1 << 9) - 1)
 _HIDDEN_BIT = np.uint64(1 << _MANTISSA_BITS)
 _SIGN = np.uint64(1 << 63)
 
 
 def power_of_five(exponent: int) -> int:
-    """Return the leading 128 bits of 5^exponent, rounded down; small reciprocals up, so that halves stay exact."""
+    """Return the leading 128 bits of 5^exponent, rounded down.
+
+    Reciprocals from `_RECIPROCAL_MIN` on are rounded up, so that an exact half is found to be one.
+    """
     power: int = 5 ** abs(exponent)
     size = power.bit_length()
     if exponent >= 0:
@@ -43,7 +46,7 @@ def power_of_five(exponent: int) -> int:
 
 
 def _power_table() -> NDArray[np.uint64]:
-    """Return the upper and lower halves of the powers, alternating."""
+    """Return the upper and the lower half of each power, one after the other."""
     powers = [power_of_five(exponent) for exponent in range(EXPONENT_MIN, EXPONENT_MAX + 1)]
     return np.array([half for power in powers for half in divmod(power, 1 << 64)], np.uint64)
 
@@ -53,7 +56,7 @@ _HALVES = _power_table()
 
 @part
 def double_bits(mantissa: np.uint64, exponent: int, negative: bool) -> np.uint64:
-    """Return the bits of the double nearest to `mantissa * 10^exponent`; of two equally near ones, the even one."""
+    """Return the bits of the double nearest to `mantissa * 10^exponent`; if two are equally near, the even one."""
     sign = _SIGN if negative else _0
     if mantissa == _0 or exponent < EXPONENT_MIN:
         return sign
@@ -85,13 +88,13 @@ def _subnormal(digits: np.uint64, power: int) -> np.uint64:
     if power <= -63:
         return _0
     digits = digits >> np.uint64(1 - power)
-    # A carry into the hidden bit makes the exponent 1, as it should.
+    # If rounding carries into the hidden bit, the exponent field becomes 1, as a normal number requires.
     return (digits + (digits & _1)) >> _1
 
 
 @part
 def _product(mantissa: np.uint64, place: int) -> tuple[np.uint64, np.uint64]:
-    """Return the upper 128 bits of the product with a power, with enough precision to decide the rounding."""
+    """Return the two upper words of the product of a mantissa and a power, precise enough to decide the rounding."""
     high, low = _multiply(mantissa, _HALVES[place])
     if high & _UNDECIDED == _UNDECIDED:
         carry, _ = _multiply(mantissa, _HALVES[place + 1])

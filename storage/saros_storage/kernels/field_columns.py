@@ -1,9 +1,9 @@
-"""Kernels that put the fields of `line_protocol` into columns of devices, in the order of lines.
+"""Kernels that put the fields found by `line_protocol` into columns for each device, in the order of the lines.
 
     arrange   lines, fields, device of each series key --> parts, columns; row of each line; place of each field
     fill      offsets of parts and columns --> times; fields, rows and numbers
 
-A part is a table of consecutive rows of one device; it ends before most of its cells would be empty. If a line has a
+A part is a table of consecutive rows of one device. It ends before most of its cells would be empty. If a line has a
 field twice, the second value replaces the first. Lines with a fault, or without a device, are skipped.
 """
 
@@ -21,13 +21,14 @@ from saros_storage.kernels.line_protocol import FAULT, FIELD_WORDS, FIRST, KIND,
 #: The record of a part: its device, its numbers of rows, columns and values, and its first column.
 PART_DEVICE, PART_ROWS, PART_COLUMNS, PART_VALUES, PART_COLUMN = range(5)
 PART_WORDS = 5
-#: The record of a column: its part, name, kind, number of values, and the line of the last one.
+#: The record of a column: its part, name, kind, number of values, and the line of its last value.
 COLUMN_PART, COLUMN_NAME, COLUMN_KIND, COLUMN_SIZE, COLUMN_LINE = range(5)
 COLUMN_WORDS = 5
 #: Indices of the counts that `arrange` fills in.
 COLUMNS, PARTS = range(2)
 COUNT_WORDS = 2
-#: Maximum cells of a part, plus the cells allowed per value; beyond that, the device continues in another part.
+#: Cells that each part may have, and the further cells that it may have for each value. A device that needs more cells
+#: continues in another part.
 CELLS_MIN, CELLS_PER_VALUE = 65_536, 8
 
 _QUOTE, _BACKSLASH = 34, 92
@@ -78,7 +79,7 @@ def _arrange_plain(
 
 
 def _lines_plain(lines: Int64Array, fields: Int64Array) -> Iterator[tuple[int, Int64Array, range]]:
-    """Yield the number, record and fields of each line."""
+    """Yield each line's number, its record, and the range of its fields."""
     starts = lines.reshape(-1, LINE_WORDS)[:, FIRST].tolist()
     stops = [*starts[1:], len(fields) // FIELD_WORDS][: len(starts)]
     for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
@@ -94,7 +95,7 @@ def _is_column(columns: Int64Array, at: int, part: int, name: int, kind: int) ->
 
 @part
 def _column_of(part: int, name: int, kind: int, table: Int64Array, columns: Int64Array, counts: Int64Array) -> int:
-    """Return the column of a part, a name and a kind; it is created if necessary."""
+    """Return the column with this part, name and kind; create it if necessary."""
     mixed = (np.uint64(part) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(name * 8 + kind)
     mixed = mixed * np.uint64(0xFF51AFD7ED558CCD)
     mask = len(table) - 1
@@ -119,7 +120,7 @@ def _column_of(part: int, name: int, kind: int, table: Int64Array, columns: Int6
 
 @part
 def _part_of(device: int, current: Int64Array, parts: Int64Array, counts: Int64Array) -> int:
-    """Return the part that takes the next line of a device; it is created if necessary."""
+    """Return the part that takes the next line of a device; create it if necessary."""
     at = current[device] * PART_WORDS
     if current[device] < 0 or parts[at + PART_ROWS] * parts[at + PART_COLUMNS] > (
         CELLS_MIN + CELLS_PER_VALUE * parts[at + PART_VALUES]
@@ -146,11 +147,11 @@ def arrange(
     places: Int64Array,
     counts: Int64Array,
 ) -> None:
-    """Assign lines to parts and fields to columns; `counts` receives the numbers of columns and parts.
+    """Assign lines to parts and fields to columns; store the numbers of columns and parts in `counts`.
 
-    `devices`: by series key, -1 for no device. `current`: -1 for each device. `table`: a hash table as for `tokenise`,
-    larger than the number of fields. `rows`: receives part and row of each line. `places`: receives column and place of
-    each field.
+    `devices` contains the device of each series key, or -1. `current` contains -1 for each device. `table` is scratch
+    space: a hash table whose length is a power of 2 above the number of fields. `rows` receives the part of each line
+    and the line's row in it, `places` the column of each field and the field's place in it.
     """
     table[:] = -1
     counts[:] = 0
@@ -222,8 +223,8 @@ def fill(
 ) -> None:
     """Fill `times` in the order of parts, and `order`, `field_rows` and `numbers` in the order of columns.
 
-    `order` holds the numbers of fields, `field_rows` their rows, `numbers` their values. `order` and `field_rows` may
-    be empty if they are not needed.
+    `order` receives the index of each field, `field_rows` its row, and `numbers` the NUMBER of its record. `order` and
+    `field_rows` may be empty if they are not needed.
     """
     wanted = len(order) > 0
     last = len(lines) // LINE_WORDS - 1
@@ -250,7 +251,7 @@ def _plain_texts_plain(data: ByteArray, starts: Int64Array, ends: Int64Array, ou
 
 @kernel("void(u8r[], i64r[], i64r[], u8[])", twin=_plain_texts_plain)
 def plain_texts(data: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArray) -> None:
-    """Copy quoted texts one after the other, without the backslashes that escape a quote or a backslash."""
+    """Copy texts into `out`, one after the other, without the backslashes that escape a quote or a backslash."""
     to = 0
     for text in range(len(starts)):
         at = starts[text]

@@ -1,17 +1,17 @@
-"""A kernel and its twin: compiled by numba with an explicit signature, without the GIL, cached on disk.
+"""Kernels and their twins: numba compiles kernels for explicit signatures, without the GIL, into a cache on disk.
 
     @kernel("i64(u8r[], i64[])", twin=_decode_numpy)
     def decode(data, out): ...
 
-`@part` marks a function that kernels call, mostly kernels of its own module; `unaligned` has such functions for all
-modules.
+`@part` marks a function that is compiled into the kernels that call it, most of which are in the same module.
+`unaligned` has functions for the kernels of all modules.
 
 Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, a trailing `r` before
 the brackets means read-only (it accepts writable arrays too). Kernels create no arrays, and are compiled without
-reference counts (`_nrt`), whose atomic operations would take longer than most parts do. Compiled code is kept in
-`cache`.
+reference counts (`_nrt`), whose atomic operations would take longer than most of the functions marked `@part`. `cache`
+describes the folder of compiled code.
 
-A call does not wait for the compiler. Until a kernel is loaded, its twin runs, which gives the same results:
+A call does not wait for the compiler. Until a kernel is loaded, its twin runs and gives the same results:
 
     first call --> asks `loader` for all kernels, in the background
     each call  --> the twin, while the time spent in it stays below that of loading or compiling the kernel
@@ -41,7 +41,8 @@ from saros_storage.kernels.unaligned import register_intrinsics
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Held while a kernel is loaded or compiled. A fork waits for it, so that numba is in a consistent state in the child.
+#: This lock is held while a kernel is loaded or compiled. A fork waits for the lock, so that numba is in a consistent
+#: state in the child.
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -57,30 +58,32 @@ _SCALARS = {
     "b1": "boolean",
     "void": "void",
 }
-#: Raised by numba when its cache cannot be read or written.
+#: The exceptions that numba raises when its cache cannot be read or written.
 _CACHE_ERRORS = (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
 
-#: Seconds that a twin may take in total: about as long as its kernel takes to load, or to compile.
+#: Seconds that all calls of a twin together may take, if its kernel can be loaded and if it must be compiled: about the
+#: time that loading or compiling takes.
 _LOADING_S, _COMPILING_S = 0.1, 1.0
-#: Assumed seconds per array element of an unmeasured twin: between NumPy (a tenth) and Python (ten times).
+#: Seconds per array element, assumed for a twin that has not run yet. A NumPy twin takes about a tenth of this, a
+#: plain-Python twin ten times as much.
 _ELEMENT_S = 2e-7
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: Parts not yet registered with numba.
+#: Functions marked `@part` that are not yet registered with numba.
 _parts: list[Callable[..., Any]] = []
 #: All kernels of the imported modules.
 _declared: list[Kernel[..., Any]] = []
 
 
 def part(function: F) -> F:
-    """Declare a function that kernels call; it is compiled into them."""
+    """Declare a function to be compiled into the kernels that call it."""
     _parts.append(function)
     return function
 
 
 class Kernel(Generic[P, R]):
-    """A compiled function, or its twin until it is loaded. `twin` and `source` stay reachable for tests."""
+    """A function that runs its compiled code, or its twin until that code is loaded. Tests use `twin` and `source`."""
 
     def __init__(self, source: Callable[P, R], signature: str, twin: Callable[P, R]) -> None:
         self.source = source
@@ -128,10 +131,10 @@ class Kernel(Generic[P, R]):
         return self._run is not None
 
     def compile(self) -> Callable[P, R]:
-        """Compile (or load from the cache) now; idempotent.
+        """Compile the kernel now, or load it from the cache; idempotent.
 
-        Must not be called on the main thread: Ctrl-C there could interrupt the first import of numba, which cannot be
-        repeated.
+        If called on the main thread, it uses another thread, because Ctrl-C could interrupt the first import of numba,
+        which cannot be repeated.
         """
         if threading.current_thread() is threading.main_thread():
             with ThreadPoolExecutor(1, "saros-kernel") as executor:
@@ -142,7 +145,10 @@ class Kernel(Generic[P, R]):
             return self._run
 
     def store(self) -> None:
-        """Compile into the cache unless it has the kernel. Raises ImportError, or an error of the cache."""
+        """Compile the kernel into the cache, unless it is there already.
+
+        Raises ImportError, or an error of the cache.
+        """
         with _lock:
             self._run = _jit(self.source, self.signature, cache=True)
 
@@ -190,7 +196,7 @@ def _compile(source: Callable[P, R], signature: str) -> Callable[P, R] | None:
         return _jit(source, signature, cache=True)
     except ImportError:
         return None
-    except _CACHE_ERRORS:  # a full disk, a torn file, or no writable folder: this process compiles for itself
+    except _CACHE_ERRORS:  # full disk, torn file, or no writable folder: compile for this process only
         return _jit(source, signature, cache=False)
 
 

@@ -1,4 +1,4 @@
-"""Kernels over InfluxDB's line protocol: the parts of lines, and their values.
+"""Kernels that split lines of InfluxDB's line protocol into their parts, and parse the values.
 
     measurement,tag=value field=1.5,other="text" 1700000000000000000
     ^ START              ^ KEY_END (the series key ends)       ^ TIME          END: the newline
@@ -8,8 +8,8 @@
     fill       the same --> times, numbers and rows, device by device and column by column
 
 A name ends at a comma, an equals sign, a space or a newline; a backslash escapes one of the first three. A text is
-quoted and may contain newlines; in it, a backslash escapes a quote or a backslash. A malformed line ends at the next
-newline outside a text, as a correct one does: no part of a text is ever read as a line.
+quoted and may contain newlines; in it, a backslash escapes a quote or a backslash. Like a correct line, a malformed one
+ends at the next newline outside a text, so no part of a text is ever read as a line.
 
 `arrange` and `fill` are in `field_columns`. The input is not trusted: it must end with a newline, beyond which nothing
 is read. Hashes are keyed.
@@ -27,11 +27,12 @@ from saros_storage.kernels.decimal_doubles import double_bits
 from saros_storage.kernels.jit import kernel, part
 from saros_storage.kernels.unaligned import leading_zeros, number_8
 
-#: The record of a line: positions, its first field, fault, whether it has a time, the time, number of its series key.
+#: The record of a line: the positions of its start, of its key's end and of its end; its first field, its fault,
+#: whether it has a time, the time, and the number of its series key.
 START, KEY_END, END, FIRST, FAULT, TIMED, TIME, SERIES = range(8)
 LINE_WORDS = 8
-#: The record of a field: positions and number of the name; kind and bits (or unescaped length) of the value; its
-#: positions.
+#: The record of a field: the name's start, end and number; the value's kind, its bits (for a text, its unescaped
+#: length), its start and its end.
 NAME_START, NAME_END, NAME, KIND, NUMBER, VALUE_START, VALUE_END = range(7)
 FIELD_WORDS = 7
 #: Kinds of values. A LONG_DOUBLE has too many digits or is infinite; the caller parses it from its text.
@@ -40,8 +41,8 @@ BOOLEAN, INTEGER, DOUBLE, TEXT, LONG_DOUBLE = range(1, 6)
 NO_MEASUREMENT, BAD_TAG, NO_FIELDS, BAD_FIELD, BAD_VALUE, INTEGER_RANGE, OPEN_TEXT, BAD_TIME, TIME_RANGE, LONG = range(
     1, 11
 )
-#: Indices of the state that `tokenise` fills in: numbers of lines, fields, series keys and names; 0 if no LONG_DOUBLE;
-#: 1 if it ended because a hash table was full.
+#: Indices of the state that `tokenise` fills in: the numbers of lines, fields, series keys and names; 1 if a value is a
+#: LONG_DOUBLE; 1 if `tokenise` stopped because a hash table was full.
 LINES, FIELDS, SERIES_COUNT, NAMES_COUNT, LONG_DOUBLES, TABLE_FULL = range(6)
 STATE_WORDS = 7
 _AT = 6
@@ -51,12 +52,14 @@ _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 _INT64_MAX = (1 << 63) - 1
 _NEGATIVE_MAX = np.uint64(1 << 63)
 _TEN = np.uint64(10)
-#: Masks for eight bytes: upper and lower halves of bytes, and every second group of one, two and four bytes.
+#: Masks for a word of eight bytes: the upper and the lower halves of the bytes, every second byte, every second pair of
+#: bytes, and the second four bytes.
 _UPPER_HALVES, _LOWER_HALVES = np.uint64(0xF0F0_F0F0_F0F0_F0F0), np.uint64(0x0F0F_0F0F_0F0F_0F0F)
 _PAIRS, _FOURS, _EIGHT = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF_0000_FFFF), np.uint64(0xFFFF_FFFF)
-#: Bytes from 0x30 to 0x39 are digits: the upper half is 3, and stays 3 if 6 is added.
+#: A byte is a digit (0x30 to 0x39) if its upper half is 3, and is still 3 after 6 is added to the byte.
 _SIXES, _THREES = np.uint64(0x0606_0606_0606_0606), np.uint64(0x3333_3333_3333_3333)
-#: An integer up to 2^53 times or divided by one of these is rounded only once, so the result is the nearest double.
+#: Powers of ten that a double holds exactly. Multiplying an integer up to 2^53 by one of them, or dividing it, rounds
+#: only once, so the result is the nearest double.
 _POWERS = np.array([float(10**n) for n in range(23)])
 _POWERS_OF_TEN = np.array([10**n for n in range(9)], np.uint64)
 _EXACT_MAX = np.uint64(1 << 53)
@@ -113,7 +116,7 @@ def _faulty_end(data: ByteArray, at: int) -> int:
 
 @part
 def _key(data: ByteArray, at: int, state: Int64Array) -> int:
-    """Scan a measurement and its tags; return a fault."""
+    """Scan a measurement and its tags; return a fault, or 0."""
     end = _name_end(data, at)
     while data[end] == _EQUALS:
         end = _name_end(data, end + 1)
@@ -139,10 +142,10 @@ def _spaces_end(data: ByteArray, at: int) -> int:
 
 @part
 def _field_name(data: ByteArray, at: int, fields: Int64Array, before: int, count: int) -> int:
-    """Record the name of field `count` at `at`; return its end.
+    """Record the name at `at` as the name of field `count`; return the name's end.
 
-    The name usually equals the name of field `before`, from the previous line. Then the field gets the same number;
-    otherwise its number stays -1 for now.
+    The name usually equals that of field `before`, which belongs to the previous line, and then gets the same number.
+    Otherwise its number stays -1 until `_name_fields`.
     """
     record, twin = count * FIELD_WORDS, before * FIELD_WORDS
     fields[record + NAME_START], fields[record + NAME] = at, -1
@@ -162,9 +165,9 @@ def _field_name(data: ByteArray, at: int, fields: Int64Array, before: int, count
 
 @part
 def _fields(data: ByteArray, fields: Int64Array, floats: Float64Array, before: int, state: Int64Array) -> int:
-    """Scan the fields of a line; return a fault.
+    """Scan the fields of a line, counting them in `state[FIELDS]`; return a fault, or 0.
 
-    `state[FIELDS]` counts them. `before` is the first field of the previous line.
+    `before` is the first field of the previous line.
     """
     at = _spaces_end(data, state[_AT])
     if _ends_line(data, at):
@@ -190,7 +193,7 @@ def _fields(data: ByteArray, fields: Int64Array, floats: Float64Array, before: i
 
 @part
 def _value(data: ByteArray, fields: Int64Array, floats: Float64Array, record: int, state: Int64Array) -> int:
-    """Scan a value; return a fault."""
+    """Scan a value; return a fault, or 0."""
     start = state[_AT]
     byte = data[start]
     fields[record + VALUE_START] = start
@@ -223,7 +226,7 @@ _LOWER = np.frombuffer(b"falsetrue ", np.uint8).astype(np.int64)
 
 @part
 def _boolean(data: ByteArray, fields: Int64Array, record: int, state: Int64Array) -> int:
-    """Scan t, T, true, True, TRUE, or the same for false."""
+    """Scan t, T, true, True or TRUE, or the corresponding spellings of false."""
     start = state[_AT]
     end = start
     while not _ends_value(data, end):
@@ -250,7 +253,7 @@ def _boolean(data: ByteArray, fields: Int64Array, record: int, state: Int64Array
 
 @part
 def _number(data: ByteArray, fields: Int64Array, floats: Float64Array, record: int, state: Int64Array) -> int:
-    """Scan an integer with suffix i or u, or a double; return a fault."""
+    """Scan an integer with suffix i or u, or a double; return a fault, or 0."""
     start = state[_AT]
     negative = data[start] == _MINUS
     at = start + 1 if negative or data[start] == _PLUS else start
@@ -294,7 +297,7 @@ def _number(data: ByteArray, fields: Int64Array, floats: Float64Array, record: i
 
 @part
 def _digits(data: ByteArray, at: int, before: np.uint64) -> tuple[int, np.uint64]:
-    """Return the end of the digits at `at`, and the number that they form together with the digits before."""
+    """Return the end of the digits at `at`, and the number that results from appending them to the number `before`."""
     value = before
     while at + 8 <= len(data):
         word = number_8(data, at)
@@ -310,7 +313,7 @@ def _digits(data: ByteArray, at: int, before: np.uint64) -> tuple[int, np.uint64
         at += count
         if count < 8:
             break
-    # Bytes above 0xF9 hide the digit before them.
+    # A byte above 0xF9 overflows when 6 is added, so that the loop above does not see the digit before it.
     while data[at] >= _ZERO and data[at] <= _NINE:
         value = value * _TEN + np.uint64(data[at] - _ZERO)
         at += 1
@@ -319,7 +322,7 @@ def _digits(data: ByteArray, at: int, before: np.uint64) -> tuple[int, np.uint64
 
 @part
 def _zeros(data: ByteArray, at: int) -> int:
-    """Return the number of leading zeros of a number."""
+    """Return the number of leading zeros of the decimal number at `at`."""
     found = 0
     while data[at] == _ZERO or data[at] == _POINT:
         found += 1 if data[at] == _ZERO else 0
@@ -345,7 +348,7 @@ def _double(
 
 @part
 def _integer(data: ByteArray, fields: Int64Array, record: int, state: Int64Array, end: int, mantissa: np.uint64) -> int:
-    """Record the integer that ends at `end`, where its suffix i or u is; return a fault."""
+    """Record the integer whose digits end at its suffix i or u at `end`; return a fault, or 0."""
     at = state[_AT]
     negative = data[at] == _MINUS
     unsigned = data[end] == 117
@@ -363,8 +366,8 @@ def _integer_in_range(
 ) -> bool:
     """Write the number of the digits from `at` to `end` to `out[place]`; return whether it fits in 64 bits.
 
-    `mantissa` is the number, if it has few digits. Otherwise it is summed up as a negative one, since the negative
-    range is larger.
+    If there are at most 19 digits, `mantissa` is their number. Otherwise the negative of the number is computed, since
+    the range of negative integers is larger.
     """
     if end - at <= _DIGITS_MAX:
         out[place] = -np.int64(mantissa) if negative else np.int64(mantissa)
@@ -383,7 +386,7 @@ def _integer_in_range(
 
 @part
 def _time(data: ByteArray, lines: Int64Array, record: int, state: Int64Array) -> int:
-    """Scan the time of a line, if it has one, and its end; return a fault."""
+    """Scan the time of a line, if there is one, and the end of the line; return a fault, or 0."""
     at = _spaces_end(data, state[_AT])
     lines[record + TIMED], lines[record + TIME] = 0, 0
     if not _ends_line(data, at):
@@ -450,9 +453,9 @@ def _equal(data: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 @part
 def _known_series(data: ByteArray, at: int, last: int, series: Int64Array, count: int) -> int:
-    """Return the number of the series key at `at`, if it is `last` or the one after it; otherwise -1.
+    """Return the number of the series key at `at` if it is `last` or the next number; otherwise return -1.
 
-    Lines of a series mostly follow each other, or several series alternate.
+    Mostly, a line belongs to the same series as the previous line, or several series take turns.
     """
     for guess in (last, last + 1 if last + 1 < count else 0):
         start, size = series[2 * guess], series[2 * guess + 1] - series[2 * guess]
@@ -501,7 +504,7 @@ _FAULTY = re.compile(rb'(?:\\[,= ]|[^ \n])*+(?:="(?:\\["\\]|[^"])*+(?:"|\Z)|[^\n
 
 
 class _Fault(Exception):
-    """A fault of a line; the argument is its number."""
+    """Raised for a malformed line; the argument is the number of the fault."""
 
 
 def _tokenise_plain(
@@ -634,7 +637,7 @@ def _double_plain(text: bytes, fields: Int64Array, floats: Float64Array, record:
 
 
 def _end_of(pattern: re.Pattern[bytes], raw: bytes, at: int) -> int:
-    """Return the end of a match; the pattern must match everywhere."""
+    """Return the end of the match at `at`; `pattern` must be one that matches at any position."""
     found = pattern.match(raw, at)
     assert found
     return found.end()
@@ -660,9 +663,10 @@ def tokenise(
 ) -> int:
     """Scan lines from `start` on, until `lines`, `fields` or a table is full; return the start of the next line.
 
-    `multiplier`: odd and secret, the key of the hashes. `floats`: the memory of `fields`, as doubles. `tables`: two
-    hash tables, each with a power of 2 of entries; it is full at half of them. `series`, `names`: receive the positions
-    of distinct series keys and field names. A first line for which `fields` are too short has the fault LONG.
+    `multiplier` is the key of the hashes, a secret odd number. `floats` is the memory of `fields`, viewed as doubles.
+    `tables` contains two hash tables, each with a power of 2 of entries; a table counts as full when half of its
+    entries are used. `series` and `names` receive the positions of distinct series keys and field names. If `fields`
+    has no room for the first line, this line gets the fault LONG.
     """
     tables[:] = -1
     half = len(tables) // 2

@@ -1,13 +1,13 @@
-"""Loading of kernels in the background, so that no call waits for numba or its compiler.
+"""Loads kernels in the background, so that no call waits for numba or its compiler.
 
     start --(list of the cache)--> all compiled ----------------------------> load --> end
                  |                                                              ^
                  +--> some missing: start `precompile`, if no process compiles  | as the list grows
                                     wait --------------------------------------+
 
-Compiling takes half a minute of processor time, so a process of the lowest priority does it, one for each cache: it
-outlives this process, and other processes load its kernels too. If it fails, there is no retry: kernels are then
-compiled by the callers with large inputs.
+Compiling takes half a minute of processor time, so a process of the lowest priority does it; there is only one such
+process for each cache. It outlives this process, and the kernels that it has compiled are loaded by other processes
+too. If it fails, it is not started again: callers with large inputs then compile their kernels themselves.
 
 Loading takes half a second, most of it for numba itself, in a thread of this process. Loading begins after a short
 delay: a short-lived program needs no kernels.
@@ -30,23 +30,23 @@ logger = logging.getLogger(__name__)
 
 #: Seconds before numba is loaded, and between checks of the list of compiled kernels.
 _DELAY_S, _LOOK_S = 0.3, 0.5
-#: Give up after this many compiler processes that succeeded and still left kernels uncompiled: something removes their
-#: files.
+#: Give up after this many compiler processes that succeeded and still left kernels uncompiled: something must be
+#: removing the compiled files.
 _PROCESSES_MAX = 3
 
 
 class Loadable(Protocol):
-    """A kernel, as seen by the loader."""
+    """A kernel as the loader sees it."""
 
     key: str
 
     @property
     def is_loaded(self) -> bool:
-        """True if there is nothing left to do."""
+        """True if `compile` has nothing left to do."""
         ...
 
     def compile(self) -> object:
-        """Load from the cache, or compile."""
+        """Load the kernel from the cache, or compile it."""
         ...
 
 
@@ -60,7 +60,8 @@ class KernelLoader:
     ) -> None:
         """Create a loader.
 
-        `start_compiler` starts the compiling process, by default one of `precompile`; it raises OSError if it cannot.
+        `start_compiler` starts the compiling process, by default one that runs `precompile`, and raises OSError if that
+        fails.
         """
         self._declared = declared
         self._start_compiler = start_compiler or _start_compiler
@@ -78,7 +79,7 @@ class KernelLoader:
         self._compiled: frozenset[str] = frozenset()
         self._compiler: subprocess.Popen[bytes] | None = None
         self._compilers = 0
-        #: Set after a failure: this process starts no compiler and loads nothing in the background.
+        #: True after a failure: from then on, this process starts no compiler and loads nothing in the background.
         self._gave_up = False
 
     def _forget(self) -> None:
@@ -89,7 +90,8 @@ class KernelLoader:
     def start(self) -> None:
         """Load on a new thread, unless a thread is already loading or the loader has given up.
 
-        The compiler is started before this returns, so that its message does not appear in the middle of a prompt.
+        The compiler is started before this method returns, so that the warning about it does not appear in the middle
+        of a prompt.
         """
         if self._gave_up or not self._begins():
             return
@@ -105,7 +107,7 @@ class KernelLoader:
             self._run(self._open(), stopping)
 
     def _begins(self) -> bool:
-        """Return whether the calling thread is the one that loads."""
+        """Let the calling thread load, unless another thread does; return whether it may."""
         with self._lock:
             begins, self._is_running = not self._is_running, True
             return begins
@@ -149,7 +151,7 @@ class KernelLoader:
         return ready
 
     def is_cached(self, key: str) -> bool:
-        """Return whether a kernel only needs to be loaded."""
+        """Return whether a kernel is compiled already and only needs to be loaded."""
         return key in self._compiled
 
     @property
@@ -167,7 +169,7 @@ class KernelLoader:
 
     def _leave_compiler(self) -> None:
         if self._compiler is not None and self._compiler.poll() is None:
-            self._compiler.returncode = 0  # left running on purpose: suppresses the warning
+            self._compiler.returncode = 0  # it is left running on purpose: suppress Python's warning
 
     def _see_to_compiler(self, cache: KernelCache) -> None:
         if self.is_compiling:

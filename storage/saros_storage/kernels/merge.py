@@ -4,13 +4,14 @@
     b           20 30               positions of a   0  1     3
                                     positions of b      1  2
 
-Every input is strictly increasing, and so is the union. The positions of a source's rows in the union are all that is
-needed: to merge by rank, write each source's values to their positions, lowest rank first; to join, write each into its
-own column.
+Every input is strictly increasing, and so is the union. Merges and joins need only the positions of each source's rows
+in the union. A merge by rank writes the values of each source to their positions, starting with the lowest rank. A join
+writes the values of each source to their positions in a separate column.
 
-Two arrays take one pass. Many are united smallest first (as in a Huffman tree), so that one long array with many short
-ones costs hardly more than the long one. Equal and disjoint pairs take no pass at all; where one array is far shorter
-(late rows), the runs of the other between its rows are copied.
+Two arrays are united in one pass. More arrays are united in pairs, the shortest first (as in a Huffman tree), so that
+uniting a long array with many short ones takes hardly longer than copying the long one. Two arrays that are equal, or
+of which one ends before the other begins, need no pass at all. If one array is far shorter (late rows), the other is
+copied in runs between the times of the short one.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def union_two(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array,
     i = 0
     j = 0
     n = 0
-    # No branch on the smaller value: it would be unpredictable. Positions written too early are overwritten.
+    # There is no branch on which value is smaller, as it would be unpredictable. A position written too early is
+    # overwritten in a later step.
     while i < len(a) and j < len(b):
         x = a[i]
         y = b[j]
@@ -115,15 +117,16 @@ def union_few(a: Int64Array, b: Int64Array, times: Int64Array, at_a: Int64Array,
     return n + len(a) - i
 
 
-#: Ratio of lengths from which `union_few` is faster.
+#: Ratio of lengths from which `union_few` is faster than `union_two`.
 _FEW = 32
 
-#: Times, and for each input its number and the positions of its rows (None: it equals the union).
+#: The times of a union, and for each input its number and the positions of its rows (None if the input equals the
+#: union).
 _Union: TypeAlias = tuple[Int64Array, list[tuple[int, Int64Array | None]]]
 
 
 def union_times(arrays: Sequence[Int64Array]) -> tuple[Int64Array, list[Int64Array]]:
-    """Return the union of strictly increasing, contiguous arrays (at least one), and the positions of each one's rows.
+    """Return the union of one or more strictly increasing, contiguous arrays, and the positions of each array's rows.
 
     The results may share memory with the inputs and with each other, so they must not be modified.
     """
@@ -152,7 +155,7 @@ def _join(left: _Union, right: _Union) -> _Union:
 
 
 def _compose(inner: Int64Array | None, outer: Int64Array | None) -> Int64Array | None:
-    """Return the positions in the outer array, given positions `inner` in an array whose own positions are `outer`."""
+    """Return positions in a larger union, given positions `inner` in an array whose elements are at `outer` in it."""
     if outer is None:
         return inner
     return outer if inner is None else outer[inner]

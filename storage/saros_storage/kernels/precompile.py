@@ -1,4 +1,4 @@
-"""Compile all kernels into the cache: `saros warm-up`, and the process that `loader` starts."""
+"""Compile all kernels into the cache, for `saros warm-up` and for the process that `loader` starts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import saros_storage.kernels
 from saros_storage.kernels.cache import KernelCache
 from saros_storage.kernels.jit import Kernel, declared_kernels
 
-#: Modules with kernels that nearly every statement needs; compiled first.
+#: Modules that are compiled first, since nearly every statement needs their kernels.
 _FIRST = ("windows", "merge", "codecs.points", "codecs.ts2diff", "codecs")
 
 
 def precompile(cache: KernelCache, report: Callable[[str], object] = lambda _key: None, *, wait: bool = True) -> int:
     """Compile the kernels that the cache lacks; return their number.
 
-    If another process compiles, wait for it if `wait` is set; otherwise return 0. Raises OSError and numba's
-    RuntimeError (disk full, read-only), ImportError (no numba).
+    While another process compiles, wait if `wait` is set, and otherwise return 0. Raises OSError or numba's
+    RuntimeError (full or read-only disk), ImportError (no numba).
     """
     lock = cache.lock(wait=wait)
     if lock is None:

@@ -13,13 +13,14 @@ import numpy as np
 from saros_storage.base.types import ByteArray, Int32Array, Int64Array
 from saros_storage.kernels.jit import kernel, part
 
-#: Special sizes in `typed_values`: the value is preceded by its length; the type does not exist.
+#: Special entries of `sizes` in `typed_values`: PREFIXED if a value is preceded by its length, UNKNOWN if the type does
+#: not exist.
 PREFIXED, UNKNOWN = -1, -2
 
 
 @part
 def _length(data: ByteArray, at: int) -> np.int64:
-    """Return four bytes as a number; a negative length becomes larger than any valid one."""
+    """Return four bytes as an unsigned number, so that a negative length becomes larger than any valid length."""
     high = (np.int64(data[at]) << 24) | (np.int64(data[at + 1]) << 16)
     return high | (np.int64(data[at + 2]) << 8) | np.int64(data[at + 3])
 
@@ -41,7 +42,7 @@ def _prefixed_offsets_plain(data: ByteArray, at: int, offsets: Int32Array) -> in
 
 @kernel("i64(u8r[], i64, i32[])", twin=_prefixed_offsets_plain)
 def prefixed_offsets(data: ByteArray, at: int, offsets: Int32Array) -> int:
-    """Fill `offsets` with the offsets of the `len(offsets) - 1` texts that begin at `at`, as if stored without lengths.
+    """Fill `offsets` with the offsets of the `len(offsets) - 1` texts at `at`, as if they had no lengths between them.
 
     Returns the end of the texts, or -1 if a length is negative or goes beyond the data.
     """
@@ -103,12 +104,12 @@ def _typed_values_plain(
 def typed_values(
     data: ByteArray, bounds: Int64Array, counts: Int64Array, sizes: Int64Array, types: ByteArray, starts: Int64Array
 ) -> int:
-    """Find the values of records: record i is `data[bounds[i]:bounds[i + 1]]`, and has `counts[i]` values.
+    """Find the values of records; record i is `data[bounds[i]:bounds[i + 1]]` and has `counts[i]` values.
 
-    `sizes`: the bytes of a value by its type byte, or PREFIXED or UNKNOWN. `types`, `starts`: receive the type byte of
-    each value, and the start of the value or of the length before it.
+    `sizes` contains the number of bytes of a value for each type byte, or PREFIXED or UNKNOWN. `types` receives the
+    type byte of each value, and `starts` the start of the value, or of its length if it has one.
 
-    Returns -1, or the first malformed record: unknown type, wrong length, or bytes left over.
+    Returns the number of the first record with an unknown type, a wrong length or excess bytes; -1 if all are valid.
     """
     place = 0
     for record in range(len(counts)):

@@ -191,8 +191,8 @@ def _scan_write_plain(
 def scan_write(data: ByteArray, counts: Int64Array, series: Int64Array, times: Int64Array, values: ByteArray) -> bool:
     """Find the series and samples of a WriteRequest; return whether it is well-formed.
 
-    `counts`: receives the numbers of series and samples. `series`, `times`, `values`: receive, as far as there is room,
-    the records of series, the times of samples in ms, and their values, 8 bytes each, little-endian.
+    `counts` receives the numbers of series and samples. As far as there is room, `series` receives the records of
+    series, `times` the times of samples in ms, and `values` the values of samples, each 8 bytes, little-endian.
     """
     counts[SERIES], counts[SAMPLES] = 0, 0
     at = 0
@@ -227,9 +227,9 @@ def _encode_samples_plain(times: Int64Array, values: ByteArray, out: ByteArray) 
 
 @kernel("i64(i64r[], u8r[], u8[])", twin=_encode_samples_plain)
 def encode_samples(times: Int64Array, values: ByteArray, out: ByteArray) -> int:
-    """Encode samples as fields of a series: times in ms, values of 8 bytes each, little-endian.
+    """Encode samples as fields of a series; times are in ms, values have 8 bytes each, little-endian.
 
-    `out` has room for SAMPLE_BYTES_MAX bytes for each. Returns the number of bytes.
+    `out` has room for SAMPLE_BYTES_MAX bytes per sample. Returns the number of bytes.
     """
     at = 0
     for i in range(len(times)):

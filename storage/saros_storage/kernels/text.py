@@ -14,7 +14,10 @@ def _text_extremes_plain(offsets: Int32Array, data: ByteArray, out: Int64Array) 
 
 @kernel("void(i32r[], u8r[], i64[])", twin=_text_extremes_plain)
 def text_extremes(offsets: Int32Array, data: ByteArray, out: Int64Array) -> None:
-    """Store in `out` the positions of the first smallest and the first largest of at least one value, by bytes."""
+    """Store in `out` the first positions of the smallest and of the largest value in byte order.
+
+    There is at least one value.
+    """
     for side in range(2):
         best = 0
         for i in range(1, len(offsets) - 1):

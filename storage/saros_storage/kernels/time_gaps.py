@@ -1,4 +1,4 @@
-"""Kernel over times: points that are too close together, late, or missing, compared with a steady pace.
+"""Kernel that counts points that are redundant, late, or missing, compared with a steady pace.
 
 The kernel scans with a window of `len(view)` points, whose first point is the current one:
 
@@ -48,7 +48,7 @@ def _faults_plain(times: Int64Array, pace: float, longest: float, view: Int64Arr
 def pace_faults(times: Int64Array, pace: float, longest: float, view: Int64Array, faults: Int64Array) -> None:
     """Count redundant, late and missing points; see the module.
 
-    Steps above `longest` paces are not gaps. `view` is scratch space for the points of the window.
+    A step of more than `longest` paces is not counted as a gap. `view` is scratch space for the points of the window.
     """
     faults[:] = 0
     count = min(len(times), len(view))

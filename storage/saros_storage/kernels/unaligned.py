@@ -1,7 +1,7 @@
 """Single instructions for kernels: copies and reads of a few bytes, for which a loop would be too slow, and bit counts.
 
 When compiled, they read and write without bounds checks, so the caller must ensure that all bytes exist. Overlapping
-ranges of one array are copied as if everything were read first.
+ranges of one array are copied as if all bytes were read before any is written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def number_8(data: ByteArray, at: Place) -> np.uint64:
 
 
 def leading_zeros(number: np.uint64) -> int:
-    """Return how many bits of a number, the highest ones, are zero."""
+    """Return the number of leading zero bits of a 64-bit number."""
     return 64 - int(number).bit_length()
 
 
@@ -55,7 +55,7 @@ def _copy(out: ByteArray, to: int, data: ByteArray, at: int, count: int) -> None
     out[to : to + count] = data[at : at + count].copy()
 
 
-#: For each function, the order in which the bytes of its input are written.
+#: For each copying function, the order in which it writes the bytes of its input.
 _ORDERS = {
     copy_2: range(2),
     copy_8: range(8),

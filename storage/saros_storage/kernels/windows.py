@@ -1,8 +1,8 @@
-"""Kernels over windows: aggregates of many row slices `[starts[k], stops[k])` of one column, in one sorted pass.
+"""Kernels over windows: aggregates of many row slices `[starts[k], stops[k])` of one column, computed in one call.
 
-Rows are sorted by time, so a window over time is a slice. Slices may be empty, may leave gaps and may overlap (then
-shared rows are read once per slice). `valid` is the column's mask, or an empty array when every row is present. A slice
-without a present row has count 0 or position -1; its other results are 0.
+Rows are sorted by time, so a window over time is a slice. Slices may be empty, may leave gaps between them, and may
+overlap: a shared row is read once for each slice. `valid` is the column's mask, or an empty array when every row is
+present. A slice without a present row has count 0 or position -1; its other results are 0.
 
     window_sums         count and sum (floats added in row order, so that a result depends on block borders as little
                         as possible)
@@ -11,7 +11,7 @@ without a present row has count 0 or position -1; its other results are 0.
     window_extremes_*   positions of the first smallest and the first largest present value; NaN counts only where a
                         slice has nothing else
 
-Min, max, extreme, max_by and text (by rank) all follow from positions.
+Callers derive MIN, MAX, EXTREME and MAX_BY from positions. For texts, they pass the ranks of the texts as values.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def window_sums(
 
 @part
 def _sum(values: Float64Array, row: np.uint64, stop: np.uint64, total: float) -> float:
-    """Add rows to a sum, in their order."""
+    """Add the rows from `row` to `stop` to `total`, in their order."""
     while row < stop:
         total += values[row]
         row += U(1)
@@ -93,8 +93,8 @@ def _sum(values: Float64Array, row: np.uint64, stop: np.uint64, total: float) ->
 def _four_sums(values: Float64Array, starts: Int64Array, stops: Int64Array, k: int, sums: Float64Array) -> None:
     """Compute the sums of slices k to k + 3, each in row order.
 
-    They are interleaved, so that an addition need not wait for the previous one of the same sum. All integers are
-    unsigned: for a possibly negative index, numba would add NumPy's wrap-around.
+    The additions to the four sums take turns, so that none has to wait for the previous addition to the same sum. All
+    integers are unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer.
     """
     first, second, third, fourth = U(starts[k]), U(starts[k + 1]), U(starts[k + 2]), U(starts[k + 3])
     shortest = min(stops[k] - starts[k], stops[k + 1] - starts[k + 1], stops[k + 2] - starts[k + 2])
@@ -175,7 +175,7 @@ def window_moments(
 
 @part
 def _total(values: Float64Array) -> float:
-    """Return the sum, added in four partial sums, since additions to a single one would wait for each other."""
+    """Return the sum, computed as four partial sums, since additions to a single sum would wait for each other."""
     a = b = c = d = 0.0
     whole = len(values) & ~3
     for i in range(0, whole, 4):
@@ -243,7 +243,7 @@ def _extremes_f64_plain(
 def window_extremes_f64(
     values: Float64Array, valid: BoolArray, starts: Int64Array, stops: Int64Array, least: Int64Array, most: Int64Array
 ) -> None:
-    """Find each slice's first smallest and first largest present value; its first NaN if all are NaN."""
+    """Find each slice's first smallest and first largest present value; if all are NaN, find the first one."""
     masked = len(valid) > 0
     for k in range(len(starts)):
         low = -1
@@ -261,7 +261,8 @@ def window_extremes_f64(
                 largest = value
                 high = i
         if low < 0 or high < 0:
-            # No present row, only NaN, or one infinity in every row: the loop above could not tell them apart.
+            # The loop above cannot tell apart slices with no present row, with only NaN, and with only one infinity and
+            # NaN.
             for i in range(starts[k], stops[k]):
                 if masked and not valid[i]:
                     continue
@@ -322,7 +323,7 @@ def _variation_plain(
 def variation_starts(
     values: Float64Array, valid: BoolArray, delta: float, base: float, has_base: int, starts: BoolArray
 ) -> float:
-    """Mark rows that start a new run: those that differ by more than `delta` from the first row of their run.
+    """Mark each row that starts a new run: it differs by more than `delta` from the first row of the current run.
 
     A row that is not `valid` forms a run by itself. Returns the first value of the last run.
     """

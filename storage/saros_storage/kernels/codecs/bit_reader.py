@@ -15,12 +15,12 @@ from saros_storage.base.types import ByteArray
 
 UInt64Array: TypeAlias = npt.NDArray[np.uint64]
 _BIG_ENDIAN = np.dtype(">u8")
-#: Words after the end of the stream that a kernel may read without a check, but never uses.
+#: Number of words after the end of a stream that a kernel may read without a check; it never uses their contents.
 _SPARE_WORDS = 2
 
 
 def to_words(data: ByteArray) -> UInt64Array:
-    """Return the stream's words in the machine's order, zero-padded."""
+    """Return the stream as words in the machine's byte order, padded with zeros."""
     whole = len(data) >> 3
     words = np.empty(whole + 1 + _SPARE_WORDS, np.uint64)
     words[:whole] = np.frombuffer(data, _BIG_ENDIAN, whole)
@@ -30,7 +30,7 @@ def to_words(data: ByteArray) -> UInt64Array:
 
 
 class Stream:
-    """Bytes that several kernels read; the words are created once, on first use."""
+    """A stream of bytes that several kernels read; its words are created once, on first use."""
 
     __slots__ = ("_words", "data")
 
@@ -47,5 +47,5 @@ class Stream:
 
 
 def bytes_of(words: UInt64Array, count: int) -> bytes:
-    """Return the first `count` bytes of the stream in the words."""
+    """Return the first `count` bytes of the stream that consists of `words`."""
     return words[: (count + 7) >> 3].astype(_BIG_ENDIAN).tobytes()[:count]

@@ -1,4 +1,4 @@
-"""CHIMP bit streams: each value relative to one of the last P, many pages in one call.
+"""CHIMP bit streams: each value is stored relative to one of the last P values; many pages in one call.
 
     first value, W bits; then per value
       00 index                              equal to ring[index]
@@ -6,8 +6,9 @@
       10 bits                               x = value ^ previous: W - L bits, L as before
       11 lead(3) bits                       the same with a new L
 
-W 32: P 64, 6-bit index, 5-bit sig. W 64: P 128, 7-bit index, 6-bit sig. L is one of `_LEADS`. Every value goes into the
-ring. After 00 and 01 the writer always writes L again. As written by Apache TsFile.
+If W is 32, P is 64, `index` has 6 bits and `sig` 5 bits; if W is 64, P is 128, `index` has 7 bits and `sig` 6 bits. L
+is one of `_LEADS`. Every value is added to the ring. After 00 and 01, the writer never uses 10 before it has written L
+again with 11. As written by Apache TsFile.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from saros_storage.kernels.jit import kernel
 
 U = np.uint64
 _LEADS = (0, 8, 12, 16, 18, 20, 22, 24)
-#: Words of scratch space: the ring of `chimp_decode`, and the table of latest positions of `chimp_encode`.
+#: Sizes of scratch space: the words of `chimp_decode`'s ring, and the entries of `chimp_encode`'s table of latest
+#: positions.
 RING_SIZE, TABLE_SIZE = 128, 1 << 14
 
 
@@ -81,9 +83,9 @@ def chimp_decode(
     ring: UInt64Array,
     out: UInt64Array,
 ) -> int:
-    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values; return their number, or -1 if one is damaged.
+    """Decode counts[i] values from bytes [starts[i], ends[i]) of each page; return their number, or -1 on damage.
 
-    `ring`: scratch space of RING_SIZE words.
+    `ring` is scratch space of RING_SIZE words.
     """
     one, two = U(1), U(2)
     wide = U(width)
@@ -187,8 +189,8 @@ def _encode_twin(
 def chimp_encode(values: UInt64Array, width: int, table: Int32Array, out: UInt64Array) -> int:
     """Encode at least one value (the caller appends the sentinel) into words of `out`; return the number of bits.
 
-    `table`: scratch space of TABLE_SIZE entries. The word under construction stays in a register; the last one written
-    has at least one unused bit.
+    `table` is scratch space of TABLE_SIZE entries. The word under construction stays in a register; at least one bit of
+    the last word of `out` is unused.
     """
     one = U(1)
     wide = U(width)

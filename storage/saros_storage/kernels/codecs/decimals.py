@@ -52,10 +52,11 @@ def _scale(values: Float64Array, digits_max: int, limit: float, single: bool, ou
 
 @kernel("i64(f64r[], i64, f64, b1, i64[])", twin=_scale_twin)
 def scale_exactly(values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array) -> int:
-    """Return the least m for which each value equals out[i] / 10^m, in single precision if `single`.
+    """Fill `out` with integers and return the least m for which every values[i] equals out[i] / 10^m.
 
-    Returns -1 if there is no such m. m is at most `digits_max` (at most 22: a double holds these powers exactly), and
-    the integers are at most `limit`. -0.0, infinities and NaN cannot be scaled.
+    With `single`, the quotients are rounded to single precision. Returns -1 if there is no m up to `digits_max`, if an
+    integer would exceed `limit`, or if a value is -0.0, infinite or NaN. `digits_max` is at most 22, since a double
+    holds these powers of ten exactly.
     """
     return _scale(values, digits_max, limit, single, out)
 
@@ -72,7 +73,7 @@ def _scale_rows_twin(
 def scale_rows_exactly(
     values: Float64Array, digits_max: int, limit: float, single: bool, out: Int64Array, digits: Int64Array
 ) -> None:
-    """Apply `scale_exactly` to each row of a matrix, given as its joined rows; `digits` gets each row's m, or -1."""
+    """Apply `scale_exactly` to each row of a matrix (`values` are its joined rows); `digits` gets each m, or -1."""
     count = len(values) // len(digits)
     for row in range(len(digits)):
         start, stop = row * count, (row + 1) * count

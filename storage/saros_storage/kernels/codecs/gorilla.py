@@ -68,11 +68,11 @@ def gorilla_decode(
     field_bits: int,
     out: UInt64Array,
 ) -> int:
-    """Decode pages [starts[i], ends[i]) (bytes) of counts[i] values into `out`, one after the other.
+    """Decode counts[i] values from bytes [starts[i], ends[i]) of each page into `out`, one page after the other.
 
     Returns the number of values, or -1 if a page is not a Gorilla stream of counts[i] values. All integers are
-    unsigned: for a possibly negative index, numba would add NumPy's wrap-around. Repeated values are decoded eight at a
-    time.
+    unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer. Repeated values
+    are decoded eight at a time.
     """
     one, two = U(1), U(2)
     wide, field = U(width), U(field_bits)
@@ -154,8 +154,9 @@ def _encode_twin(values: UInt64Array, width: int, field_bits: int, out: UInt64Ar
 def gorilla_encode(values: UInt64Array, width: int, field_bits: int, out: UInt64Array) -> int:
     """Encode at least one value (the caller appends the sentinel) into words of `out`; return the number of bits.
 
-    The word under construction stays in a register; the last one written has at least one unused bit. `outside` has the
-    bits outside the current window: a change that sets none of them fits, and its zeros need not be counted.
+    The word under construction stays in a register; at least one bit of the last word of `out` is unused. `outside` is
+    a mask of the bits outside the current window: a change with none of these bits fits the window, so its leading and
+    trailing zeros need not be counted.
     """
     one = U(1)
     wide, field = U(width), U(field_bits)

@@ -4,8 +4,8 @@
     lengths     15 continues in further bytes, up to one that is not 255; a match is 4 bytes longer than stored
     a block ends with literals, at least five if there is a match; a distance is never 0
 
-Nearly all sequences are short. If neither buffer is near its end, they are copied in pieces of fixed size, which may
-write up to `_NEAR` bytes past their own end. Source: lz4_Block_format.md of the LZ4 project.
+Nearly all sequences are short. Unless one of the buffers is near its end, a short sequence is copied in pieces of fixed
+size, which may write past the end of the sequence (see `_NEAR`). Source: lz4_Block_format.md of the LZ4 project.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from saros_storage.kernels.unaligned import copy_2, copy_8, copy_16
 U = np.uint64
 #: Minimum number of literals after the last match.
 _LAST = 5
-#: A length that exceeds any block; it marks a truncated block.
+#: A length that exceeds any block: `_length` returns it for a truncated block.
 _CUT = 1 << 62
-#: Maximum bytes that a short sequence reads and writes: 14 literals, a match of 18, and the excess of its copies.
+#: Maximum bytes that a short sequence reads or writes: 14 literals, a match of 18 bytes, and the bytes that copying in
+#: pieces of fixed size adds.
 _NEAR = 48
 #: Matches of at least this length are copied in pieces.
 _LONG = 32
-#: From this match distance on, copying a piece does not depend on recently written pieces.
+#: At this match distance and beyond, copying a piece does not depend on recently written pieces.
 _APART = 256
 
 
@@ -67,7 +68,7 @@ def _length(data: ByteArray, at: np.uint64, stop: np.uint64, length: np.uint64) 
 
 @part
 def _repeat(out: ByteArray, to: np.uint64, distance: np.uint64, count: np.uint64) -> None:
-    """Write `count` bytes at `to`, copied from `distance` bytes before; source and target may overlap."""
+    """Copy `count` bytes to `to`, from the place `distance` bytes before it; source and target may overlap."""
     last = to + count
     if count >= U(_LONG):
         # A pattern with period d also has period k*d, so the copy distance can double as the output grows.
@@ -101,9 +102,11 @@ def _inside(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64
 
 @part
 def lz4_block(data: ByteArray, at: np.uint64, stop: np.uint64, out: ByteArray, base: np.uint64, end: np.uint64) -> bool:
-    """Decode the block `data[at:stop]` into `out[base:end]`, both within their arrays; return whether it is intact.
+    """Decode the block `data[at:stop]` into `out[base:end]`; return whether the block is intact.
 
-    All integers are unsigned: for a possibly negative index, numba would add NumPy's wrap-around.
+    The caller ensures that both ranges are within their arrays.
+
+    All integers are unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer.
     """
     one = U(1)
     to = base
@@ -152,7 +155,7 @@ def lz4_block(data: ByteArray, at: np.uint64, stop: np.uint64, out: ByteArray, b
 
 @kernel("i64(u8r[], i64r[], i64r[], i64r[], u8[])", twin=_decode_twin)
 def lz4_decode(data: ByteArray, offsets: Int64Array, sizes: Int64Array, ends: Int64Array, out: ByteArray) -> int:
-    """Decode blocks of `sizes` bytes at `offsets` of `data` into `out`, one after the other; block i ends at `ends[i]`.
+    """Decode blocks of `sizes[i]` bytes at `offsets[i]` of `data` one after the other into `out`, each up to `ends[i]`.
 
     Returns the number of blocks before the first one that is damaged or not within the arrays. The input of a block
     with an empty output is not read.

@@ -1,12 +1,12 @@
 """The parts of pages of a non-aligned series, many pages in one call.
 
-page        uvar bytes of times | times | values          point_sections: the start of times and values values
-PLAIN: big-endian, 4 or 8 bytes each          plain_decode times       concatenated over all pages
-pages_span: checks each page's first and last time
+    page       uvar bytes of times | times | values      point_sections: finds the start of the times and of the values
+    values     PLAIN: big-endian, 4 or 8 bytes each      plain_decode
+    times      concatenated over all pages               pages_span: checks each page's first and last time
 
-Pages that are LZ4 blocks with PLAIN values are read by one kernel, `lz4_plain_points`, those with TS_2DIFF values by
-another, `lz4_ts2diff_points`: the caller takes the interpreter lock only once per call, and each page is still in the
-processor's cache when its values are decoded.
+If pages are LZ4 blocks, one kernel decompresses and decodes them: `lz4_plain_points` for PLAIN values,
+`lz4_ts2diff_points` for TS_2DIFF values. Thus the caller takes the interpreter lock only once for many pages, and each
+page is still in the processor's cache when its values are decoded.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _plain_twin(
 
 @part
 def _swap_bytes(data: ByteArray, at: np.uint64, size: int, count: int, out: ByteArray, to: np.uint64) -> None:
-    """Reverse the bytes of `count` values of `size` bytes."""
+    """Copy `count` values of `size` bytes from `data` to `out`, reversing the bytes of each value."""
     wide = U(size)
     stop = to + wide * U(count)
     if size == 8:
@@ -96,10 +96,10 @@ def _swap_bytes(data: ByteArray, at: np.uint64, size: int, count: int, out: Byte
 def plain_decode(
     data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: ByteArray
 ) -> int:
-    """Decode counts[i] big-endian values of `size` bytes (4 or 8) of each of the pages [starts[i], ends[i]) into `out`.
+    """Decode counts[i] big-endian values of `size` bytes (4 or 8) from each page [starts[i], ends[i]) into `out`.
 
-    Returns the number of bytes, or -1 if a page has too few. The caller ensures that pages are within `data` and values
-    within `out`.
+    Returns the number of bytes written, or -1 if a page is too short. The caller ensures that the pages are within
+    `data` and that `out` has room for the values.
     """
     filled = 0
     for page in range(len(starts)):
@@ -116,8 +116,8 @@ def _opened(
 ) -> tuple[int, int]:
     """Decompress a page into `page`, and copy its encoded times into `times` from `used` on.
 
-    Returns the end of the times in `times`, and the start of the values in `page`; -1 for the latter if the page is
-    damaged or there is no room.
+    Returns the end of the times in `times` and the start of the values in `page`. The start is -1 if the page is
+    damaged, or if `page` or `times` is too small.
     """
     if min(offset, stored, size) < 0 or stored > len(data) - offset or size > len(page):
         return used, -1
@@ -189,8 +189,8 @@ def lz4_plain_points(
     """Read pages that are LZ4 blocks with PLAIN values: times stay encoded, values get the machine's byte order.
 
     Page i has `stored[i]` bytes at `offsets[i]` of `data`; it is decompressed to `sizes[i]` bytes in `page`, and yields
-    `lengths[i]` bytes of times and `counts[i]` values of `width` bytes (4 or 8). Returns the bytes of all times, or -1
-    if a page is damaged or there is no room for its contents.
+    `lengths[i]` bytes of times and `counts[i]` values of `width` bytes (4 or 8). Returns the total number of bytes of
+    the times, or -1 if a page is damaged or an array is too small for its contents.
     """
     used, filled = 0, 0
     for number in range(len(offsets)):
@@ -275,7 +275,7 @@ def _span_twin(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts:
 
 @kernel("b1(i64r[], i64r[], i64r[], i64r[])", twin=_span_twin)
 def pages_span(times: Int64Array, counts: Int64Array, firsts: Int64Array, lasts: Int64Array) -> bool:
-    """Return whether each page, of counts[i] times (at least one), begins with firsts[i] and ends with lasts[i]."""
+    """Return whether each page has counts[i] > 0 times, of which the first is firsts[i] and the last is lasts[i]."""
     start = 0
     for page in range(len(counts)):
         stop = start + counts[page]

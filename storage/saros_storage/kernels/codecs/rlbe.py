@@ -1,10 +1,10 @@
-"""RLBE bit streams: runs of deltas of equal length; read only.
+"""Decoder of RLBE bit streams, which consist of runs of deltas with the same number of bits.
 
     block     i32 values in it | segments | padding to a byte
     segment   6 or 7 bits L | the run's length as a Fibonacci code, smallest term first, ended by 11 | that many deltas
 
-A delta has L bits and is unsigned, unless L is the value's width: then its top bit is 1 and was omitted (stored as 0).
-Each block starts from 0; arithmetic wraps at the value's size. As written by Apache TsFile.
+A delta has L bits and is unsigned. If L is the width of a value, the top bit of the delta is 1, but is stored as 0. The
+first delta of each block is relative to 0; arithmetic wraps at the value's size. As written by Apache TsFile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from saros_storage.kernels.codecs.bit_reader import UInt64Array
 from saros_storage.kernels.jit import kernel
 
 U = np.uint64
-#: A term of a Fibonacci code that is larger than any run: a block counts its values in 32 bits.
+#: A term of a Fibonacci code that is larger than any run, since a block stores the number of its values in 32 bits.
 _TERM_MAX = 1 << 33
 
 
@@ -56,7 +56,7 @@ def _decode_twin(words: UInt64Array, size: int, width: int, out: Int64Array) -> 
 
 @kernel("i64(u64r[], i64, i64, i64[])", twin=_decode_twin)
 def rlbe_decode(words: UInt64Array, size: int, width: int, out: Int64Array) -> int:
-    """Fill `out` from a page of `size` bytes with values of `width` bits; return their number, or -1 if damaged."""
+    """Fill `out` from a page of `size` bytes with values of `width` bits; return their number, or -1 on damage."""
     one = U(1)
     field, wide = (U(6), U(32)) if width == 32 else (U(7), U(64))
     down = 64 - width

@@ -3,7 +3,7 @@
     run      uvar h, h even:  h >> 1 times one value of ceil(width / 8) bytes (32-bit: little-, 64-bit: big-endian)
              uvar h, h odd:   h >> 1 groups | u8 values in the last group | groups * width bytes, high bit first
 
-The encoder writes a repeated run for eight or more equal values, and at most 63 groups in a packed one.
+The encoder writes a repeated run for eight or more equal values, and at most 63 groups in a packed run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def _decode_twin(data: ByteArray, width: int, big_endian: int, out: Int64Array) 
 
 @kernel("i64(u8r[], i64, i64, i64[])", twin=_decode_twin)
 def rle_decode(data: ByteArray, width: int, big_endian: int, out: Int64Array) -> int:
-    """Fill `out` with patterns of `width` bits (1 to 64) from the runs; return the number of bytes read, or -1."""
+    """Decode runs into `out`, as patterns of `width` bits (1 to 64).
+
+    Return the number of bytes read, or -1 on damage.
+    """
     one, eight = U(1), U(8)
     position, end = U(0), U(len(data))
     wide, size = U(width), U((width + 7) // 8)
@@ -112,7 +115,7 @@ def rle_decode(data: ByteArray, width: int, big_endian: int, out: Int64Array) ->
 
 
 def rle_bytes_max(count: int, width: int) -> int:
-    """Return the maximum size of `rle_encode`'s output: each 8 values may end a packed group and a repeated run."""
+    """Return the maximum size of `rle_encode`'s output: every 8 values may need a packed group and a repeated run."""
     return (count // GROUP + 2) * (width + 16)
 
 
@@ -152,7 +155,7 @@ def _encode_twin(values: Int64Array, width: int, out: ByteArray) -> int:
 
 @kernel("i64(i64r[], i64, u8[])", twin=_encode_twin)
 def rle_encode(values: Int64Array, width: int, out: ByteArray) -> int:
-    """Write runs of patterns of `width` bits (1 to 32) into zeroed `out` of `rle_bytes_max` bytes.
+    """Encode patterns of `width` bits (1 to 32) as runs into `out`, which consists of `rle_bytes_max` zero bytes.
 
     Returns the number of bytes.
     """

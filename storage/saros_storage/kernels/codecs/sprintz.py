@@ -1,4 +1,4 @@
-"""SPRINTZ pages: nine values per block, eight of them as the errors of a predictor (FIRE); read only.
+"""Decoder of SPRINTZ pages: a block has nine values, eight of which are stored as the errors of a predictor (FIRE).
 
     block   u8 w | first value | w bytes: 8 errors of w bits, high bit first
     tail    u8 0x80 | k, then k values in another encoding, which the caller decodes

@@ -1,8 +1,9 @@
-"""TS_2DIFF streams: deltas minus their block's minimum, bit-packed; many pages in one call. Decimals are divided.
+"""TS_2DIFF streams: bit-packed deltas, each minus the least delta of its block; many pages in one call.
 
     block:  i32 n | i32 width | min | first | n deltas of `width` bits, padded to a byte       value bytes: 4 or 8
 
-Arithmetic wraps at the value's size. As written by Apache TsFile.
+Floating-point numbers are stored as integers to be divided by a power of ten (see `numbers_page`). Arithmetic wraps at
+the value's size. As written by Apache TsFile.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from saros_storage.kernels.unaligned import number_8
 U = np.uint64
 #: Deltas per block, as in Apache's Java writer.
 BLOCK_DELTAS = 128
-#: A delta of at most this many bits fits in eight bytes, wherever it begins.
+#: A delta of at most this many bits lies within eight bytes, at whichever bit of the first byte it begins.
 _ONE_READ = 57
 
 
@@ -59,8 +60,8 @@ def ts2diff_page(
 ) -> int:
     """Decode `count` values of the page [position, limit) of the data into `out` from `filled` on.
 
-    Returns the end of the values in `out`, or -1 if the page is damaged. All integers are unsigned: for a possibly
-    negative index, numba would add NumPy's wrap-around.
+    Returns the end of the values in `out`, or -1 if the page is damaged. All integers are unsigned, since numba adds
+    code for NumPy's negative indices to every access by a signed integer.
     """
     one, byte = U(1), U(8)
     left, begin = count, filled
@@ -84,7 +85,7 @@ def ts2diff_page(
         out[filled] = value
         made = out[filled + 1 : filled + 1 + min(int(np.int64(deltas)), left - 1)]
         if width == U(0):
-            # Each value is computed by itself, not from the previous one, so that the loop can be vectorised.
+            # Each value is computed from the first one, not from the previous one, so that the loop can be vectorised.
             for i in range(len(made)):
                 made[i] = value + low * (i + 1)
         else:
@@ -121,7 +122,7 @@ def ts2diff_page(
 
 @part
 def _wide(size: int, position: np.uint64, width: np.uint64, count: int) -> int:
-    """Return how many of the deltas at `position` can be read as nine bytes without leaving the data."""
+    """Return how many of the `count` deltas at `position` begin at least nine bytes before the end of the data."""
     room = size - np.int64(position) - 9
     return min(count, int((8 * room + 7) // np.int64(width)) + 1) if room >= 0 else 0
 
@@ -130,7 +131,7 @@ def _wide(size: int, position: np.uint64, width: np.uint64, count: int) -> int:
 def ts2diff_decode(
     data: ByteArray, starts: Int64Array, ends: Int64Array, counts: Int64Array, size: int, out: Int64Array
 ) -> int:
-    """Decode pages [starts[i], ends[i]) of counts[i] values of `size` bytes; return their number, or -1."""
+    """Decode pages [starts[i], ends[i]) of counts[i] values of `size` bytes; return the number of values, or -1."""
     filled = 0
     for page in range(len(starts)):
         filled = ts2diff_page(data, U(starts[page]), U(ends[page]), counts[page], size, out, filled)
@@ -141,7 +142,7 @@ def ts2diff_decode(
 
 @part
 def _numbers_into(values: ByteArray, filled: int, whole: Int64Array, count: int, width: int, power: float) -> None:
-    """Store `count` numbers of `width` bytes after the first `filled` ones, divided by `power` unless that is 0."""
+    """Store `count` integers, divided by `power` unless it is 0, in `values` from `filled` on, `width` bytes each."""
     if power == 0.0:
         if width == 8:
             longs = values.view(np.int64)[filled : filled + count]
@@ -173,10 +174,11 @@ def numbers_page(
     values: ByteArray,
     filled: int,
 ) -> bool:
-    """Decode a page [start, stop) of `count` numbers of `width` bytes into `values`, after the first `filled` ones.
+    """Decode the page [start, stop) of `count` numbers of `width` bytes into `values`, from `filled` on.
 
-    With `powers`, they are floating-point numbers: a byte m, then integers to be divided by powers[m]. `whole` has room
-    for the values of a page. Returns False if the page is damaged or has no such power.
+    If `powers` is not empty, the numbers are floating-point numbers: the page begins with a byte m, and its integers
+    are divided by powers[m]. `whole` is scratch space for the integers of a page. Returns False if the page is damaged
+    or `powers` has no element m.
     """
     power = 0.0
     if len(powers) > 0:
@@ -201,7 +203,7 @@ def numbers_page_twin(
     values: ByteArray,
     filled: int,
 ) -> bool:
-    """Decode a page like `numbers_page`; for the twins of the kernels that use it."""
+    """Decode a page like `numbers_page`, for the twins of the kernels that call `numbers_page`."""
     head = int(len(powers) > 0)
     if head and (start >= stop or data[start] >= len(powers)):
         return False
@@ -242,7 +244,7 @@ def scaled_decode(
     whole: Int64Array,
     values: ByteArray,
 ) -> int:
-    """Decode pages [starts[i], ends[i]) of counts[i] floats by `numbers_page`; return their number, or -1."""
+    """Decode pages [starts[i], ends[i]) of counts[i] floats with `numbers_page`; return the number of floats, or -1."""
     filled = 0
     for page in range(len(starts)):
         if not numbers_page(data, starts[page], ends[page], counts[page], width, powers, whole, values, filled):
@@ -273,7 +275,7 @@ def _encode_twin(values: Int64Array, size: int, out: UInt64Array) -> int:
 def _encode_page(values: Int64Array, size: int, out: UInt64Array, begin: int) -> int:
     """Encode a page into the words of `out` from `begin` on; return the number of bytes.
 
-    A full block takes a whole number of words, so every block starts at a word; the word under construction stays in a
+    A full block takes a whole number of words, so every block starts at a word. The word under construction stays in a
     register.
     """
     one = U(1)
@@ -341,10 +343,10 @@ def _encode_rows_twin(values: Int64Array, wanted: BoolArray, size: int, out: UIn
 
 @kernel("i64(i64r[], b1r[], i64, u64[], i64[])", twin=_encode_rows_twin)
 def ts2diff_encode_rows(values: Int64Array, wanted: BoolArray, size: int, out: UInt64Array, sizes: Int64Array) -> int:
-    """Encode the wanted rows of a matrix, one page each, one after the other; each page starts at a word of `out`.
+    """Encode each wanted row of a matrix as a page; the pages follow each other in `out`, and each starts at a word.
 
-    `values` are the joined rows; `sizes` receives the bytes of each page, 0 for unwanted rows. Returns the number of
-    words.
+    `values` consists of the joined rows. `sizes` receives the number of bytes of each page, or 0 for an unwanted row.
+    Returns the number of words.
     """
     count = len(values) // len(wanted)
     word = 0

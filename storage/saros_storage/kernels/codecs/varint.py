@@ -1,7 +1,7 @@
 """LEB128 integers and length-prefixed text: TsFile's PLAIN INT32 and TEXT, and ZIGZAG.
 
-Positions are unsigned: for a possibly negative index, numba would add NumPy's wrap-around, which keeps copies from
-being vectorised.
+Positions are unsigned, since numba adds code for NumPy's negative indices to every access by a signed integer, which
+keeps copies from being vectorised.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ U = np.uint64
 
 
 def _read_twin(data: ByteArray, position: int, bits: int) -> tuple[int, int]:
-    """Return (ZigZag-decoded value, position after it); position -1 if the bytes end or the integer is too long."""
+    """Return (ZigZag-decoded value, position after it); the position is -1 for a truncated or too long integer."""
     raw, shift = 0, 0
     while position < len(data) and shift < bits:
         byte = int(data[position])
@@ -42,7 +42,7 @@ def _decode_twin(data: ByteArray, bits: int, out: Int64Array) -> int:
 
 @kernel("i64(u8r[], i64, i64[])", twin=_decode_twin)
 def varint_decode(data: ByteArray, bits: int, out: Int64Array) -> int:
-    """Fill `out` with ZigZag integers of 32 or 64 `bits`; return the number of bytes read, or -1."""
+    """Fill `out` with ZigZag integers of 32 or 64 `bits`; return the number of bytes read, or -1 for damaged data."""
     one, seven = U(1), U(7)
     position, end = U(0), U(len(data))
     mask = U(0xFFFFFFFF) if bits == 32 else U(0xFFFFFFFFFFFFFFFF)
@@ -107,9 +107,9 @@ def _text_decode_twin(data: ByteArray, offsets: Int32Array, out: ByteArray) -> i
 
 @kernel("i64(u8r[], i32[], u8[])", twin=_text_decode_twin)
 def text_decode(data: ByteArray, offsets: Int32Array, out: ByteArray) -> int:
-    """Decode texts with ZigZag lengths into `offsets[1:]` and `out`, for which len(data) bytes are enough.
+    """Decode texts that follow their ZigZag lengths: store their ends in `offsets[1:]`, and their bytes in `out`.
 
-    Returns the number of bytes read, or -1 if the texts are damaged.
+    `out` needs at most len(data) bytes. Returns the number of bytes read, or -1 if the texts are damaged.
     """
     one = U(1)
     position, filled, end = U(0), U(0), U(len(data))
@@ -148,7 +148,7 @@ def _text_encode_twin(offsets: Int32Array, data: ByteArray, out: ByteArray) -> i
 
 @kernel("i64(i32r[], u8r[], u8[])", twin=_text_encode_twin)
 def text_encode(offsets: Int32Array, data: ByteArray, out: ByteArray) -> int:
-    """Encode texts for `text_decode`; at most 5 bytes per text beyond its own. Return the number of bytes."""
+    """Encode texts for `text_decode`, adding at most 5 bytes to each text. Return the number of bytes."""
     one = U(1)
     position = U(0)
     for index in range(len(offsets) - 1):
