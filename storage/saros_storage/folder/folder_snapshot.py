@@ -5,14 +5,14 @@
     data         TsFiles and resources: never changed, only removed    opened after the log, and kept open
 
 If no document has changed between the first and the last reading, and the log still begins with the records that were
-read, then all of them existed at the moment when the log was read. The snapshot is the state that the owner would have
-left if it had been killed at that moment. Otherwise the attempt is repeated. A store opened on the snapshot therefore
-recovers as the owner would, and shows a prefix of the log that includes everything acknowledged before the snapshot
-began.
+read, then these documents and records existed together at the moment when the log was read. The snapshot is the state
+that the folder's owner would have left if it had been killed at that moment. If something has changed, the attempt is
+repeated. A store opened on the snapshot recovers as the owner would, and shows a prefix of the log that includes
+everything acknowledged before the snapshot began.
 
-No needed file is missing: a manifest's files stay until the manifest is replaced; a loaded file exists before its entry
-is in the log, and stays until a manifest contains it; segments are removed only after manifests and schema contain
-their entries. The snapshot takes no lock and writes nothing.
+No file that the snapshot needs is missing. The files of a manifest stay until the manifest is replaced. A file of a
+LOAD exists before its entry is in the log, and stays until a manifest contains it. Segments are removed only after
+manifests and schema contain their entries. The snapshot takes no lock and writes nothing.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from saros_storage.io.memory_disk import MemoryDisk
 from saros_storage.log.record import Scan, scan
 from saros_storage.log.segment_name import SUFFIX, SegmentName, list_segments
 
-#: A flush or a merge replaces documents a few times per second, and an attempt takes some milliseconds.
+#: Flushes and merges replace documents a few times per second, whereas an attempt takes some milliseconds.
 _ATTEMPTS_MAX = 200
 _DATA = (".tsfile", RESOURCE)
-#: Unfinished files, and journals of operations in progress: nothing that is committed depends on them.
+#: Suffixes of unfinished files, and of the journals of operations in progress: no committed data depends on such files.
 _PASSING = (TEMPORARY, ".part", SUFFIX)
 _NO_FOLDER = 2051
 
@@ -57,7 +57,7 @@ class _Paths:
 
 
 def take_snapshot(disk: Disk, folder: str, trees: Sequence[str] = ()) -> MemoryDisk:
-    """Take a snapshot of a data folder, with further trees below it that are updated in the same way.
+    """Take a snapshot of a data folder, including the folders `trees` in it, which are updated in the same way.
 
     Raises UserMistake 2051 (no data folder), StorageError (it changes too fast, too many files).
     """
@@ -98,7 +98,7 @@ def _walk(disk: Disk, roots: Sequence[str]) -> _Paths:
 
 
 def _files(disk: Disk, paths: Sequence[str]) -> Iterator[str]:
-    """Yield the files at and below the paths."""
+    """Yield the given files, and all files in the given folders, except those that a snapshot does not need."""
     for path in paths:
         name = os.path.basename(path)
         if name == CORRUPT_FOLDER or name.startswith(TRASH_PREFIX) or name.endswith(_PASSING):
@@ -118,7 +118,7 @@ def _documents(disk: Disk, roots: Sequence[str]) -> dict[str, bytes]:
 
 
 def _data(disk: Disk, path: str) -> memoryview:
-    """Return the content of a file; a small one is read immediately and does not stay open."""
+    """Return the content of a file. A resource file is small, so it is read immediately and does not stay open."""
     content = disk.map(path)
     return memoryview(bytes(content)) if path.endswith(RESOURCE) else content
 
@@ -130,7 +130,8 @@ class _Log:
         self._disk = disk
         self._folder = folder
         self._paths = self._list()
-        #: Contents by path: closed segments, which do not change, and the whole records of the last one.
+        #: Contents by path: those of closed segments, which do not change, and the complete records of the last
+        #: segment.
         self.segments = {path: disk.map(path) for path in self._paths[:-1]}
         if self._paths:
             self._last = self._paths[-1]
@@ -147,19 +148,19 @@ class _Log:
         return scan(memoryview(data), name.first_index, name.salt)
 
     def _read_last(self) -> bytes:
-        """Read the last segment; it may be truncated in the meantime, so it is not mapped."""
+        """Read the last segment. It is not mapped, since its owner may truncate it in the meantime."""
         return self._disk.read(self._last, 0, self._disk.size(self._last))
 
     def confirm(self) -> None:
-        """Raise _Changed, FileNotFoundError if records were removed, or some in between were not seen.
+        """Raise _Changed or FileNotFoundError if records were removed, or if the log was read with a hole in it.
 
-        While records are being written, they can be read with a hole between them, which looks like damage. The next
-        reading tells the difference: real damage is still there.
+        While records are being written, a later one may be visible before an earlier one, and the hole between them
+        looks like damage. A second reading tells the difference: real damage is still there.
         """
         if not self._paths:
             return
         if [path for path in self._list() if self._paths[0] <= path <= self._last] != self._paths:
-            raise _Changed  # names created in the meantime may become visible in any order
+            raise _Changed  # segments created in the meantime may become visible in any order
         now, end = self._read_last(), self._found.end
         if now[:end] != self._read[:end]:
             raise _Changed

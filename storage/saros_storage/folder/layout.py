@@ -11,8 +11,9 @@
     <data>/snapshots/                              hard links to files that are being copied
     <data>/archive/00000000000000000001-5f3a90c1.log   segments cut from the log, until backups have them
 
-The folder of a database is named by its path, with every character that a file system may not accept written as %XX; a
-path too long for a file name ends in its digest. Pure except for functions that take a `Disk`. Any thread.
+The folder of a database is named after the database's path, in which every character that a file system may not accept
+is written as %XX. If this name is too long, it is shortened and ends in a digest of the path. Pure except for functions
+that take a `Disk`. Any thread.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ TRASH_PREFIX = ".trash-"
 STAGING_FOLDER = ".staged"
 TEMPORARY = ".tmp"
 RESOURCE = ".resource"
-#: Maximum length of a file name in bytes, safe on all usual file systems.
+#: Maximum length of a file name in bytes, which all usual file systems accept.
 _NAME_BYTES_MAX = 200
 _FILE_NAME = re.compile(r"(-?\d+)-(\d+)-(\d+)-(\d+)\.tsfile")
 
@@ -68,7 +69,7 @@ def kind_folder(*, sequence: bool) -> str:
 
 
 def database_folder_name(database: str) -> str:
-    """Return a file name for a database: injective, and safe on case-preserving file systems."""
+    """Return the name of a database's folder; different databases have different folders."""
     name = quote(database, safe="")
     if len(name) > _NAME_BYTES_MAX:
         digest = hashlib.sha256(database.encode()).hexdigest()[:32]
@@ -83,7 +84,7 @@ def write_durably(disk: Disk, path: str, data: bytes) -> None:
 
 
 def confirm(disk: Disk, path: str) -> None:
-    """Make the name of a file from `write_durably` durable, before anything that it replaces is removed.
+    """Make the name of a file written by `write_durably` durable, before data that the file replaces is removed.
 
     The process that wrote the file may have been killed before it synced the folder: a power cut could undo the rename.
     """
@@ -91,7 +92,10 @@ def confirm(disk: Disk, path: str) -> None:
 
 
 def write_all_durably(disk: Disk, files: Mapping[str, bytes]) -> None:
-    """Replace many files, by path, each atomically; after a failure, some are replaced. Their folders must exist."""
+    """Replace many files, given as contents by path, each atomically.
+
+    After a failure, some files may have been replaced and others not. The folders of the files must exist.
+    """
     for path, data in files.items():
         file = disk.create(path + TEMPORARY)
         try:

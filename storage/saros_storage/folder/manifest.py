@@ -3,8 +3,9 @@
     saros-manifest 1 5f3a90c1 812
     {"database": "root.a", "created": 4, "flushed": 90, "files": [...], "tombstones": [...], "set_aside": [...]}
 
-One line with format version, checksum and length of the rest, then JSON. The file is replaced atomically: a partition
-consists of exactly the content of its manifest, whatever other files its folder contains. Pure: any thread.
+The first line contains the format version, and the checksum and the length of the rest, which is JSON. The file is
+replaced atomically: a partition consists of exactly the content of its manifest, whatever other files are in the
+partition's folder. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Manifest:
 
     #: The database of the partition (the folder's name may be shortened).
     database: str
-    #: Log index of the write that created the partition: a deletion of its database at a lower index spares it.
+    #: Log index of the write that created the partition: deletions of its database at lower indices do not affect it.
     created: int
     #: Files and tombstones contain the effect of all log entries up to this index on the partition.
     flushed: int = 0
@@ -50,20 +51,20 @@ class Manifest:
     tombstones: tuple[Tombstone, ...] = ()
     #: Name and reason of each damaged file.
     set_aside: tuple[tuple[str, str], ...] = ()
-    #: Partition-table version at which the partition moved here; higher than the generation of older data
-    #: (`Rank.generation`).
+    #: Version of the partition table at which the partition moved to this node; data that is older has a lower
+    #: `Rank.generation`.
     generation: int = 0
-    #: The partition's data from elsewhere, up to this generation, has arrived among the files.
+    #: `files` includes all data of the partition that came from other nodes, up to this generation.
     arrived: int = 0
 
     @property
     def version_max(self) -> int:
-        """The highest version of a file or tombstone; 0 without any."""
+        """The highest version of a file or tombstone; 0 if there are none of either."""
         ranks = [f.rank for f in self.files] + [t.rank for t in self.tombstones]
         return max((r.version for r in ranks), default=0)
 
     def with_files(self, added: tuple[FileEntry, ...], flushed: int) -> Manifest:
-        """Return the manifest with more files, complete up to a log index."""
+        """Return the manifest with the files `added`, which contain the log up to index `flushed`."""
         files = tuple(sorted((*self.files, *added), key=lambda f: (f.rank, not f.sequence)))
         return replace(self, files=files, flushed=max(self.flushed, flushed))
 
@@ -75,7 +76,7 @@ class Manifest:
         return replace(left.with_files(added, self.flushed), tombstones=tombstones)
 
     def without_file(self, name: str, *, sequence: bool, reason: str) -> Manifest:
-        """Return the manifest with one file set aside."""
+        """Return the manifest with one damaged file set aside."""
         files = tuple(f for f in self.files if (f.name, f.sequence) != (name, sequence))
         return replace(self, files=files, set_aside=(*self.set_aside, (name, reason)))
 

@@ -1,10 +1,10 @@
-"""`node.json`: the format and fixed settings of a data folder, which is never opened with different ones.
+"""`node.json`: the format and the fixed settings of a data folder. The folder is never opened with other settings.
 
     {"format": 2, "time_unit": "ms", "time_partition_interval": 604800000}
 
-Format is the version of the folder as a whole; time unit and partition interval are fixed when the folder is created.
-In format 2, log segments have salts. A folder of format 1 gets format 2 when it is opened: from then on, earlier
-versions refuse it.
+The format is the version of the entire folder; time unit and partition interval are fixed when the folder is created.
+In format 2, log segments have salts. A folder of format 1 gets format 2 when it is opened; from then on, earlier
+versions of Saros refuse to open it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def made_with(folder: str) -> tuple[str, int] | None:
 
 
 def read_node_file(folder: str, disk: Disk) -> dict[str, object]:
-    """Return the content of the file. Raises StorageError 2015 (a newer format), CorruptFile."""
+    """Return the content of a folder's node file. Raises StorageError 2015 (a newer format), CorruptFile."""
     path = os.path.join(folder, NODE_FILE)
     try:
         words: dict[str, object] = json.loads(bytes(disk.map(path)))
@@ -50,11 +50,11 @@ def read_node_file(folder: str, disk: Disk) -> dict[str, object]:
 
 
 def check_node_file(folder: str, options: StoreOptions, disk: Disk) -> None:
-    """Compare the folder with the options; create the file in a new folder, update its format in an old one.
+    """Compare the node file with the options; create it in a new folder, or update its format in an old folder.
 
-    The file is created first. If it is missing in a folder with data, the folder is refused: its times could be in a
-    unit other than that of the options. Raises StorageError 2015 (a newer format) or 2004 (different time unit or
-    interval), CorruptFile.
+    The node file is the first file that is created in a folder. A folder that has data but no node file is refused,
+    since its times could be in a unit other than that of the options. Raises StorageError 2015 (a newer format) or 2004
+    (different time unit or interval), CorruptFile.
     """
     path = os.path.join(folder, NODE_FILE)
     ours = {

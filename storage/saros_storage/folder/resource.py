@@ -67,7 +67,7 @@ def decode_resource(path: str, data: memoryview) -> dict[str, DeviceSpan]:
 
 
 def devices_of_file(access: TsFileAccess) -> dict[str, DeviceSpan]:
-    """Return the spans of the devices, from the TsFile itself. Raises CorruptFile, UnsupportedFile."""
+    """Determine the spans of the devices from the TsFile itself. Raises CorruptFile, UnsupportedFile."""
     found = {}
     for name in access.devices():
         index = access.device(name)

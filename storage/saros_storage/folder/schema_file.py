@@ -2,7 +2,7 @@
 
     saros-schema 2 <crc32> <bytes> <log index>        then the tree as `SchemaTree.dump` writes it
 
-The checksum covers the tree and then the log index; in version 1, which is still read, the tree alone.
+The checksum covers the tree and then the log index. In version 1, which can still be read, it covers only the tree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def save_schema(disk: Disk, path: str, dump: bytes, index: int) -> None:
 
 
 def load_schema(disk: Disk, path: str) -> tuple[SchemaTree, int]:
-    """Load the tree and its log index; without a file, an empty tree and 0. Raises CorruptFile, NewerFormat."""
+    """Load the tree and its log index; without a file, return an empty tree and 0. Raises CorruptFile, NewerFormat."""
     if not disk.exists(path):
         return SchemaTree(), 0
     confirm(disk, path)

@@ -1,4 +1,4 @@
-"""Options of a store, frozen; each with the reason for its default. Pure: any thread."""
+"""Options of a store, and their defaults. Pure: any thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WEEK_SECONDS = 7 * 24 * 3600
 
 
 def parse_durability(text: str) -> tuple[Durability, int]:
-    """Parse `fsync`, `interval:<ms>` or `os` into mode and milliseconds (otherwise 0). Raises UserMistake 2004."""
+    """Parse `fsync`, `interval:<ms>` or `os`; return the mode, and its milliseconds or 0. Raises UserMistake 2004."""
     match = re.fullmatch(r"(fsync|os)|interval:([1-9]\d{0,8})", text)
     if match is None:
         raise UserMistake(f"durability {text!r} is not one of fsync, interval:<ms>, os", code=2004)
@@ -25,41 +25,45 @@ def parse_durability(text: str) -> tuple[Durability, int]:
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """Options of a store; sizes in bytes. `time_unit` and `time_partition_interval` never change for a folder."""
+    """Options of a store; all sizes are in bytes.
+
+    `time_unit` and `time_partition_interval` never change for a folder.
+    """
 
     time_unit: TimeUnit = TimeUnit.MILLISECOND
-    #: Width of a partition in ticks; 0: seven days in the time unit.
+    #: Width of a partition in ticks of the time unit; 0 stands for seven days.
     time_partition_interval: int = 0
     #: `fsync`, `interval:<ms>` or `os`: see `log.Durability`.
     durability: str = "fsync"
     #: A MemTable larger than this is flushed.
     memtable_bytes_max: int = 64 << 20
-    #: Writers wait while all MemTables together are larger.
+    #: Writers wait while all MemTables together are larger than this.
     memtables_total_bytes_max: int = 512 << 20
-    #: Rows of a page in flushed files.
+    #: Number of rows per page in flushed files.
     page_rows: int = 10_000
-    #: Size of the cache of decoded chunks; files' indexes get a quarter as much in addition.
+    #: Size of the cache of decoded chunks. The cache of files' indexes gets a quarter of this size in addition.
     cache_bytes: int = 256 << 20
     #: Size of the cache for SELECT LAST, which takes about 250 bytes per series.
     latest_cache_bytes: int = 64 << 20
     #: Size at which a log segment is closed and a new one started.
     segment_bytes: int = 64 << 20
-    #: Log size beyond which partitions that hold back old segments are flushed.
+    #: If the log grows larger than this, the store flushes the partitions that prevent the removal of its oldest
+    #: segments.
     log_bytes_max: int = 1 << 30
-    #: Size of the archive of segments cut from the log, for backups; the oldest are removed first.
+    #: Size of the archive, which keeps segments cut from the log for backups; the oldest segments are removed first.
     log_archive_bytes: int = 0
     #: Number of files of similar size that are worth a merge.
     compaction_files_min: int = 8
-    #: Merge files in the background; explicit requests always run.
+    #: Whether to merge files in the background; explicitly requested merges always run.
     compaction: bool = True
-    #: Limit on bytes that compaction reads and writes per second, 0: no limit, and no pauses. The default leaves most
-    #: of a disk's throughput to others.
+    #: Maximum bytes per second that compaction reads and writes; 0 means no limit, and no pauses. The default leaves
+    #: most of a disk's throughput to other work.
     compaction_bytes_per_second: int = 64 << 20
-    #: Limit per second on files received by a node of a cluster, 0: no limit.
+    #: Maximum bytes per second of files that a node of a cluster receives; 0 means no limit.
     migration_bytes_per_second: int = 0
-    #: Percentage of time for flushes on behalf of other nodes of a cluster, 0: no limit.
+    #: Maximum percentage of time for flushes on behalf of other nodes of a cluster; 0 means no limit.
     migration_cpu_percent: int = 30
-    #: Size up to which merged files grow; larger ones are only merged with late rows.
+    #: Size up to which files grow by merging; larger files are merged only with late rows.
     compaction_file_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:

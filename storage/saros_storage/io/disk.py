@@ -1,14 +1,15 @@
 """Files as a dependency: everything that storage does to the disk goes through a `Disk`.
 
 Tests replace it by a disk that tracks which data was fsynced, loses other data at a crash, tears the last write, or
-fails at the nth call. Callers keep these rules, which make a crash harmless:
+fails at the nth call. These rules make a crash harmless:
 
   - a file is durable up to its last `sync`; its name is durable after `sync_folder` of its folder
   - `replace` is atomic: after a crash either the old or the new file has the name
   - a failed `sync` is never retried: the pages may be marked clean although they are lost
 
-Thread-safe: one `File` belongs to one thread at a time, the `Disk` to all. Another thread may `sync` a file while it is
-written: when that `sync` returns, everything written before it began is durable.
+Thread-safe: many threads may use a `Disk` at the same time, but a `File` is used by one thread at a time. As an
+exception, another thread may `sync` a file while it is being written: when the call returns, everything that was
+written before the call is durable.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Protocol
 
 from saros_storage.io import platform
 
-#: Errors of a full disk, an exhausted quota, or a file size limit: a retry may succeed later.
+#: Error numbers for a full disk, an exhausted quota, and an exceeded file size limit: a retry may succeed later.
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -32,17 +33,18 @@ class File(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes of the file, including its contents when it was opened."""
+        """The size of the file in bytes, including the contents that it had when it was opened."""
         ...
 
     def write(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Append the parts, all of them, in order. After an OSError, it is unknown how much was appended."""
+        """Append all parts in order. After an OSError, it is unknown how much was appended."""
         ...
 
     def reserve(self, count: int) -> None:
-        """Write zeros after the contents, at least `count` bytes, which later writes replace.
+        """Make sure that at least `count` zero bytes follow the contents; later writes replace them.
 
-        Syncing reserved bytes is cheaper, since the file does not grow. After an OSError, the contents are unchanged.
+        Syncing a write to reserved bytes is cheaper, since the file does not grow. After an OSError, the contents are
+        unchanged.
         """
         ...
 
@@ -74,7 +76,7 @@ class Disk(Protocol):
         ...
 
     def map(self, path: str) -> memoryview:
-        """Map the whole file read-only; the view outlives the file's removal, until it is garbage-collected."""
+        """Map the entire file read-only; the view stays valid when the file is removed."""
         ...
 
     def read(self, path: str, offset: int, count: int) -> bytes:
@@ -114,7 +116,10 @@ class Disk(Protocol):
         ...
 
     def sync_all(self, paths: Collection[str]) -> None:
-        """Make files, and the names in folders, durable, regardless of their writer; one call for many is cheaper."""
+        """Make files, and the names in folders, durable, even if other processes wrote them.
+
+        One call for many paths is cheaper than one call for each.
+        """
         ...
 
     def list(self, path: str) -> list[str]:
@@ -181,7 +186,7 @@ class LocalFile:
 
 
 class UnreadFile(LocalFile):
-    """A file that is written past the page cache, if its file system supports direct I/O.
+    """A file that is written without the page cache, if its file system supports direct I/O.
 
     Data is collected in a page-aligned buffer, as Linux requires, and written when the buffer is full.
     """
@@ -219,7 +224,7 @@ class UnreadFile(LocalFile):
                 except OSError as error:
                     if error.errno != errno.EINVAL or not platform.set_direct_io(self._fd, direct=False):
                         raise
-                    continue  # direct I/O accepts only whole blocks
+                    continue  # direct I/O accepts only whole blocks, so write the rest without it
                 at += written
                 self._size += written
 
@@ -244,11 +249,12 @@ _BUFFER_BYTES = 4 << 20
 
 
 _CANNOT_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS, errno.ENOTSUP}
-#: Minimum number of files that are synced by one call for the whole file system.
+#: From this number of files on, one call syncs their whole file system instead.
 _MANY = 16
-#: Folders known to be durable, as absolute paths: this process has synced their parents.
+#: Absolute paths of folders that are durable because this process has synced their parents.
 _durable_folders: set[str] = set()
-#: When the set has this many entries, it is cleared, and the folders are synced again.
+#: When `_durable_folders` has this many entries, it is cleared, and its folders are synced again when they are next
+#: used.
 _DURABLE_FOLDERS_MAX = 100_000
 
 
@@ -341,7 +347,10 @@ class LocalDisk:
             os.close(fd)
 
     def sync_all(self, paths: Collection[str]) -> None:
-        """See `Disk.sync_all`. Many files are synced by one call for the file system, if such a call reports errors."""
+        """See `Disk.sync_all`.
+
+        Many files are synced by one call for their file system, if the operating system reports errors of such calls.
+        """
         by_device: dict[int, list[str]] = {}
         for path in paths:
             by_device.setdefault(os.stat(path).st_dev, []).append(path)

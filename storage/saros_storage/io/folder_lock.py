@@ -13,12 +13,12 @@ from saros_storage.base.errors import FolderInUse
 from saros_storage.io import platform
 
 LOCK_FILE = "LOCK"
-#: A check for the lock holds it for some microseconds, so a failed attempt is repeated.
+#: A process that checks whether the lock is free holds it for some microseconds, so a failed attempt is repeated.
 _TRIES, _TRY_SECONDS = 5, 0.01
 
 
 class FolderLock:
-    """A held lock, created by `acquire` or `acquire_shared`."""
+    """A lock that this process holds until `release`, created by `acquire` or `acquire_shared`."""
 
     def __init__(self, fd: int) -> None:
         #: File descriptor; -1 once released.
@@ -39,9 +39,9 @@ class FolderLock:
 
     @staticmethod
     def acquire_shared(folder: str) -> FolderLock | None:
-        """Take a shared lock of a folder that is only read; other readers may hold it too. Raises FolderInUse.
+        """Take a lock of a folder that is only read, shared with other readers. Raises FolderInUse.
 
-        Returns None if there is no lock file or it may not be opened.
+        Returns None if there is no lock file, or if this process has no permission to open it.
         """
         try:
             fd = os.open(os.path.join(folder, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)

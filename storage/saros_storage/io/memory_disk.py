@@ -2,8 +2,8 @@
 
     MemoryDisk({"/data/node.json": b"..."})  ->  a store opens /data, writes, and leaves the machine's disk unchanged
 
-Contents are shared until they are written to: a mapped file costs no memory. Implements `io.disk.Disk`; synced data is
-as volatile as the rest. Thread-safe.
+The given contents are not copied until they are written to, so a file that was mapped from the local disk takes no
+memory. Implements `io.disk.Disk`; synced data is as volatile as the rest. Thread-safe.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _FREE_BYTES = 1 << 62
 
 
 class _Content:
-    """The bytes of a file; several names may share it."""
+    """The content of a file, which may have several names."""
 
     __slots__ = ("data",)
 
     def __init__(self, data: memoryview) -> None:
-        #: A bytearray from a write until the next call of `frozen`.
+        #: This is a bytearray after a write, until the next call of `frozen`.
         self.data: memoryview | bytearray = data
 
     def frozen(self) -> memoryview:
@@ -35,7 +35,7 @@ class _Content:
         return self.data
 
     def writable(self) -> bytearray:
-        """Return the bytes, for changing them in place."""
+        """Return the bytes in a form that can be changed in place."""
         if not isinstance(self.data, bytearray):
             self.data = bytearray(self.data)
         return self.data
@@ -77,7 +77,7 @@ class MemoryDisk:
     """A `Disk` that keeps its tree of files in memory."""
 
     def __init__(self, files: Mapping[str, memoryview]) -> None:
-        """Create a disk with these files, by path; their parent folders exist."""
+        """Create a disk with these files, given as contents by path, and with their parent folders."""
         self._lock = threading.Lock()
         self._root: _Folder = {}
         for path, data in files.items():
@@ -93,7 +93,10 @@ class MemoryDisk:
         return found
 
     def _parent(self, path: str, *, make: bool = False) -> tuple[_Folder, str]:
-        """Return the parent folder of a path, and the name in it. Raises FileNotFoundError, NotADirectoryError."""
+        """Return the parent folder of a path, and the path's name in that folder.
+
+        Raises FileNotFoundError, NotADirectoryError.
+        """
         *above, last = _names(path)
         folder = self._root
         for name in above:

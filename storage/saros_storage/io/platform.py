@@ -5,8 +5,8 @@
     macOS     F_FULLFSYNC          flock                -                       in the temporary folder
     Windows   -                    -                    -                       -
 
-On macOS, fsync leaves the data in the drive's cache; F_FULLFSYNC does not. Without locks no data folder can be opened
-(`require_local_folders`): such a system connects to servers only. Any thread.
+On macOS, fsync leaves the data in the drive's cache; F_FULLFSYNC does not. On a system without locks, no data folder
+can be opened (`require_local_folders`), so Saros can only connect to servers there. Any thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _optional(name: str) -> Any:
 
 
 _fcntl, _pwd, _resource = _optional("fcntl"), _optional("pwd"), _optional("resource")
-#: True if sockets can have names outside the file system.
+#: True if the names of Unix sockets can be outside the file system.
 HAS_ABSTRACT_SOCKETS = _SYSTEM == "Linux"
 _O_DIRECT: int = getattr(os, "O_DIRECT", 0)
 
@@ -57,7 +57,7 @@ def _full_sync(command: int) -> Callable[[int], None]:
     def sync(descriptor: int) -> None:
         try:
             _fcntl.fcntl(descriptor, command)
-        except OSError:  # a network file system without this command
+        except OSError:  # a network file system may not support this command
             os.fsync(descriptor)
 
     return sync
@@ -70,7 +70,7 @@ sync_contents: Callable[[int], None] = getattr(os, "fdatasync", sync_file) if _F
 
 
 def _find_sync_file_system() -> Callable[[str], None] | None:
-    """Return a function that makes a path's whole file system durable; None where it could fail without an error."""
+    """Return a function that syncs a path's whole file system; None if it could lose writes without an error."""
     if _SYSTEM != "Linux" or tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < _SYNCFS_REPORTS:
         return None
     found = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
@@ -93,7 +93,10 @@ sync_file_system = _find_sync_file_system()
 
 
 def set_direct_io(descriptor: int, *, direct: bool) -> bool:
-    """Turn direct I/O on or off; return whether this is a change. Raises OSError if it is not supported."""
+    """Turn direct I/O on or off; return whether this changed its state.
+
+    Raises OSError if the file system does not support direct I/O.
+    """
     if not _O_DIRECT:
         return False
     flags = _fcntl.fcntl(descriptor, _fcntl.F_GETFL)
@@ -105,7 +108,7 @@ def set_direct_io(descriptor: int, *, direct: bool) -> bool:
 def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> None:
     """Lock an open file for as long as it is open.
 
-    Raises BlockingIOError if another process holds a conflicting lock, unless `wait` is set.
+    If another process holds a conflicting lock, wait for it if `wait` is set; otherwise raise BlockingIOError.
     """
     require_local_folders()
     mode = _fcntl.LOCK_SH if shared else _fcntl.LOCK_EX
@@ -114,9 +117,9 @@ def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> None:
 
 @contextmanager
 def memory_file(content: bytes) -> Iterator[str]:
-    """Yield the path of a file with `content` that never reaches a disk.
+    """Yield the path of a file in memory that has the given content.
 
-    On systems without memfd, it is a private temporary file.
+    On systems without memfd, the file is a private temporary file on disk.
     """
     import tempfile
 
@@ -136,7 +139,7 @@ def memory_file(content: bytes) -> Iterator[str]:
 
 
 def user_name(user: int) -> str:
-    """Return the name of a user of the machine, or "user <number>" if it is unknown."""
+    """Return the name of the machine's user with this number, or "user <number>" if there is no such name."""
     try:
         return str(_pwd.getpwuid(user).pw_name)
     except (AttributeError, KeyError):

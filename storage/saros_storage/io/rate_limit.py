@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 class RateLimit:
-    """A limit on bytes per second. Belongs to one thread, or is guarded by its owner's lock."""
+    """A limit on bytes per second. It belongs to one thread, or its owner guards it with a lock."""
 
     def __init__(self, bytes_per_second: int) -> None:
         """Create a limit; 0 means unlimited."""
         self._rate = bytes_per_second
-        #: Time until which the rate is used up by previous bytes.
+        #: The time until which previous transfers use up the rate.
         self._paid_ns = 0
 
     def wait_s(self, now_ns: int, size: int) -> float:
