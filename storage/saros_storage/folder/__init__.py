@@ -1,1 +1,1 @@
-"""The contents of a data folder: layout, manifests, resources, node and schema files, options; snapshots of it."""
+"""The layout of a data folder, its manifests, resources, node and schema files, its options, and snapshots of it."""

@@ -1,4 +1,4 @@
-"""The folder of compiled kernels: numba's files, a list of the kernels that they hold, and the lock of the compiler.
+"""The folder of compiled kernels: numba's files, a list of the kernels in them, and the lock of the compiling process.
 
 Reading the list shows fast which kernels are compiled; asking numba would require importing it, which takes longer than
 many statements. numba itself uses compiled code until the module of the kernel changes, although other modules and

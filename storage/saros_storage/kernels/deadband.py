@@ -1,8 +1,8 @@
 """Kernel that selects the points that swinging-door compression (SDT) keeps.
 
-    stored point o        doors: the steepest line from it below all points after it, and the flattest above all,
-           | ` - .  x x   each moved towards them by the deviation
-           o - - x        they open with every point; once they no longer meet, no line from o is near all points,
+    stored point o        doors: the flattest line above all later points that begins one deviation above o, and the
+           | ` - .  x x   steepest line below all of them that begins one deviation below o
+           o - - x        the doors open with every point; once they no longer meet, no line from o is near all points,
              ` x          so the previous point is stored, and the doors start there from now on
 
 The first and the last point are kept. A point whose value is NaN or infinite is not on any line, so it is kept, and so

@@ -6,8 +6,8 @@
 `@part` marks a function that is compiled into the kernels that call it, most of which are in the same module.
 `unaligned` has functions for the kernels of all modules.
 
-Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, a trailing `r` before
-the brackets means read-only (it accepts writable arrays too). Kernels create no arrays, and are compiled without
+Signature letters: i8 i32 i64 u8 u32 u64 f32 f64 b1 are scalars, `x[]` is a contiguous 1-D array, and an `r` before the
+brackets means read-only (writable arrays are accepted too). Kernels create no arrays, and are compiled without
 reference counts (`_nrt`), whose atomic operations would take longer than most of the functions marked `@part`. `cache`
 describes the folder of compiled code.
 

@@ -4,8 +4,8 @@
     ^ START              ^ KEY_END (the series key ends)       ^ TIME          END: the newline
 
     tokenise   bytes --> lines and fields, each a record of integers; equal series keys and field names share a number
-    arrange    a device for each series --> the row of each line; column and place in it of each field
-    fill       the same --> times, numbers and rows, device by device and column by column
+    arrange    a device for each series --> the row of each line; the column of each field, and the place in the column
+    fill       the output of `arrange` --> times, numbers and rows, device by device and column by column
 
 A name ends at a comma, an equals sign, a space or a newline; a backslash escapes one of the first three. A text is
 quoted and may contain newlines; in it, a backslash escapes a quote or a backslash. Like a correct line, a malformed one

@@ -1,1 +1,1 @@
-"""Kernels that encode and decode pages: one module per encoding, the bit reader, LZ4, and entire pages."""
+"""Kernels that encode and decode pages: modules for each encoding, for bit streams, for LZ4, and for entire pages."""

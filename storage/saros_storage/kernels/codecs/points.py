@@ -1,4 +1,4 @@
-"""The parts of pages of a non-aligned series, many pages in one call.
+"""Kernels that find and decode the parts of the pages of non-aligned series, many pages in one call.
 
     page       uvar bytes of times | times | values      point_sections: finds the start of the times and of the values
     values     PLAIN: big-endian, 4 or 8 bytes each      plain_decode
