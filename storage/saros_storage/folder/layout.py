@@ -69,7 +69,11 @@ def kind_folder(*, sequence: bool) -> str:
 
 
 def database_folder_name(database: str) -> str:
-    """Return the name of a database's folder; different databases have different folders."""
+    """Return the name of a database's folder.
+
+    Different databases have different folders, except on file systems that ignore case, where `root.A` and `root.a`
+    have the same one.
+    """
     name = quote(database, safe="")
     if len(name) > _NAME_BYTES_MAX:
         digest = hashlib.sha256(database.encode()).hexdigest()[:32]
