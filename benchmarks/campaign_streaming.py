@@ -56,8 +56,8 @@ FAULTS = (
     "commit-before",
     "commit-after",
 )
-#: The fraction of the restarts that follow a kill of the driver (each of them starts a new JVM), and the fraction that
-#: follow a stop; all other restarts follow a fault.
+#: Two fractions of all restarts: those for which the campaign kills Spark's driver, which also needs a new JVM, and
+#: those for which it stops the query in an orderly way. All other restarts follow a fault.
 KILLS, STOPS = 0.1, 0.25
 #: A run is stopped or killed within the first of these times; a fault that has not occurred within the second is
 #: abandoned.

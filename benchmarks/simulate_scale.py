@@ -2,9 +2,10 @@
 
 python benchmarks/simulate_scale.py [--nodes 50 200 1000] [--seconds 10]
 
-All nodes run in one thread, in virtual time, with the real code of every group's `RaftNode`, the meta group's commands,
-and the choice of its voters. Storage, disks and threads are replaced: entries are durable at once, messages take a
-millisecond, and each entry of the meta group is applied only once for all nodes. For each number of nodes it prints
+All nodes run in one thread, in virtual time. Each group's `RaftNode`, the commands of the meta group, and the choice of
+the meta group's voters are the real code. Storage, disks and threads are replaced: entries are durable at once,
+messages take a millisecond, and each entry of the meta group is applied only once for all nodes. For each number of
+nodes the program prints
 
     idle        messages and bytes per second that a node sends: for data groups, as meta learner and as meta leader;
                 the fraction of a core that the leader's Raft uses for the meta group

@@ -1,4 +1,7 @@
-"""Statements and queries of IoTDB's session protocol: results in pages, queries by their parts, batches, errors."""
+"""Statements and queries of IoTDB's session protocol.
+
+Results in pages, queries that are given as paths and times instead of SQL, batches of statements, and errors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flusher's queue: which MemTables are saved together, the work while it is empty, and its end."""
+"""The flusher: which MemTables it saves together, what it does while its queue is empty, and how it stops."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _SERIOUS = {"serious", "critical"}
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Run a browser; skip the tests without one."""
+    """Run a browser; if none is installed, skip the test."""
     if shutil.which(CHROMIUM) is None:
         pytest.skip(f"{CHROMIUM} is not installed")
     with sync_playwright() as playwright:

@@ -123,8 +123,8 @@ class RaftNode:
         #: True if this node leaves elections to other voters at first.
         self._defers = False
         self._reads = LocalReads()
-        #: Reads are numbered from a random start whenever the node starts, so that an answer to a read from before the
-        #: restart matches none.
+        #: The number of the last read. It starts from a random number each time the node starts, so that a late answer
+        #: to a read made before a restart is not taken for the answer to a new read.
         self._last_read = randomness.getrandbits(40) << 20
         #: The snapshot that the runner fetches, and whether the runner must still be told to fetch it.
         self._fetching: Snapshot | None = None

@@ -106,7 +106,7 @@ class Calls:
         return numbers, self.states(block, slices)
 
     def empty(self) -> list[Column]:
-        """Return the state columns of all calls, without rows."""
+        """Return the state columns of all calls. The columns are empty: they have no rows."""
         return [Column.nulls(type_, 0) for types in self.types for type_ in types]
 
     def _per_call(self, states: Sequence[Column]) -> list[tuple[Aggregate, Sequence[Column]]]:

@@ -291,7 +291,10 @@ class Connection:
         return isinstance(self._stream, TlsStream)
 
     def peek(self, count: int) -> bytes:
-        """Return the first bytes received by the socket, without reading them. Raises ConnectionClosed."""
+        """Return the first received bytes without consuming them: a later read returns them again.
+
+        Raises ConnectionClosed.
+        """
         try:
             found = self._socket.recv(count, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:

@@ -56,7 +56,10 @@ def numbers(type_: DataType, raw: ByteArray) -> NumericArray:
 
 
 def texts(data: ByteArray, starts: Int64Array, offsets: Int32Array) -> TextArray:
-    """Return the texts that begin at `starts` in `data`; `offsets`: their offsets in the result, from 0 on."""
+    """Return the texts that begin at `starts` in `data`.
+
+    `offsets` has the position of each text in the result: it starts with 0 and ends with the size of all texts.
+    """
     out = np.empty(offsets[-1], np.uint8)
     gather(data, starts, offsets, out)
     return TextArray(offsets, out)

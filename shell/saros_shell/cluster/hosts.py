@@ -281,7 +281,7 @@ def _speaks_tls(address: str) -> bool | None:
 
 
 def _start(folder: str) -> None:
-    """Start the node unless it runs, and wait until it serves. Raises UserMistake."""
+    """Start the node if it is not running yet, and wait until it serves clients. Raises UserMistake."""
     if serving(folder) is None and not is_launched(folder):
         launch(folder, ["--data", folder])
     limit = time.monotonic() + _START_SECONDS

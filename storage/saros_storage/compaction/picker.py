@@ -97,7 +97,10 @@ class Pick:
 def pick(
     files: Sequence[FileSource], limits: Limits, *, everything: bool = False, refused: Collection[str] = ()
 ) -> Pick | None:
-    """Return the next merge, or None. Files in `refused` (paths) are not merged, and no file is lifted over them."""
+    """Return the next merge, or None if nothing is to be merged.
+
+    refused  paths of files that are not merged; no merge lets another file pass them in rank
+    """
     if len(files) < 2:
         return None
     if everything and not refused and _bytes(files) <= limits.file_bytes and len(files) <= FILES_MAX:

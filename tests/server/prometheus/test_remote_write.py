@@ -21,7 +21,10 @@ REFUSED = UserMistake("another type", code=507)
 
 
 def session(errors: Sequence[StorageError], calls: list[int]) -> Any:
-    """Return a session whose first inserts end with `errors`; each call appends its number of inserts to `calls`."""
+    """Return a session whose first inserts fail, each with the next of `errors`.
+
+    For each call, the session appends the number of inserts in the call to `calls`.
+    """
     left = list(errors)
 
     def call(_: object, inserts: Sequence[InsertRequest]) -> list[object]:
