@@ -272,10 +272,11 @@ class Region:
         self.partitions.begin_with(database, number, generation, index, underlay)
 
     def arrive(self, keys: Collection[Key], capture: Checkpoint, folder: str) -> None:
-        """Install the files of partitions that move here: the files of `capture`, named by number in `folder`.
+        """Install the files of `capture` in the partitions `keys`, which move here.
 
-        Idempotent: partitions that were dropped meanwhile, or are already installed, are skipped. A partition that is
-        not in the capture was empty. Raises CorruptFile, OSError, StoreClosed; no partition is installed then.
+        The files are in `folder`, named by number. Idempotent: partitions that were dropped meanwhile, or are already
+        installed, are skipped. A partition that is not in the capture was empty. Raises CorruptFile, OSError,
+        StoreClosed; no partition is installed then.
         """
         with self._flusher.folders:
             with self.lock:
@@ -302,7 +303,7 @@ class Region:
         self._remove_folders(self.partitions.release(chosen, index))
 
     def _remove_folders(self, partitions: Iterable[Partition]) -> None:
-        """Remove the folders of partitions, with one sync for each database, because later entries wait for it."""
+        """Remove the folders of partitions, with only one sync per database: later log entries wait for the removal."""
         trash: list[str] = []
         parents: dict[str, None] = {}
         for partition in partitions:

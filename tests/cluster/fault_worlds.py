@@ -1,8 +1,11 @@
 """Simulated clusters with one particular fault each.
 
-OneWayCutWorld     slots move while a node does not hear another node, but is heard by that node ClockWorld         the
-wall clock of a node jumps an hour forward, and back; points have a TTL; slots move FullJoinerWorld    a node whose disk
-is full joins LostRackWorld      of five nodes in two racks, one rack is down for a while
+The worlds:
+
+    OneWayCutWorld     slots move while a node does not hear another node, but is heard by that node
+    ClockWorld         the wall clock of a node jumps an hour forward, and back; points have a TTL; slots move
+    FullJoinerWorld    a node whose disk is full joins
+    LostRackWorld      of five nodes in two racks, one rack is down for a while
 """
 
 from __future__ import annotations

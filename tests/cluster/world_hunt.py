@@ -1,9 +1,11 @@
 """Shared code of the simulated worlds: the figures of a run, and the search for planted mistakes.
 
-Figures                                              the figures of one run, which can be added MUTANTS     (raft_,
-cluster_, growth_, voter_mutants) functions that plant one mistake each:
-            plant(class, name, replacement)
-hunt        runs seeds in turn, until a world reports a violation
+Contents:
+
+    Figures     the figures of one run, which can be added
+    MUTANTS     (raft_, cluster_, growth_, voter_mutants) functions that plant one mistake each:
+                plant(class, name, replacement)
+    hunt        runs seeds in turn, until a world reports a violation
 """
 
 from __future__ import annotations

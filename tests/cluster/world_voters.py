@@ -1,12 +1,14 @@
 """Simulated clusters with more nodes than voters of the meta group, on racks: their settings, faults and rules.
 
-bound            3 or 5 voters from the start; or no limit at first, as in clusters created before there was one racks
-named or not; sometimes all nodes of a rack lose their power silence          a voter that is absent for some seconds is
-replaced; nodes stay away for longer than that
+Settings and faults, then rules:
 
-one by one       voters change only by a joint membership whose old half has the former voters
-no stranger      a new voter has the entry that made it a member
-settled          without faults, the meta group has the right number of voters, all of them nodes of the cluster
+    bound            3 or 5 voters from the start; or no limit at first, as in clusters created before there was one
+    racks            named or not; sometimes all nodes of a rack lose their power
+    silence          a voter that is absent for some seconds is replaced; nodes stay away for longer than that
+
+    one by one       voters change only by a joint membership whose old half has the former voters
+    no stranger      a new voter has the entry that made it a member
+    settled          without faults, the meta group has the right number of voters, all of them nodes of the cluster
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _NOT_EMPTY = 2053
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The result: number of the backup, last entry of the log (0 for a cluster's node), files and bytes copied."""
+    """The result: the backup's number, the last log entry (0 for a cluster's node), the files and bytes copied."""
 
     number: int
     index: int

@@ -52,12 +52,15 @@ class ChunkCells:
         return self.whole.slice(self.begins[first], self.begins[stop])
 
     def missing(self, first: int, stop: int) -> tuple[int, int]:
-        """Return the shortest run of pages that includes all missing ones of [first, stop); at least one is missing."""
+        """Return the shortest page range with all pages of [first, stop) that have no cells here; there must be one."""
         lacking = [page for page in range(first, stop) if page not in self.pages]
         return lacking[0], lacking[-1] + 1
 
     def plus(self, first: int, cells: Summaries, bounds: Sequence[int], total: int) -> ChunkCells:
-        """Add the cells of pages from `first` on, out of `total`; the i-th page's cells start at row `bounds[i]`."""
+        """Return a copy that also has the cells of some consecutive pages; the chunk has `total` pages.
+
+        The cells of page `first` + i are the rows [bounds[i], bounds[i + 1]) of `cells`.
+        """
         if len(bounds) == total + 1:
             return ChunkCells({}, cells, tuple(bounds))
         pages = {**self.pages, **{page: cells.slice(a, b) for page, (a, b) in enumerate(pairwise(bounds), first)}}

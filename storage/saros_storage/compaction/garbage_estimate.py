@@ -28,8 +28,7 @@ from saros_storage.scan.tsfile_access import DeviceIndex, TsFileAccess
 from saros_storage.schema import TtlRules
 from saros_storage.schema.ttl import Expiry
 
-#: An estimate is valid for the file's time span divided by this number. In that time, about the same fraction of the
-#: file expires.
+#: An estimate is valid for 1/16 of the file's time span: during that time, only about 1/16 of the points can expire.
 _SPAN_PARTS = 16
 _NS_PER_SECOND = 1_000_000_000
 

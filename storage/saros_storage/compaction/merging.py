@@ -48,8 +48,8 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileSummary, TsFileWrit
 #: A chunk is written once it has this many pages or this many bytes in memory.
 _CHUNK_PAGES = 10
 _CHUNK_BYTES = 32 << 20
-#: A chunk may be copied if less than one part in this many is expired. (If much more is expired, the file is rewritten,
-#: see `garbage_estimate`.)
+#: A chunk may be copied, with its expired points, if at most 1/8 of its time span is expired. A file of which much more
+#: is expired is rewritten: see `garbage_estimate`.
 _EXPIRED_PARTS = 8
 #: Maximum memory for the pages that are loaded at a time, unless a single page is larger.
 _LOADED_BYTES = 64 << 20

@@ -32,7 +32,7 @@ class Throttle:
         self._bytes = 0
 
     def pause_ns(self, size: int, now_ns: int) -> int:
-        """Account for `size` more bytes; return the length of the pause to make before `resume`; 0: go on."""
+        """Count `size` more bytes; return how long the job must pause before it calls `resume` (0: no pause)."""
         assert self._resumed_ns is not None
         if self._rate == 0:
             return 0

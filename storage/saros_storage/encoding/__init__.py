@@ -1,4 +1,4 @@
-"""Value encodings: a page's values to TsFile bytes and back.
+"""Value encodings: convert the values of a page to TsFile bytes and back.
 
     encode(encoding, type, values) -> bytes               one page, without nulls
     encode_rows(type, matrix) -> [bytes | None]           a TS_2DIFF page of each row

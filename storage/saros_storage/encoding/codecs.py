@@ -69,7 +69,7 @@ _WRITABLE: dict[Encoding, frozenset[DataType]] = {
 
 @lru_cache
 def encodings_for(type_: DataType) -> frozenset[Encoding]:
-    """Return the encodings that `encode` writes for a type, whatever the values."""
+    """Return the encodings that `encode` can write for the type."""
     return frozenset(encoding for encoding, types in _WRITABLE.items() if type_ in types)
 
 
@@ -77,9 +77,10 @@ def encodings_for(type_: DataType) -> frozenset[Encoding]:
 
 
 def encode(encoding: Encoding, type_: DataType, values: Values) -> bytes:
-    """Encode one page of values, without nulls.
+    """Encode one page of values, which contains no nulls.
 
-    Raises UnsupportedEncoding, also for TS_2DIFF of FLOAT or DOUBLE values that would not be restored bit for bit.
+    Raises UnsupportedEncoding if the type has no such encoding, and for FLOAT or DOUBLE values that TS_2DIFF would not
+    restore bit for bit.
     """
     if encoding is Encoding.TS_2DIFF and type_ in FLOATING_TYPES:
         assert isinstance(values, np.ndarray)
@@ -164,7 +165,7 @@ def _encode_text(values: TextArray) -> bytes:
 
 
 def _encode_dictionary(values: TextArray) -> bytes:
-    """Encode the words in order of first use, then the RLE of their numbers."""
+    """Encode the distinct texts in order of first use, then for each value the number of its text, as RLE."""
     indexed = text_to_arrow(values, binary=True).dictionary_encode()
     words = text_from_arrow(indexed.dictionary)
     head = _varints(np.array([len(words)]))
@@ -185,7 +186,7 @@ def _encode_ts2diff(values: Int64Array, size: int) -> bytes:
 
 
 def _ts2diff_rows(values: Int64Array, wanted: BoolArray, size: int) -> list[bytes]:
-    """Encode the wanted rows of a matrix, as values of `size` bytes; unwanted rows become empty pages."""
+    """Encode each wanted row of a matrix as a page of values of `size` bytes; other rows become empty pages."""
     sizes = np.empty(len(values), np.int64)
     out = np.empty(len(values) * _ts2diff_words_max(values.shape[1], size), np.uint64)
     words = ts2diff_encode_rows(values.ravel(), wanted, size, out, sizes)

@@ -16,10 +16,10 @@ from saros_storage.base.types import ByteArray, Compressor, Int64Array
 from saros_storage.encoding.errors import DecodeError
 from saros_storage.kernels.codecs.lz4 import lz4_decode
 
-#: A fast level; Java's writer uses the highest one, at a tenth of the speed.
+#: A fast level; the Java writer uses the highest level, which is ten times slower.
 _ZSTD_LEVEL = 3
 _GZIP_LEVEL = 6
-#: Memory limit of an LZMA2 decompressor; data of the usual writers' highest level needs 65 MiB.
+#: Memory limit of an LZMA2 decompressor; data that the usual writers compress at their highest level needs 65 MiB.
 _LZMA_BYTES_MAX = 1 << 28
 #: zlib's window flag for "gzip or zlib header, detected automatically".
 _ANY_HEADER = 47
@@ -112,7 +112,7 @@ def _decompress_into(compressor: Compressor, data: memoryview, out: ByteArray) -
     return len(plain)
 
 
-#: Decoded by cramjam, which writes into the given buffer, returns the actual size and releases the GIL.
+#: The compressors whose data cramjam decodes: it writes into the given buffer, returns the size and releases the GIL.
 _BLOCKS = frozenset({Compressor.SNAPPY, Compressor.LZ4, Compressor.ZSTD})
 
 
@@ -129,7 +129,7 @@ def _decode_block(compressor: Compressor, data: memoryview, out: ByteArray) -> i
 
 
 def _checked_end(stream: _Stream, result: bytes, size: int) -> memoryview:
-    """Return the result. Raises DecodeError unless the stream has reached its end, where its checksum is verified."""
+    """Return `result`. Raises DecodeError unless the stream was read to its end, where its checksum is verified."""
     if not stream.eof:
         raise DecodeError(f"a compressed stream does not end after {size} bytes")
     return memoryview(result)

@@ -1,4 +1,4 @@
-"""TS_2DIFF of FLOAT and DOUBLE: integers, and the power of ten that divides them.
+"""TS_2DIFF of FLOAT and DOUBLE: a page stores integers, and the power of ten by which readers divide them.
 
     page    uvar m | TS_2DIFF of round(value * 10^m), as INT32 (FLOAT) or INT64 (DOUBLE)        value = whole / 10^m
 

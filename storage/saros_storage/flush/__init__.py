@@ -1,6 +1,9 @@
 """Background flushes: frozen MemTables become files, loaded files are adopted, the log is truncated.
 
-flusher        the thread: order of flushes, memory limits, disk errors pacer          pauses of flushes that can wait
-contended_lock the lock of the folders, which such flushes release soon when other threads wait for it file_ingest
-links a loaded file into its partition
+Modules:
+
+    flusher          the thread: order of flushes, memory limits, disk errors
+    pacer            pauses of flushes that can wait
+    contended_lock   the lock of the folders, which such flushes release soon when other threads wait for it
+    file_ingest      links a loaded file into its partition
 """

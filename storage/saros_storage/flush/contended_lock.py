@@ -11,7 +11,7 @@ class ContendedLock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counting = threading.Lock()
-        #: Number of threads that wait, or are about to acquire the lock.
+        #: Number of threads that wait for the lock or are about to acquire it.
         self._waiting = 0
 
     @property

@@ -20,7 +20,7 @@ from saros_storage.scan.snapshot import FileSource, overlap
 
 
 def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource], time_ms: int) -> list[WrittenFile]:
-    """Link the file into the partition's folder, durably; return [] if it is damaged. Raises OSError."""
+    """Durably link the file into the partition's folder and return it; return [] if it is damaged. Raises OSError."""
     source, staged = loaded.source, loaded.staged
     if source is None:
         return []
@@ -44,7 +44,7 @@ def adopt(disk: Disk, folder: str, loaded: LoadedFile, live: Iterable[FileSource
 
 
 def _sync(disk: Disk, path: str) -> None:
-    """Make a file durable: one that arrived through a group's log (`log_shipped_files`) was written without a sync."""
+    """Make a file durable: a file that arrived through a group's log (`log_shipped_files`) has not been synced."""
     file = disk.append(path)
     try:
         file.sync()

@@ -66,7 +66,7 @@ logger = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
 #: Interval between checks for expired files, if there are TTL rules.
 _EXPIRY_SECONDS = 60.0
-#: Maximum number of partitions, and bytes of their MemTables, that are saved together.
+#: Limits of one batch: the number of partitions that are saved together, and the total bytes of their MemTables.
 _TOGETHER_MAX, _TOGETHER_BYTES_MAX = 256, 8 << 20
 #: The byte limit for gentle flushes: no writer waits for that memory, and each sync slows down the syncs of the log.
 _GENTLY_TOGETHER_BYTES_MAX = 16 << 20
@@ -93,7 +93,7 @@ class _Ending:
     #: The last log entry that the files contain after the saving.
     flushed: int
     manifest: Manifest
-    #: True if there are tombstones that the previous manifest lacks.
+    #: True if the new manifest's tombstones differ from those of the previous manifest.
     deletes: bool
     sources: list[FileSource] = field(default_factory=list)
 
@@ -106,7 +106,7 @@ class Journal(Protocol):
         ...
 
     def release(self, first: int) -> None:
-        """Release entries before `first`, which are in files.
+        """Allow the log to discard the entries before `first`, whose data is in files.
 
         Called by the flusher's thread, without the region's lock.
         """
@@ -132,7 +132,7 @@ class Flusher:
     ) -> None:
         """Create a flusher; `start` starts its thread.
 
-        `changed` is called for partitions with new files, tombstones or expired data; without the lock held.
+        `changed` is called, without the lock, for each partition that has new files, new tombstones or expired data.
         """
         self._options = options
         self._disk = disk
@@ -157,9 +157,9 @@ class Flusher:
         self.bytes_written = 0
         #: The lock that a thread holds while it changes a partition's folder.
         self.folders = ContendedLock()
-        #: Partitions with something to save; a dict for its order.
+        #: Partitions with something to save, by the partition's id, in order of arrival.
         self._waiting: dict[int, Partition] = {}
-        #: Partitions that are saved gently, once `_waiting` is empty.
+        #: Partitions to be saved by a gentle flush once `_waiting` is empty, by the partition's id.
         self._unhurried: dict[int, Partition] = {}
         #: Partitions whose files are written but not yet in the manifest, by the partition's id.
         self._written: dict[int, _Saving] = {}
@@ -170,7 +170,7 @@ class Flusher:
         self._stopping = False
         #: True if the log must keep everything: see `give_up`.
         self._gave_up = False
-        #: The reason why flushing is failing, temporarily or for good; None if it is not.
+        #: The error that makes flushes fail, temporarily or for good; None if flushes succeed.
         self.problem: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="saros-flush", daemon=True)
 
@@ -256,7 +256,7 @@ class Flusher:
     def _next(self) -> list[Partition]:
         """Return the partitions to save next, in order of arrival: several together as long as they are small.
 
-        Gentle ones come last.
+        Gentle flushes come last.
         """
         found: list[Partition] = []
         bytes_, bytes_max = 0, _TOGETHER_BYTES_MAX if self._waiting else _GENTLY_TOGETHER_BYTES_MAX
@@ -275,7 +275,7 @@ class Flusher:
     def _checkpoint(self) -> None:
         """Pause between two steps if the pacer asks for it and nothing is urgent."""
         if self._is_urgent():
-            self._resumed_ns = self._pacer.thread_time_ns()  # urgent work is not compensated by a later pause
+            self._resumed_ns = self._pacer.thread_time_ns()  # no later pause makes up for the urgent work
             return
         now_ns = self._clock.monotonic_ns()
         rest_ns = self._pacer.rest_ns(self._pacer.thread_time_ns() - self._resumed_ns, now_ns)
@@ -324,7 +324,10 @@ class Flusher:
             self._changed(partition)
 
     def _remove(self, partition: Partition, gone: Sequence[FileSource]) -> None:
-        """Remove the files, with `folders` held; retried after a failure. Open views keep the files."""
+        """Remove the files from disk; open views keep them.
+
+        The caller holds `folders`, and calls this again after a failure.
+        """
         with self._lock:
             manifest = partition.manifest
             if partition.dropped:
@@ -416,7 +419,7 @@ class Flusher:
         return self._name_ms
 
     def _files_of(self, partition: Partition, memtable: MemTable) -> list[WrittenFile]:
-        """Write the files of a MemTable, without finishing them."""
+        """Write the files of a MemTable; `finish` must then make them durable."""
         name = FileName(self._name_time(), memtable.rank.version)
         flush = FileFlush(
             self._disk,
@@ -442,7 +445,7 @@ class Flusher:
         return stored_encoding(type_, series.encoding), series.compressor
 
     def _deadband_for(self, partition: Partition, device: str, measurement: str, type_: DataType) -> Deadband | None:
-        """Return the deadband of a series; None where dropped points could uncover older ones.
+        """Return the deadband of a series; None if a point that it drops could make an older point visible.
 
         This is the case if an unsequence file reaches beyond the last flushed time, or if the partition has an
         underlay. See `flush_files.Thinning`.
@@ -492,7 +495,7 @@ class Flusher:
 
     def _install(self, ending: _Ending) -> None:
         saving, partition = ending.saving, ending.saving.partition
-        # Not the saved manifest: a file may have been found damaged in the meantime.
+        # Extend the current manifest, not the saved one: a file may have been found damaged in the meantime.
         current = _grown(partition.manifest, saving, ending.flushed)
         partition.install(replace(current, tombstones=ending.manifest.tombstones), ending.sources, saving.frozen)
         if saving.frozen is not None:
@@ -512,7 +515,7 @@ class Flusher:
         return FileSource(entry.rank, entry.sequence, written.path, entry.size, written.devices, access)
 
     def first_needed(self) -> int:
-        """Return the first entry that some partition still needs; without one, the next entry to be logged."""
+        """Return the first entry that some partition still needs; if none is needed, the next entry to be logged."""
         with self._lock:
             needed = [p.first_unflushed for p in self._partitions]
             return min((index for index in needed if index is not None), default=self._partitions.applied + 1)

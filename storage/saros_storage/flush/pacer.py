@@ -30,7 +30,7 @@ class Pacer:
         self._spent_until_ns = 0
 
     def rest_ns(self, worked_ns: int, now_ns: int) -> int:
-        """Return how long to pause after this work; 0 if the slice is too short for a pause."""
+        """Return how long to pause after `worked_ns` of work (0: no pause)."""
         if not self._percent or worked_ns < SLICE_NS:
             return 0
         with self._lock:

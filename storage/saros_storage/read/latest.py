@@ -166,7 +166,10 @@ class _Search:
     def _of_source(
         self, source: FileSource | MemorySource, series: Sequence[_Series], found: Mapping[_Series, Point]
     ) -> Iterator[tuple[_Series, int, Point | None]]:
-        """Yield (series, last time, point) for each series in the source; point is None if only reading can tell it."""
+        """Yield (series, last time, point) for each series in the source.
+
+        The point is None if it can be found only by reading rows.
+        """
         if isinstance(source, FileSource):
             for one, known in self._of_file(source, series, found):
                 exact = known.last is not None and not self._is_deleted(one, source.rank, known.end)

@@ -39,7 +39,7 @@ class WrittenRows(Protocol):
         ...
 
     def matrix(self, types: tuple[DataType, ...]) -> NumericArray | None:
-        """All columns, of these types, as one array; None unless there is a frame, with one type and no nulls."""
+        """All columns as one array; None unless the tablet is a frame whose columns have one type and no nulls."""
         ...
 
     @property

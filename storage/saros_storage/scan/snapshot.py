@@ -24,7 +24,7 @@ from saros_storage.scan.activity import Activity
 from saros_storage.scan.reading import ScanRequest, TimeRange
 from saros_storage.scan.tsfile_access import TsFileAccess
 
-#: A predicate over partitions, given by database and slice.
+#: A function (database, slice) -> True if that partition is chosen.
 Chosen = Callable[[str, int], bool]
 
 

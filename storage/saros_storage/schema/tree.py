@@ -98,7 +98,7 @@ class _Node:
         return not (self.children or self.database or self.device)
 
 
-#: The parent node of new devices, and the path of the database at or above this node, or None.
+#: The parent node of new devices, and the path of the database that contains this node (None: there is no database).
 _Parent = tuple[_Node, str | None]
 
 
