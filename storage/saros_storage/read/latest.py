@@ -35,7 +35,7 @@ _Series = tuple[str, DataType]
 
 @dataclass(frozen=True, slots=True)
 class _Database:
-    """A database's partitions, with their active MemTables apart: those change with each write and are not cached."""
+    """A database's partitions. Active MemTables are separate: each write changes them, so they are not cached."""
 
     #: The bases of all partitions; None if some partition has no basis, so that nothing is cached.
     basis: Basis | None

@@ -54,10 +54,10 @@ class LocalSeriesReader(PartitionsReader[Item]):
         run_rows: int | None = None,
         cell_rows_min: int = _CELL_ROWS_MIN,
     ) -> None:
-        """Create a reader of `snapshots`, which come in order of slices.
+        """Create a reader of `snapshots`, which are in order of slices.
 
         `run_rows`: row limit for loading pages of one source together (at least one page); None: the request's
-        `block_rows`. `cell_rows_min`: rows per window from which cells pay off.
+        `block_rows`. `cell_rows_min`: minimum rows per window for the use of cells.
         """
         super().__init__(request, snapshots, cache)
         self._cell_rows_min = cell_rows_min
@@ -336,7 +336,7 @@ def _next_run(queue: deque[Piece], run_rows: int) -> Piece:
 
 
 def _split(block: Block, waiting: dict[int, deque[Piece]], *, descending: bool) -> tuple[Block | None, Block | None]:
-    """Split a block into final rows and the rest; a row is final if no waiting piece can have rows at or before it."""
+    """Split a block into final rows and the rest. A row is final if all rows of the waiting pieces come after it."""
     if not waiting:
         return block, None
     if descending:

@@ -40,7 +40,7 @@ class LocalReadView:
         latest: LatestCache | None = None,
         scope: Hashable = None,
     ) -> None:
-        """Create a view. `latest` None disables caching of latest points.
+        """Create a view. If `latest` is None, latest points are not cached.
 
         `scope` identifies, among the views that share `latest`, those with the same partitions (see `LatestCache`).
         """

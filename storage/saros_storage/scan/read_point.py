@@ -83,16 +83,17 @@ class ReadPoint:
     current: bool = False
     #: True if data of unavailable groups is left out; `missing` lists these groups.
     partial: bool = False
-    #: The reason why data is left out, by group. The mapping is replaced, never changed in place; new groups come last.
+    #: For each group whose data is left out, the reason. The mapping is replaced, never changed in place;
+    #: new groups come last.
     missing: Mapping[int, str] = field(default_factory=dict)
     #: The time on the monotonic clock at which all waiting ends; None if each step has a separate limit.
     deadline_ns: int | None = None
     #: Path patterns of the part of the schema that the statement depends on, as far as it is determined yet.
     patterns: frozenset[str] = frozenset()
-    #: By group, the log index up to which the read must see entries. A read that need not be current has 0 for each
-    #: group whose schema is known.
+    #: For each group, the log index up to which the read must see entries. A read that need not be current has 0 for
+    #: each group whose schema is known.
     applied: Mapping[int, int] = field(default_factory=dict)
-    #: By group, the log index that the session was shown before; a read that shows less is stale.
+    #: For each group, the log index up to which the session has seen entries; a read that shows fewer is stale.
     wanted: Mapping[int, int] = field(default_factory=dict)
     #: Records what the read shows; None: nothing is recorded.
     horizon: ReadHorizon | None = None
