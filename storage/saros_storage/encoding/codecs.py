@@ -69,7 +69,7 @@ _WRITABLE: dict[Encoding, frozenset[DataType]] = {
 
 @lru_cache
 def encodings_for(type_: DataType) -> frozenset[Encoding]:
-    """Return the encodings that `encode` can write for the type."""
+    """Return the encodings in which `encode` can write any values of the type."""
     return frozenset(encoding for encoding, types in _WRITABLE.items() if type_ in types)
 
 
