@@ -98,7 +98,7 @@ campaign-soak: .venv/.dev ## mixed load on a cluster of processes, for MINUTES (
 campaign-growth: .venv/.dev ## nodes join and leave a cluster of processes under load, with FAULTS faults; no write may be lost
 	@$(BIN)/python benchmarks/campaign_growth.py --faults $(FAULTS)
 
-experiments: .venv/.dev ## the thesis's experiments on growing, scaled down: numbers and plots into docs/experiments
+experiments: .venv/.dev ## experiments on clusters that grow and shrink: numbers and plots into docs/experiments
 	@$(BIN)/python benchmarks/experiments.py
 
 campaign-sim: .venv/.dev ## simulated clusters on new seeds, for MINUTES; no safety rule may be violated

@@ -268,7 +268,7 @@ def _steady(name: str) -> Phase:
 
 
 def _baseline(lone: dict[str, int]) -> list[Phase]:
-    """Start and stop an idle server without clients next to the cluster; its process is in `lone` while it runs."""
+    """Start an idle server on the cluster's machine, and stop it later. While it runs, `lone` has its process."""
     folder = Path(tempfile.mkdtemp(prefix="saros-idle-"))
     try:
         began = time.monotonic()

@@ -22,7 +22,7 @@ _CATEGORIES = pa.chunked_array(
 
 
 class Streamed:
-    """A column of a library with Arrow's C stream interface, whose values must not be iterated over."""
+    """A column as other libraries export it: through Arrow's C stream interface. Iterating over its values fails."""
 
     def __init__(self, values: pa.ChunkedArray) -> None:
         self._values = values

@@ -1,4 +1,4 @@
-"""The flusher: which MemTables it saves together, what it does while its queue is empty, and how it stops."""
+"""The flusher: which MemTables it saves together, its work while the queue is empty, and how it stops."""
 
 from __future__ import annotations
 

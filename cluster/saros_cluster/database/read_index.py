@@ -347,7 +347,10 @@ class ReadBarrier:
         found: dict[int, int],
         failures: dict[GroupId, NoLeader],
     ) -> None:
-        """Ask other members of a group that this node has just left, unless the group itself has ended."""
+        """Ask the other members for the group's read index, since this node has left the group.
+
+        If the group has ended, there is nothing to ask.
+        """
         try:
             if group in self._routes.now.groups and not self.is_local(group):
                 found[group] = self._ask(group, deadline_ns)

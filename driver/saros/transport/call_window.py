@@ -30,7 +30,8 @@ class Attempt:
     wait_s: float | None = None
     #: The time after which the driver gives up a cluster node, whose place another node can take.
     shared_s: float | None = None
-    #: The times after which the driver gives up any other node, for an insert of columns and for a statement.
+    #: The time after which the driver gives up a node that no other node can replace: for an insert of columns, and for
+    #: a statement.
     columns_s: float | None = None
     statement_s: float | None = None
 

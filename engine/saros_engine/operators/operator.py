@@ -56,11 +56,11 @@ class MemoryAccount(Protocol):
         ...
 
     def enqueue(self, count: int) -> None:
-        """Add `count` bytes of rows that are queued for their reader. Raises MemoryPoolExhausted."""
+        """Charge the account for `count` bytes of rows that wait for their reader. Raises MemoryPoolExhausted."""
         ...
 
     def dequeue(self, count: int) -> None:
-        """Subtract `count` bytes of rows that their reader has received."""
+        """Credit the account with `count` bytes of rows that their reader has received."""
         ...
 
 

@@ -175,7 +175,8 @@ class AggregateScans:
     is computed when its operator is built.
 
     With `devices`, each device has the same number of consecutive scans, with the same columns. Rows are returned
-    device by device, and their last column is the device's name. A block has the rows of `together` devices.
+    device by device, and their last column is the device's name. `together` is the number of devices whose rows are in
+    one block.
     """
 
     scans: tuple[AggregateScan, ...]

@@ -177,7 +177,7 @@ class BatchWriter:
     ) -> Iterator[tuple[int, saros.Error]]:
         """Write some values of a column; if they are refused, write each half.
 
-        Yields the index and the error of each value that is refused by itself.
+        Yields the index and the error of each value that is refused even if it is written alone.
         """
         try:
             columns = {name: array.take(pa.array(indices))}

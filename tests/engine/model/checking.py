@@ -225,7 +225,10 @@ def differs(engine: Engine, query: Query, wanted: Answer) -> str | None:
 
 
 def _same(found: Value, expected: Value, *, loose: bool) -> bool:
-    """Return whether two values are equal except for rounding; sums round differently, and LAST returns texts."""
+    """Return whether two values are equal.
+
+    Numbers may differ by rounding, since sums are rounded in different orders. A number that LAST returned is a text.
+    """
     if found is None or expected is None:
         return found is expected
     if isinstance(found, str) and not isinstance(expected, str):
