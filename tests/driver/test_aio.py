@@ -72,7 +72,8 @@ def test_a_prepared_statement_runs_with_other_values(target: str) -> None:
         async with await aio.connect(target, timestamps="epoch") as connection:
             cursor = connection.cursor()
             await cursor.prepare("insert into root.a.d(time, x) values (?, ?)").executemany([(1, 1.5), (2, 2.5)])
-            await cursor.executemany("insert into root.a.d(time, x) values (?, ?)", [(3, 3.5)])
+            written = await connection.executemany("insert into root.a.d(time, x) values (?, ?)", [(3, 3.5)])
+            assert 1 == written.rowcount
             above = connection.cursor().prepare("select x from root.a.d where x > ?")
             assert [(2, 2.5), (3, 3.5)] == await (await above.execute((2,))).fetchall()
             assert [(3, 3.5)] == await (await above.execute((3,))).fetchall()

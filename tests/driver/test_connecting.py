@@ -139,6 +139,7 @@ def test_rowcount_of_executemany_is_of_all_rows(tmp_path: Path) -> None:
         cursor.execute("insert into root.a.d(time, x) values (4, 1.5)")
         assert 1 == cursor.rowcount
         assert -1 == cursor.execute("select x from root.a.d").rowcount
+        assert 2 == connection.executemany("insert into root.a.d(time, x) values (?, ?)", [(5, 1.5), (6, 2.5)]).rowcount
 
 
 def test_executemany_says_which_row_failed(tmp_path: Path) -> None:

@@ -129,6 +129,10 @@ class AsyncConnection:
         """Execute a statement on a new cursor, and return the cursor. See `saros.Connection.execute`."""
         return await self.cursor().execute(statement, parameters, at=at)
 
+    async def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> AsyncCursor:
+        """Execute a statement once for each row of parameters on a new cursor. See `Cursor.executemany`."""
+        return await self.cursor().executemany(statement, rows)
+
     async def insert(
         self,
         device: str | Iterable[str],

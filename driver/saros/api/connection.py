@@ -208,6 +208,13 @@ class Connection:
         """
         return self.cursor().execute(statement, parameters, at=at)
 
+    def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Cursor:
+        """Execute a statement once for each row of parameters on a new cursor, and return the cursor.
+
+        The arguments and errors are those of `Cursor.executemany`.
+        """
+        return self.cursor().executemany(statement, rows)
+
     def hold(self, lease_s: float = 600.0, *, name: str | None = None, like: ReadPoint | None = None) -> ReadPoint:
         """Return a read point: a snapshot of the data that several SELECTs can read.
 
