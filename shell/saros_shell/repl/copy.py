@@ -24,16 +24,15 @@ _FORM = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _FROM_FILE = re.compile(r"""[^\s('"]\S*(?:\s*\([^)]*\))?\s+from\s+\S.*""", re.DOTALL | re.IGNORECASE)
+_NO_READING = r"\copy only writes files; leave the shell and run `saros import` to read one"
 _USAGE = r"use \copy (SELECT ...) TO FILE, with the suffix .csv, .json or .parquet, and in quotes if it contains spaces"
 
 
 def copy_command(connection: saros.Connection, text: str) -> str:
     """Run the command; return a message with the number of rows, the file, and missing data. Raises saros.Error."""
     match = _FORM.fullmatch(text.strip())
-    if match is None and _FROM_FILE.fullmatch(text.strip()):
-        raise saros.InterfaceError(r"\copy only writes files; leave the shell and run `saros import` to read one")
     if match is None:
-        raise saros.InterfaceError(_USAGE)
+        raise saros.InterfaceError(_NO_READING if _FROM_FILE.fullmatch(text.strip()) else _USAGE)
     target = Path(unquoted(match["file"])).expanduser()
     with connection.execute(match["statement"]) as cursor:
         if cursor.description is None:

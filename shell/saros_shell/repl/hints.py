@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 
 import pyarrow as pa
 
@@ -77,14 +78,19 @@ def no_series_note(connection: saros.Connection, statement: str) -> str:
 
 
 def _no_series(connection: saros.Connection, asked: Select) -> str:
+    full_paths = (
+        path if path.absolute else PathExpression(source.nodes + path.nodes)
+        for path in _selected_paths(asked)
+        for source in asked.from_paths
+    )
+    notes = (_mistyped(connection, path) for path in islice(full_paths, _PATHS_MAX))
+    return next(filter(None, notes), NO_SERIES)
+
+
+def _selected_paths(asked: Select) -> list[PathExpression]:
     from saros_engine.analysis.scope import paths_of
 
-    paths = dict.fromkeys(path for item in asked.items for path in paths_of(item.expression))
-    for path in [*paths][:_PATHS_MAX]:
-        for nodes in [path.nodes] if path.absolute else [source.nodes + path.nodes for source in asked.from_paths]:
-            if suggestion := _mistyped(connection, PathExpression(nodes)):
-                return suggestion
-    return NO_SERIES
+    return [path for item in asked.items for path in paths_of(item.expression)][:_PATHS_MAX]
 
 
 def _mistyped(connection: saros.Connection, path: PathExpression) -> str | None:
@@ -102,10 +108,7 @@ def _mistyped(connection: saros.Connection, path: PathExpression) -> str | None:
 
 
 def _finds_series(connection: saros.Connection, asked: Select) -> bool:
-    from saros_engine.analysis.scope import paths_of
-
-    paths = [path for item in asked.items for path in paths_of(item.expression)][:_PATHS_MAX]
-    return any(_has_series(connection, path, asked.from_paths) for path in paths)
+    return any(_has_series(connection, path, asked.from_paths) for path in _selected_paths(asked))
 
 
 def _null_notes(where: Expression) -> Iterator[str]:
