@@ -17,12 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from free_ports import free_ports
 from server.stock_clients import artefacts
+from server.stock_clients.stock_server import stock_server
 from server.thrift_client import Failed, ThriftClient
-from waiting import wait_until
 
-from saros_server.process.server_file import serving
 from saros_server.thrift import structs
 
 pytestmark = pytest.mark.slow
@@ -38,18 +36,8 @@ def serve(folder: Path, *more: str) -> Iterator[int]:
     """Run a server that has a user, with the options `more`; yield the server's port."""
     secret = folder / "password"
     secret.write_text(PASSWORD)
-    (found,) = free_ports(1)
-    options = ("--foreground", "--auth", "--init-admin-password-file", str(secret), *more)
-    command = (sys.executable, "-m", "saros_server", "--data", str(folder / "data"), "--port", str(found), *options)
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        wait_until(lambda: serving(str(folder / "data")) is not None)
+    with stock_server(folder, "--auth", "--init-admin-password-file", str(secret), *more) as found:
         yield found
-    finally:
-        server.terminate()
-        server.wait(timeout=60)
-    assert "ERROR" not in (folder / "log").read_text()
 
 
 @pytest.fixture(scope="module")

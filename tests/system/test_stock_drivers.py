@@ -6,20 +6,15 @@ client is unavailable, or its program is not in ../shared.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from free_ports import free_ports
 from server.stock_clients.artefacts import Unavailable
 from server.stock_clients.drivers import DRIVERS, PRINTED
-from waiting import wait_until
+from server.stock_clients.stock_server import stock_server
 
-from saros_server.process.server_file import serving
 from saros_server.process.version import RELEASE
 
 pytestmark = pytest.mark.slow
@@ -84,29 +79,10 @@ DIFFERENT = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
     """Yield the port of a server without users, and a folder from which the server may load files."""
     folder = tmp_path_factory.mktemp("drivers")
-    (port,) = free_ports(1)
-    command = (
-        sys.executable,
-        "-m",
-        "saros_server",
-        "--data",
-        str(folder / "data"),
-        "--port",
-        str(port),
-        "--foreground",
-    )
     files = folder / "files"
     files.mkdir()
-    environment = {**os.environ, "SAROS_LOAD_FOLDERS": str(files)}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        wait_until(lambda: serving(str(folder / "data")) is not None)
+    with stock_server(folder, SAROS_LOAD_FOLDERS=str(files)) as port:
         yield port, files
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-    assert "ERROR" not in (folder / "log").read_text()
 
 
 def expected(name: str) -> list[str]:

@@ -8,18 +8,13 @@ that differ, each with its reason. A test is skipped if its client is unavailabl
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from free_ports import free_ports
 from server.stock_clients.artefacts import Unavailable
 from server.stock_clients.drivers import DRIVERS, PRINTED
-from waiting import wait_until
-
-from saros_server.process.server_file import serving
+from server.stock_clients.stock_server import stock_server
 
 pytestmark = pytest.mark.slow
 
@@ -29,16 +24,8 @@ _CLIENTS = ("session_values", "jdbc_values")
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a server that anyone may use."""
-    folder = tmp_path_factory.mktemp("values")
-    (port,) = free_ports(1)
-    command = (sys.executable, "-m", "saros_server", "--data", str(folder), "--port", str(port), "--foreground")
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_until(lambda: serving(str(folder)) is not None)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
+    with stock_server(tmp_path_factory.mktemp("values")) as found:
+        yield found
 
 
 def answers(lines: list[str]) -> dict[str, str]:
