@@ -121,6 +121,7 @@ def test_without_tls_and_users_it_starts_only_if_that_is_said(image: Image) -> N
     )
     assert (1, True) == (refused.returncode, "--insecure to allow it anyway" in refused.stderr)
     with image.running(bare, ["--insecure"]) as port:
-        assert "insecure: others can read and change network traffic" in image.output()
+        # The log says so once the port is open, which may be a moment after the folder names the port.
+        wait_until(lambda: "insecure: others can read and change network traffic" in image.output())
         with saros.connect(f"saros://{HOST}:{port}") as connection:
             connection.execute("show databases")
