@@ -19,9 +19,9 @@ import shutil
 import tempfile
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from saros_storage.base.allocator import keep_freed_memory
 from saros_storage.base.block import Block, Column

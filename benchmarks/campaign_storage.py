@@ -33,12 +33,12 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from multiprocessing.queues import Queue
 from pathlib import Path
 from random import Random
 
 from interruptible import run, uninterrupted
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from saros_wire.status import ErrorClass, status_of
 
@@ -96,8 +97,7 @@ class OperationalError(DatabaseError):
     """The database could not process the request at the moment: timed out, cancelled, no node available, disk full."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowRange:
+class RowRange(msgspec.Struct, frozen=True):
     """The rows of a device from `start` to `end`, both inclusive, in the database's time precision."""
 
     device: str

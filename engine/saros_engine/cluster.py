@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from saros_engine.base.cluster_info import ClusterAdmin, ClusterInfo
 from saros_engine.show.cluster_requests import OtherNodes
 from saros_engine.statements.extension_statements import Installations
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True):
     """The services of a cluster that the engine uses."""
 
     #: Nodes and regions, for SHOW.

@@ -16,8 +16,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.users.users import Users
 from saros_engine.base.access import UNRESTRICTED, Access, NoPermission, Trail, access_of
@@ -81,8 +83,7 @@ from saros_storage.scan.read_point import ReadPoint, Sources
 _INTERNAL = 2001
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(msgspec.Struct, frozen=True):
     """A statement as received. `given` holds the values of its `?` parameters."""
 
     text: str
@@ -97,8 +98,7 @@ class _Question:
         return ReadLimits(self.timeout_ms, self.request.deadline_ns)
 
 
-@dataclass(slots=True)
-class EngineCounters:
+class EngineCounters(msgspec.Struct):
     """Counters since the start of an engine, and the memory that its queries use."""
 
     statements: int = 0

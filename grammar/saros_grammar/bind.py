@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+
+from msgspec.structs import replace
 
 from saros_grammar.syntax.ast import Literal, LiteralKind, Parameter, Statement
 from saros_grammar.syntax.errors import BindError

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from saros_grammar.insert_fast import parse_insert
 from saros_grammar.parser import Source, parse_source
@@ -78,8 +79,7 @@ class RecentMap(Generic[_Key, _Value]):
         return len(self._young) + len(self._old)
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
+class _Template(msgspec.Struct, frozen=True):
     """The template of one shape's statements.
 
     `holes` are (ordinal of a literal or path among the tokens taken out, sign before it); `written` are the ordinals of

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+
+import msgspec
 
 _MARK = "\0"
 _SCAN = re.compile(
@@ -39,8 +40,7 @@ _SCAN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """A text taken apart: the `stripped` text and the tokens taken out.
 
     `spans` are the (start, stop) of these tokens in text order; `paths` are the ordinals of those that are paths.

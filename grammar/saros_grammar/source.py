@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from saros_grammar.shape import Scan
 from saros_grammar.syntax.ast import Parsed
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from saros_grammar.templates import Rebuild
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A parsed text, with the data that the statement cache needs to rebuild it with other literals and paths.
 
     `slots[i]` is the node in hole i of the template `rebuild`, and `ordinals[i]` is its ordinal among the tokens that

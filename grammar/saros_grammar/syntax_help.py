@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import msgspec
 
 from saros_grammar.generated.Sql import Sql
 
@@ -29,8 +30,7 @@ _TOKENS |= {"NAME": "name", "QUOTED_NAME": "`name`", "TARGET_NAME": "${number}",
 _TOKENS |= {"ROOT": "root", "EQUAL": "="}
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(msgspec.Struct, frozen=True):
     """A symbol, or the alternatives of a group, with its quantifier: "", "?", "*" or "+"."""
 
     content: str | tuple[tuple[_Item, ...], ...]

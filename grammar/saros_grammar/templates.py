@@ -9,7 +9,6 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Any
 
@@ -38,16 +37,9 @@ def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild
     return _compound(lambda parts: kind(*parts), [getattr(node, name) for name in names], hole_of)
 
 
-#: The names of fields, by type.
-_FIELD_NAMES: dict[type, tuple[str, ...]] = {}
-
-
 def field_names(kind: type) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields; none for any other type."""
-    names = _FIELD_NAMES.get(kind)
-    if names is None:
-        names = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
-        _FIELD_NAMES[kind] = names
+    """Return the names of a struct's fields; none for any other type."""
+    names: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
     return names
 
 

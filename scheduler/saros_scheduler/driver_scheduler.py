@@ -21,7 +21,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_scheduler.cancellation import RunningTask
 from saros_scheduler.deadline_queue import DeadlineQueue
@@ -55,8 +56,7 @@ class SchedulerClosed(Exception):
         super().__init__("the database is closing: no query can run")
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerOptions:
+class SchedulerOptions(msgspec.Struct, frozen=True):
     """Options of a scheduler, fixed for its lifetime."""
 
     worker_threads: int = 2
@@ -73,12 +73,11 @@ class SchedulerOptions:
     guest_quantum_ns: int = 10_000_000
 
 
-@dataclass(slots=True)
-class SchedulerMetrics:
+class SchedulerMetrics(msgspec.Struct):
     """Totals since the start, and the current numbers of queries and ready tasks; lists have one number per level."""
 
-    quanta: list[int] = field(default_factory=lambda: [0] * LEVELS)
-    run_ns: list[int] = field(default_factory=lambda: [0] * LEVELS)
+    quanta: list[int] = msgspec.field(default_factory=lambda: [0] * LEVELS)
+    run_ns: list[int] = msgspec.field(default_factory=lambda: [0] * LEVELS)
     ready_ns: int = 0
     blocked_ns: int = 0
     finished_queries: int = 0
@@ -87,8 +86,7 @@ class SchedulerMetrics:
     ready_tasks: int = 0
 
 
-@dataclass(slots=True)
-class _Query:
+class _Query(msgspec.Struct):
     """A running query; guarded by the scheduler's lock."""
 
     tasks: list[DriverTask]

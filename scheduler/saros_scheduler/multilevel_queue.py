@@ -26,8 +26,9 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 
@@ -48,12 +49,11 @@ def weight_of(level: int) -> int:
     return 1 << (LEVELS - 1 - level)
 
 
-@dataclass(slots=True)
-class _Level(Generic[T]):
+class _Level(msgspec.Struct, Generic[T]):
     #: The time charged to this level, including the time added when the level was re-entered.
     time_ns: int = 0
     #: (time the item has run, order of arrival, item); removed items stay until they reach the top.
-    heap: list[tuple[int, int, T]] = field(default_factory=list)
+    heap: list[tuple[int, int, T]] = msgspec.field(default_factory=list)
     #: Items in the level, without the removed ones that are still in the heap.
     size: int = 0
 

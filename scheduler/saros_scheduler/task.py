@@ -7,8 +7,9 @@ Pure: everything here is plain data or a protocol.
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import NewType, Protocol
+
+import msgspec
 
 QueryId = NewType("QueryId", str)
 
@@ -16,8 +17,7 @@ QueryId = NewType("QueryId", str)
 Blocked = Future[None]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class DriverId:
+class DriverId(msgspec.Struct, frozen=True, order=True):
     """The identity of a driver: its query, its fragment, the fragment's instance, and its number there."""
 
     query: QueryId

@@ -9,8 +9,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from saros_cluster.node.cluster_file import CLUSTER_FILE
 from saros_server.auth.passwords import Cost
@@ -36,8 +38,7 @@ _DEFAULTS = "Other options come from the folder's saros.toml or SAROS_... in the
 _UMASK = 0o077
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """The checked options of a server, and its security settings."""
 
     folder: str

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
 from saros_storage.folder.layout import LOG_FOLDER, MANIFEST, NODE_FILE, RESOURCE, SCHEMA_FILE
@@ -34,8 +35,7 @@ _GROUPS = "groups"
 _DEPTH_MAX = 4
 
 
-@dataclass(slots=True)
-class FolderResult:
+class FolderResult(msgspec.Struct):
     """The result of a check: counts of the checked objects, and the problems found."""
 
     partitions: int = 0
@@ -44,8 +44,8 @@ class FolderResult:
     points: int = 0
     log_records: int = 0
     #: Files that were set aside earlier, as path and reason. They are not counted as problems.
-    set_aside: list[tuple[str, str]] = field(default_factory=list)
-    problems: list[StorageError] = field(default_factory=list)
+    set_aside: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    problems: list[StorageError] = msgspec.field(default_factory=list)
 
 
 def check_folder(folder: str, disk: Disk, progress: Callable[[str], None], *, quick: bool = False) -> FolderResult:

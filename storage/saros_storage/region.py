@@ -16,7 +16,9 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.clock import Clock, JumpGuard
 from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
@@ -47,8 +49,7 @@ from saros_storage.schema.ttl import Expiry
 _NO_RULES = TtlRules()
 
 
-@dataclass(frozen=True, slots=True)
-class StoreStatus:
+class StoreStatus(msgspec.Struct, frozen=True):
     """Figures of a store or a region; sizes in bytes. `problems` are sentences for the administrator."""
 
     databases: int

@@ -19,8 +19,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Self
+
+from msgspec.structs import replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StorageError, UserMistake

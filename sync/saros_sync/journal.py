@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.folder.layout import confirm
 from saros_storage.io.disk import Disk, File
@@ -23,8 +24,7 @@ _HEAD = struct.Struct("<II")
 _PAYLOAD_BYTES_MAX = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class JournalRecord:
+class JournalRecord(msgspec.Struct, frozen=True):
     """A record of round `round`; `words` are the arguments of the event."""
 
     round: int

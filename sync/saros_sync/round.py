@@ -20,7 +20,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.base.paths import parse_pattern, split_path
@@ -38,16 +39,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SENDER = re.compile(r"[0-9a-f]{32}")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """A sequence of bytes to send, identified by its SHA-256; `size` in bytes."""
 
     sha256: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class SentFile:
+class SentFile(msgspec.Struct, frozen=True):
     """A sealed TsFile, and its position among the files of its partition."""
 
     content: Content
@@ -56,8 +55,7 @@ class SentFile:
     rank: Rank
 
 
-@dataclass(frozen=True, slots=True)
-class SentPartition:
+class SentPartition(msgspec.Struct, frozen=True):
     """The files and tombstones of one partition of the sender."""
 
     database: str
@@ -66,8 +64,7 @@ class SentPartition:
     tombstones: tuple[Tombstone, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """All sealed data of a sender at one moment."""
 
     sender: str

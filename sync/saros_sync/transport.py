@@ -12,9 +12,10 @@ Pure: values and an interface. A node implements it with `receiver.Receiver`; te
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+import msgspec
 
 from saros_sync.round import Content
 
@@ -38,16 +39,14 @@ class RoundStatus(Enum):
     OLD = "old"
 
 
-@dataclass(frozen=True, slots=True)
-class MissingContent:
+class MissingContent(msgspec.Struct, frozen=True):
     """A content that the receiver lacks, and how many of its bytes it has (`have`)."""
 
     content: Content
     have: int
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(msgspec.Struct, frozen=True):
     """A device that the receiver refuses: its owner at the receiver ("" if it has none), and the reason."""
 
     device: str
@@ -55,8 +54,7 @@ class Conflict:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class BeginReply:
+class BeginReply(msgspec.Struct, frozen=True):
     """The answer to `begin` and `commit`.
 
     In the answer to `begin`, `last` is the number of the sender's last committed round.

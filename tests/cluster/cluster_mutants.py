@@ -6,9 +6,8 @@ and drops.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cluster.world_hunt import Mutant, Plant, planting
+from msgspec.structs import replace
 
 from saros_cluster.data.applied_requests import AppliedRequests
 from saros_cluster.data.drops import Drops

@@ -7,9 +7,9 @@ Labels such as C1 refer to the list of holes in the method from which the protoc
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from cluster.world_hunt import Mutant, Plant, planting
+from msgspec.structs import replace
 
 from saros_cluster.data import schema_transfer
 from saros_cluster.data.ownership import NEVER, Ownership

@@ -9,9 +9,8 @@ finds nothing, and the test of the mutant fails.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cluster.world_hunt import Mutant, planting
+from msgspec.structs import replace
 
 from saros_cluster.raft import node as node_module
 from saros_cluster.raft.entry_log import EntryLog

@@ -32,7 +32,7 @@ after every event.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership, membership
@@ -546,9 +546,9 @@ class Table:
         sender, receiver = link.split("->")
         type_ = _TYPES[kind]
         known: dict[str, object] = {"group": GROUP, "sender": int(sender), "receiver": int(receiver)}
-        for f in fields(type_):
-            if f.name in values:
-                known[f.name] = _FORGED.get(f.name, int)(values[f.name])
+        for name in type_.__struct_fields__:
+            if name in values:
+                known[name] = _FORGED.get(name, int)(values[name])
         self.network.append(type_(**known))
 
     def do_cut(self, *nodes: str) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cluster.world_hunt import Mutant, Plant, planting
+from msgspec.structs import replace
 
 from saros_cluster.database.read_index import ReadBarrier
 from saros_cluster.database.read_views import ReadViews

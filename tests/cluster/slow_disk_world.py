@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from cluster.cluster_world import SECOND, Member
 from cluster.directed_world import DirectedWorld
 from cluster.raft_checkers import Violation
 from cluster.world_clients import PASSING
 from cluster.world_threads import Place
+from msgspec.structs import replace
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from saros_cluster.node.cluster_file import Administrator, ClusterFile, NodeAddress, decode, encode, load, save
 from saros_cluster.placement.ring import NodeId

@@ -6,13 +6,13 @@ A voter that is silent for long is replaced.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
 
 import pytest
 from cluster.test_growth import Log, drive, go_on
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from saros_cluster.placement.members import chosen_voters
 from saros_cluster.placement.ring import NodeId

@@ -6,7 +6,6 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +29,7 @@ from cluster.remote_fakes import (
     tablet,
 )
 from manual_clock import ManualClock
+from msgspec.structs import replace
 
 from saros_cluster.multiraft.peers import RemoteError
 from saros_cluster.raft.messages import GroupId

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cluster.test_log_shipped_files import Sender, tsfile
 from cluster.test_region_apply import OPTIONS, Member, catch_up_by_snapshot, creates, write
+from msgspec.structs import replace
 from waiting import PATIENCE_S, wait_equal, wait_until
 
 from saros_cluster.data import region_apply

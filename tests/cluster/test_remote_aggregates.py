@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ from cluster.remote_fakes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from manual_clock import ManualClock
+from msgspec.structs import replace
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId

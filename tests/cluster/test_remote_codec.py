@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import astuple, fields
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.remote.codec import Batch, Item, decode_batch, encode_batch
@@ -91,7 +91,7 @@ def summaries(draw: st.DrawFn) -> Summaries:
 
 
 ITEMS = blocks() | summaries()
-COUNTERS = st.builds(ReadCounters, *[st.integers(0, 2**50)] * len(fields(ReadCounters)))
+COUNTERS = st.builds(ReadCounters, *[st.integers(0, 2**50)] * len(ReadCounters.__struct_fields__))
 BATCHES = st.builds(Batch, st.lists(ITEMS, max_size=4).map(tuple), st.none() | COUNTERS)
 GRIDS = st.builds(WindowGrid, INT64, st.none() | st.integers(1, 2**62))
 
@@ -226,7 +226,7 @@ def test_a_cut_batch_is_always_refused() -> None:
 
 def test_another_format_is_refused() -> None:
     assert decode_batch(struct.pack("<HBBI", 2, 0, 0, 0)) == Batch(())
-    counters = bytes(8 * len(fields(ReadCounters)))
+    counters = bytes(8 * len(ReadCounters.__struct_fields__))
     for format_, ended in ((3, 0), (1, 0), (2, 2)):
         with pytest.raises(ValueError, match="format"):
             decode_batch(struct.pack("<HBBI", format_, ended, 0, 0) + (counters if ended else b""))

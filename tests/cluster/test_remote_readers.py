@@ -6,7 +6,6 @@ import itertools
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +36,7 @@ from cluster.remote_fakes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from manual_clock import ManualClock
+from msgspec.structs import replace
 
 from saros_cluster.multiraft.host import NotHere
 from saros_cluster.multiraft.peers import RemoteError, Unreachable

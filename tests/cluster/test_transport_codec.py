@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
-from dataclasses import fields, replace
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft import messages
@@ -96,7 +96,7 @@ KINDS = [kind for kind in vars(messages).values() if isinstance(kind, type) and 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not Message])
 def test_every_message_has_a_form(kind: type[Message]) -> None:
-    own = len(fields(kind)) - len(fields(Message))
+    own = len(kind.__struct_fields__) - len(Message.__struct_fields__)
     message = SPECIAL.get(kind) or kind(GroupId(1), A, B, 2, *[True] * own)
     assert [message] == decoded(encode_batch([message]))
 

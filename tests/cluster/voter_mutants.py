@@ -5,9 +5,8 @@ See `raft_mutants`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cluster.world_hunt import Mutant, Plant, planting
+from msgspec.structs import replace
 
 from saros_cluster.raft.leadership import Leadership
 from saros_cluster.raft.membership import Membership

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine
+from msgspec.structs import replace
 
 from saros_cluster.database.partial_failure import PartialFailure, RowRange, RowsLeft, final_refusal
 from saros_cluster.placement.slots import MOVED

@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine
+from msgspec.structs import replace
 from waiting import wait_until
 
 from saros_engine.base.errors import QueryKilled

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine
+from msgspec.structs import replace
 
 from saros_engine.base.errors import SemanticError
 from saros_engine.execution.result import Result

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine, engine_with_long_columns
+from msgspec.structs import replace
 
 from saros_engine.base.errors import MemoryExceeded, QueryKilled
 from saros_engine.execution.execution import QueryExecution

@@ -5,11 +5,10 @@ The seeds that once found a mistake are run first; `make campaign-sql` runs new 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from engine.model.checking import Run as PhysicalRun
 from engine.model.checking import Wrong, check, running
+from msgspec.structs import replace
 
 from saros_engine.operators import sort
 from saros_engine.operators.limit import LimitOperator

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from saros_engine.writes import writer
 from saros_engine.writes.batches import ColumnBatch, MultiBatch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +26,7 @@ from engine.operator_fakes import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from saros_engine.aggregation.windows import grid, window_sequence
 from saros_engine.functions.registry import AGGREGATES, state_types, uses_summaries

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import Future
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from engine.operator_fakes import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from saros_engine.execution.build import build
 from saros_engine.memory.spill import QuerySpill

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from engine.embedded_engine import Engine
 from engine.plan_fixtures import MOMENT, PLANT, cases
+from msgspec.structs import replace
 
 from saros_engine.base.errors import EngineError, SemanticError
 from saros_engine.expressions.time_filter import TimeContext

@@ -6,13 +6,13 @@ import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine, engine_with_long_columns
+from msgspec.structs import replace
 from waiting import PATIENCE_S, wait_equal, wait_until
 
 from saros_engine.base.errors import EngineError, MemoryPoolExhausted, QueryKilled

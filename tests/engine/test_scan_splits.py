@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from engine.embedded_engine import Engine
+from msgspec.structs import replace
 
 from saros_engine.execution.exchange import DeviceExchangeOperator, ExchangeBuffer
 from saros_engine.memory.options import EngineOptions

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
+
+import msgspec
 
 from saros_grammar.syntax.ast import Duration, Literal, PathExpression
 
@@ -54,11 +55,13 @@ def show(node):
         return node.value
     if isinstance(node, tuple):
         return "[" + ", ".join(show(part) for part in node) + "]"
-    if is_dataclass(node):
+    if isinstance(node, msgspec.Struct):
+        names = node.__struct_fields__
+        defaults = dict(zip(reversed(names), reversed(node.__struct_defaults__), strict=False))
         parts = [
-            f"{field.name}={show(getattr(node, field.name))}"
-            for field in fields(node)
-            if field.default is MISSING or getattr(node, field.name) != field.default
+            f"{name}={show(getattr(node, name))}"
+            for name in names
+            if name not in defaults or getattr(node, name) != defaults[name]
         ]
         return f"{type(node).__name__}({', '.join(parts)})"
     return repr(node)

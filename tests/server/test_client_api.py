@@ -57,7 +57,7 @@ def count(call: Call, _: None) -> int:
 
 
 def test_an_operation_without_a_policy_cannot_be_made() -> None:
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'policy'"):
+    with pytest.raises(TypeError, match="Missing required argument 'policy'"):
         Operation(name="count", function=count)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="operation count has no policy"):
         Operation("count", None, count)  # type: ignore[arg-type]

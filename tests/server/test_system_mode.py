@@ -120,7 +120,7 @@ HARMLESS = {
 
 def test_every_other_kind_of_statement_is_a_change() -> None:
     kinds = RULES.keys() - {ast.Select}
-    assert HARMLESS == {kind.__name__ for kind in kinds if not changes(object.__new__(kind))}
+    assert HARMLESS == {kind.__name__ for kind in kinds if not changes(kind(*[None] * len(kind.__struct_fields__)))}
 
 
 @pytest.fixture(scope="module")

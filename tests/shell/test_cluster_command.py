@@ -14,10 +14,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from waiting import wait_until
 
 import saros

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 from system.town import Served
 
 import saros

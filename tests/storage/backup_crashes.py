@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 from manual_clock import CountingClock
+from msgspec.structs import replace
 from storage.crash_disk import CrashDisk, Picture
 from storage.store_crashes import BLOCK_BYTES, TEARS, Figures
 from storage.store_model import Operation, State, delete_points, flush, load, read_store, write_batch, write_rows

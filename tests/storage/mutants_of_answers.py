@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from storage.planting import answers, bad, expiries, failing_disk, mutant
 
 from saros_storage.compaction import merging as merging_module

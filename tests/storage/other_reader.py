@@ -13,11 +13,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
 from server.stock_clients import artefacts
 from storage.crash_disk import CrashDisk
 from storage.store_opening import OPTIONS, open_store

@@ -14,8 +14,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from msgspec.structs import replace
 from storage import bad_files
 from storage.backup_crashes import STORY, crash_backups, crash_restores
 from storage.bad_files import NotSurvived, see_damage

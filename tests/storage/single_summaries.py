@@ -10,7 +10,7 @@ def statistics_at(summaries: Summaries, row: int) -> list[Statistics | None]:
     """A row as single statistics."""
     found: list[Statistics | None] = []
     for known in summaries.columns:
-        columns = [getattr(known, name) for name in Statistics.__dataclass_fields__]
+        columns = [getattr(known, name) for name in Statistics.__struct_fields__]
         values = [None if column is None else column.to_list()[row] for column in columns]
         assert [values[0] == 0] * 2 == [value is None for value in values[1:3]]
         found.append(Statistics(*values) if values[0] else None)

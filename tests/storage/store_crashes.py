@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
+from msgspec.structs import replace
 from storage.crash_disk import CrashDisk, Picture
 from storage.store_model import Operation, State, read_store
 from storage.store_opening import FOLDER, OPTIONS, Wrong, open_store

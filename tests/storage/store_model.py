@@ -10,11 +10,13 @@ must remain.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 from storage.crash_disk import CrashDisk
 from storage.store_opening import FOLDER, NOW_MS, Wrong, open_store
 
@@ -87,7 +89,7 @@ class State:
         if device is not None and device.series:
             devices[name] = device
         types = {(d, m): found for (d, m), found in self.types.items() if d in devices and m in devices[d].series}
-        return replace(self, devices=devices, types=types)
+        return dataclasses.replace(self, devices=devices, types=types)
 
     def type(self, device: str, name: str) -> DataType:
         """Return the current type of a series."""
@@ -106,7 +108,7 @@ class State:
             limit = self.limit(name)
             if limit is not None:
                 series = {m: {t: v for t, v in points.items() if t >= limit} for m, points in device.series.items()}
-                state = state.with_device(name, replace(device, series=series))
+                state = state.with_device(name, dataclasses.replace(device, series=series))
         return state
 
 
@@ -250,7 +252,7 @@ def delete_points(patterns: Sequence[str], start: int, end: int) -> Operation:
                 else points
                 for measurement, points in device.series.items()
             }
-            state = state.with_device(name, replace(device, series=series))
+            state = state.with_device(name, dataclasses.replace(device, series=series))
         return state
 
     run = lambda store: store.delete(patterns, TimeRange(start, end))  # noqa: E731
@@ -263,7 +265,7 @@ def delete_series(pattern: str) -> Operation:
     def change(state: State) -> State:
         for name, device in state.devices.items():
             left = {m: p for m, p in device.series.items() if not parsed.matches((*split_path(name), m))}
-            state = state.with_device(name, replace(device, series=left))
+            state = state.with_device(name, dataclasses.replace(device, series=left))
         return state
 
     return Operation(f"delete series {pattern}", lambda store: _ignored(store.delete_series(pattern)), [change])
@@ -277,14 +279,14 @@ def delete_database(database: str) -> Operation:
     def change(state: State) -> State:
         for name in [name for name in state.devices if DEVICES[name] == database]:
             state = state.with_device(name, None)
-        return replace(state, databases=state.databases - {database})
+        return dataclasses.replace(state, databases=state.databases - {database})
 
     return Operation(f"delete database {database}", lambda store: store.delete_database(database), [change])
 
 
 def create_database(database: str) -> Operation:
     def change(state: State) -> State:
-        return replace(state, databases=state.databases | {database})
+        return dataclasses.replace(state, databases=state.databases | {database})
 
     return Operation(f"create {database}", lambda store: store.change_schema([CreateDatabase(database)]), [change])
 
@@ -305,9 +307,9 @@ def alter_type(device: str, name: str, type_: DataType) -> Operation:
         if known is None or name not in known.series:
             return state
         points = {time: as_type(value, before[-1], type_) for time, value in known.series[name].items()}
-        state = state.with_device(device, replace(known, series={**known.series, name: points}))
+        state = state.with_device(device, dataclasses.replace(known, series={**known.series, name: points}))
         types = (*(t for t in before if t is not type_), type_)
-        return replace(state, types={**state.types, (device, name): types})
+        return dataclasses.replace(state, types={**state.types, (device, name): types})
 
     return Operation(f"alter {device}.{name} {type_.name}", run, [change])
 
@@ -416,7 +418,7 @@ def keep_from(pattern: str, limit: int | None) -> Operation:
 
     def change(state: State) -> State:
         limits = {p: found for p, found in state.limits.items() if p != pattern}
-        return replace(state, limits=limits if limit is None else {**limits, pattern: limit}).kept()
+        return dataclasses.replace(state, limits=limits if limit is None else {**limits, pattern: limit}).kept()
 
     return Operation(f"keep {pattern} from {limit}", run, [change])
 
@@ -507,7 +509,7 @@ def _writing(make: Callable[[TypeOf], Tablet]) -> Change:
         for name, column in zip(tablet.measurements, tablet.columns, strict=True):
             type_ = state.type(tablet.device, name)
             series[name].update({t: as_type(v, column.type, type_) for t, v in fresh[name].items()})
-        state = replace(state, databases=state.databases | {DEVICES[tablet.device]})
+        state = dataclasses.replace(state, databases=state.databases | {DEVICES[tablet.device]})
         return state.with_device(tablet.device, Device(tablet.aligned, series)).kept()
 
     return change

@@ -7,12 +7,12 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from manual_clock import ManualClock
+from msgspec.structs import replace
 from waiting import wait_until
 
 from saros_storage.backup.catalog import Catalog

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from few_files import few_files
 from manual_clock import LateClock
+from msgspec.structs import replace
 from storage.crash_disk import CrashDisk
 
 from saros_storage.base.block import Column
@@ -117,7 +118,7 @@ def test_a_name_that_leads_elsewhere_is_refused(store: Store, tmp_path: Path, na
     write(store, "root.a.d", 1)
     _, capture = take(store, CheckpointRegistry(str(tmp_path / "shelf"), LocalDisk(), SystemClock()))
     entry = replace(capture.partitions[0].manifest.files[0], name=name)
-    bad = replace(capture.partitions[0], manifest=replace(capture.partitions[0].manifest, files=(entry,)))
+    bad = dataclasses.replace(capture.partitions[0], manifest=replace(capture.partitions[0].manifest, files=(entry,)))
     with pytest.raises(CorruptFile, match="invalid file name"):
         decode_capture(encode_capture(replace(capture, partitions=(bad,))))
 

@@ -8,12 +8,12 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from quick_disk import QuickDisk
 from storage.test_store import (
     ALIGNED_DEVICE,

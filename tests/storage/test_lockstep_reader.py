@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from storage.fake_tsfile import Chunks, FakeTsFile, Rows, joined
 from storage.single_summaries import singly
 from storage.test_series_reader import (

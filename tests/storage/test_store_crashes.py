@@ -9,11 +9,11 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 
 import pytest
 from manual_clock import CountingClock
+from msgspec.structs import replace
 from storage.crash_disk import CrashDisk
 from storage.store_crashes import (
     Crashes,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from saros_storage.base.block import Column, TextArray
 from saros_storage.base.errors import CorruptFile, UnsupportedFile

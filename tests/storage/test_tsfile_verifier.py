@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from storage.test_store import ALIGNED_DEVICE, OPTIONS, PLAIN_DEVICE, creates, open_store, tablet
 from storage.test_tsfile_fuzz import MemoryFile, valid_file
 

@@ -121,7 +121,7 @@ def test_distances_that_do_not_fit_64_bits_leave_rows_as_they_are() -> None:
 def singles(draw: st.DrawFn, types: tuple[DataType, ...]) -> Summary:
     def statistics(type_: DataType) -> Statistics:
         names = statistics_fields(type_)
-        found = {name: draw(VALUES[names[name]]) if name in names else None for name in Statistics.__dataclass_fields__}
+        found = {name: draw(VALUES[names[name]]) if name in names else None for name in Statistics.__struct_fields__}
         return Statistics(**{**found, "count": draw(st.integers(1, 9))})  # type: ignore[arg-type]
 
     return Summary(0, 0, tuple(statistics(t) if draw(st.booleans()) else None for t in types))

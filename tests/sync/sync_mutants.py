@@ -6,9 +6,9 @@ See `storage.planting`. `benchmarks/campaign_sync.py --mutants` tries all of the
 from __future__ import annotations
 
 import errno
-from dataclasses import replace
 from random import Random
 
+from msgspec.structs import replace
 from storage.planting import Mutant, planting
 from sync.cluster_crashes import TAKES, cluster_crashes
 from sync.sync_crashes import centre_crashes, centre_failures, rounds, sender_crashes

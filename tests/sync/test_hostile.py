@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 from storage.store_model import delete_points, write_rows
 from sync.sync_world import Centre, Edge, devices_of
 

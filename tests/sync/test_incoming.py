@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from few_files import few_files
+from msgspec.structs import replace
 from storage.crash_disk import CrashDisk
 from sync.sync_world import Late, Unheard
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from storage.crash_disk import CrashDisk
 from storage.store_model import delete_database, write_rows
 from storage.store_opening import FOLDER, OPTIONS, open_store

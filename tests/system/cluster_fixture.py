@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 from free_ports import free_addresses
 from manual_clock import ManualClock
+from msgspec.structs import replace
 from server.secured import ANN, CHEAP, ROOT, Secured
 from waiting import wait_until
 

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from manual_clock import ManualClock
+from msgspec.structs import astuple
 from system.cluster_fixture import Nodes
 from waiting import wait_until
 

@@ -7,7 +7,6 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from cryptography import x509
 from google.protobuf.message import Message
 from log_cutting import cut_log
+from msgspec.structs import replace
 from server.frame_client import Refused
 from server.secured import ANN, CHEAP, ROOT, Secured, raw_call
 from system.cluster_fixture import Nodes, SecuredNode, answers_strongly, make_folders, with_root

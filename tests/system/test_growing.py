@@ -7,13 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from free_ports import free_addresses
 from log_cutting import cut_log
+from msgspec.structs import replace
 from system.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_equal, wait_until
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRows:
+class DeviceRows(msgspec.Struct, frozen=True):
     """Rows of several devices with the same columns, grouped by device.
 
     A null is an absent point. If all of a device's values in a column are null, the device does not get that column.
@@ -23,10 +23,9 @@ class DeviceRows:
     aligned: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowsWritten:
+class RowsWritten(msgspec.Struct, frozen=True):
     """The outcome of a write: for each device, all rows were written, or all were refused."""
 
     points: int
     #: Status code and message of each refused device, by its index.
-    refused: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    refused: Mapping[int, tuple[int, str]] = msgspec.field(default_factory=dict)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_wire.problem_list import listed
 
@@ -18,8 +19,7 @@ PRECISIONS_NS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LineWrite:
+class LineWrite(msgspec.Struct, frozen=True):
     """Lines to write, their database, and the interpretation of their times."""
 
     data: bytes
@@ -32,8 +32,7 @@ class LineWrite:
     template: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LinesWritten:
+class LinesWritten(msgspec.Struct, frozen=True):
     """The outcome of a write: the number of written points, and the problems of lines that were not written."""
 
     points: int

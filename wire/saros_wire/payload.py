@@ -13,7 +13,8 @@ cache what they derive from it.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+import msgspec
 
 #: Limit on the size of a message in either direction: a batch of rows or of columns. The driver splits longer inserts.
 MESSAGE_BYTES_MAX = 16 << 20
@@ -22,8 +23,7 @@ _ZEROS = bytes(3)
 _ALIGNED = (None, True, False)
 
 
-@dataclass(frozen=True, slots=True)
-class InsertHead:
+class InsertHead(msgspec.Struct, frozen=True):
     """The head of an insert."""
 
     device: str

@@ -6,16 +6,16 @@ Not thread-safe.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(slots=True)
-class ProblemList:
+class ProblemList(msgspec.Struct):
     """A bounded list of problems, and their total number."""
 
     #: Limit on the listed problems.
     named_max: int
-    named: list[str] = field(default_factory=list)
+    named: list[str] = msgspec.field(default_factory=list)
     count: int = 0
 
     def extend(self, problems: Sequence[str], count: int) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPoint:
+class ReadPoint(msgspec.Struct, frozen=True):
     """A handle to a snapshot of the data, made by `Connection.hold`, to pass as `at` to `execute`.
 
     A plain value: it may be pickled and used in other processes. The snapshot expires when nothing has read it for

@@ -6,8 +6,9 @@ this one raise exceptions with a `code`; the driver looks up the class here and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 
 class ErrorClass(Enum):
@@ -24,8 +25,7 @@ class ErrorClass(Enum):
     INTERNAL = "report a bug"  # InternalError
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """One row of the table."""
 
     code: int

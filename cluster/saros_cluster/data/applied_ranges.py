@@ -11,9 +11,9 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from saros_cluster.topology.change import runs, slots_of_runs
@@ -26,13 +26,12 @@ CLIENTS_MAX = 4_096
 _ALL = (1 << SEQUENCES_MAX) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSet:
+class RequestSet(msgspec.Struct, frozen=True):
     """A bounded set of requests (client, sequence), which keeps only the latest ones."""
 
     #: For each client, its highest sequence and a bit set, in which bit n is set if the request `sequence - n` is in
     #: the set. The most recently seen client comes last.
-    _last: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _last: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
 
     @staticmethod
     def of(requests: Iterable[tuple[int, int]]) -> RequestSet:

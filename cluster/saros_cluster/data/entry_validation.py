@@ -14,9 +14,10 @@ All members reach the same outcome. Validation changes nothing. Under the region
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from saros_cluster.data.command import Command, Request, TableVersion
 from saros_cluster.data.drops import OVERTAKEN, drop_of

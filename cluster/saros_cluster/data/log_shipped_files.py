@@ -24,8 +24,10 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.io.disk import FULL_ERRNOS, Disk
@@ -39,17 +41,15 @@ PIECE_BYTES = 1 << 20
 _NAME = re.compile(r"[0-9a-f]{1,16}-[0-9a-f]{1,16}")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """The bytes of file `name` from `offset` on."""
 
     name: str
     offset: int
-    data: bytes | memoryview = field(repr=False)
+    data: bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class Abandon:
+class Abandon(msgspec.Struct, frozen=True):
     """Notice that file `name` is no longer needed, because it was loaded or will not be loaded."""
 
     name: str
@@ -96,8 +96,7 @@ def shipping_from_json(words: Sequence[Any], data: memoryview) -> Shipping:
     raise CorruptFile("log", 0, "invalid piece of a file")
 
 
-@dataclass(slots=True)
-class _ShippedFile:
+class _ShippedFile(msgspec.Struct):
     """The state of a file in transfer; `first` is the entry that began it."""
 
     first: int

@@ -24,12 +24,13 @@ Pure; single-threaded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from saros_cluster.data.applied_ranges import AppliedRange
 from saros_cluster.placement.ring import NodeId
@@ -47,8 +48,7 @@ NEVER = (1 << 62) - 1
 _CACHED_SLICES = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True):
     """Slots that move `move` of topology change `change` brings, the nodes that have their data, and their partitions.
 
     `partitions` are (database, slice), sorted.
@@ -61,8 +61,8 @@ class Arrival:
     #: After this entry of the source's log, the slots' data and schema no longer change there.
     fence: int
     holders: tuple[NodeId, ...]
-    slots: tuple[int, ...] = field(repr=False)
-    partitions: tuple[tuple[str, int], ...] = field(repr=False)
+    slots: tuple[int, ...]
+    partitions: tuple[tuple[str, int], ...]
     #: The entry of this group's log that opened the slots, or 0 within that entry itself.
     entry: int = 0
 
@@ -88,39 +88,34 @@ class Arrival:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(msgspec.Struct, frozen=True):
     """The group stops owning `slots`: their data and schema do not change here after this entry."""
 
     epoch: int
-    slots: tuple[int, ...] = field(repr=False)
+    slots: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare:
+class Prepare(msgspec.Struct, frozen=True):
     """Add the schema of slots that are about to be opened. Has no effect once they are open."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(msgspec.Struct, frozen=True):
     """The group starts to own slots. It treats the source group's `requests` and `drops` as applied here."""
 
     arrival: Arrival
-    requests: tuple[AppliedRange, ...] = field(repr=False)
-    drops: tuple[object, ...] = field(repr=False)
+    requests: tuple[AppliedRange, ...]
+    drops: tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """The slots that a move took away are complete at their new group; their data here is removed."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(msgspec.Struct, frozen=True):
     """All members have all the data that a move brought."""
 
     epoch: int

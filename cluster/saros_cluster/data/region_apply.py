@@ -23,11 +23,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from saros_cluster.data.command import Command, decode_command
 from saros_cluster.data.drops import drop_of

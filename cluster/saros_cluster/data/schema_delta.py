@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from saros_storage.schema import SchemaChange, decode_change, encode_change
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaDelta:
+class SchemaDelta(msgspec.Struct, frozen=True):
     """The changes of a group's schema after some entry, up to entry `index`.
 
     If `whole`, the changes begin with an empty schema. `drop` is the newest drop that the delta reflects. `since` has,
@@ -23,7 +23,7 @@ class SchemaDelta:
     whole: bool
     changes: tuple[SchemaChange, ...]
     drop: int = 0
-    since: Mapping[str, int] = field(default_factory=dict)
+    since: Mapping[str, int] = msgspec.field(default_factory=dict)
     left: int = 0
 
     def to_json(self) -> list[object]:

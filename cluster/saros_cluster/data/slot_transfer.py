@@ -12,7 +12,8 @@ After a restart, entries that the state file already reflects are not applied ag
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_cluster.data.drops import Drops
 from saros_cluster.data.entry_validation import needed

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_cluster.data.state_file import GroupState, decode_state
 from saros_cluster.multiraft.peers import BadRequest, CallHandler

@@ -20,8 +20,9 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from saros_cluster.data.applied_ranges import AppliedRange
 from saros_cluster.data.drops import Drops
@@ -36,8 +37,7 @@ _VERSION = 1
 _FIRST_LINE = re.compile(rb"saros-group (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupState:
+class GroupState(msgspec.Struct, frozen=True):
     """The content of the file; see the module for its fields. `schema` is the dumped tree."""
 
     index: int = 0
@@ -46,15 +46,15 @@ class GroupState:
     partly: Sequence[tuple[int, Sequence[int]]] = ()
     spared: Sequence[tuple[int, Sequence[int]]] = ()
     #: From `AppliedRequests.dump` and `dump_arrived`.
-    requests: Sequence[Sequence[int]] = field(default=(), repr=False)
-    arrived_requests: Sequence[tuple[int, int, Sequence[AppliedRange]]] = field(default=(), repr=False)
+    requests: Sequence[Sequence[int]] = ()
+    arrived_requests: Sequence[tuple[int, int, Sequence[AppliedRange]]] = ()
     #: From `Drops.to_json`.
-    drops: tuple[object, ...] = field(default=(0,), repr=False)
+    drops: tuple[object, ...] = (0,)
     generation: int = 0
     installed: Position | None = None
-    schema: bytes = field(default=b"", repr=False)
+    schema: bytes = b""
     #: From `Ownership.to_json`, or None if the ownership is unchanged since the group's start.
-    ownership: Mapping[str, Any] | None = field(default=None, repr=False)
+    ownership: Mapping[str, Any] | None = None
 
     def tree(self) -> SchemaTree:
         """Return the schema."""

@@ -17,9 +17,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
+
+import msgspec
 
 from saros_cluster.data.command import Request, encode_command, encode_shipping
 from saros_cluster.data.drops import OVERTAKEN
@@ -89,8 +90,7 @@ class Cluster(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LocalServices:
+class LocalServices(msgspec.Struct, frozen=True):
     """The services of this node that a LOAD uses."""
 
     staging: Staging

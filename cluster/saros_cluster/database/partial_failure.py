@@ -8,8 +8,10 @@ have them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.data.drops import OVERTAKEN
 from saros_cluster.placement.slots import MOVED
@@ -27,8 +29,7 @@ _LISTED_MAX = 5
 Parts = Mapping["GroupId", Mutation]
 
 
-@dataclass(frozen=True, slots=True)
-class RowRange:
+class RowRange(msgspec.Struct, frozen=True):
     """The rows of a write for one device in a range of time, both ends inclusive."""
 
     device: str
@@ -36,8 +37,7 @@ class RowRange:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class RowsLeft:
+class RowsLeft(msgspec.Struct, frozen=True):
     """The written and the missing rows of a write that took effect in part. Every row is in one of the two lists."""
 
     written: Sequence[RowRange]

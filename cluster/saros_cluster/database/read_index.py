@@ -24,8 +24,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from saros_cluster.data.schema_delta import SchemaDelta
 from saros_cluster.multiraft.host import GroupHost, NotHere
@@ -72,8 +73,7 @@ _NOT_IN_TIME = "it has not confirmed a read in time"
 Reads = list[tuple[GroupId, Future[int | None]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(msgspec.Struct, frozen=True):
     """The databases that a scope names or reads, according to a version of the schema."""
 
     scope: ReadScope

@@ -19,8 +19,9 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from saros_cluster.data.command import Request, encode_command
 from saros_cluster.data.drops import OVERTAKEN

@@ -13,8 +13,10 @@ values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.errors import UserMistake
 
@@ -25,23 +27,21 @@ CHANGED = 2064
 CHARS_MAX = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class PutNotes:
+class PutNotes(msgspec.Struct, frozen=True):
     """Write several notes at once; an empty text removes a note.
 
     `version` is the version of the notes that the writer has read.
     """
 
     version: int
-    texts: Mapping[str, str] = field(repr=False)
+    texts: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(msgspec.Struct, frozen=True):
     """All notes. `version` is the last entry that changed the notes or the topology."""
 
     version: int = 0
-    texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    texts: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
 
     def put(self, notes: PutNotes, index: int) -> Notes:
         """Return the notes after a write by entry `index`. Raises UserMistake."""

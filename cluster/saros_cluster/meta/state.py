@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from saros_cluster.data.drops import OVERTAKEN, Drop
 from saros_cluster.meta.metadata_kv import Notes, PutNotes
@@ -50,23 +51,20 @@ from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaTree, decod
 Partitions = Mapping[str, Mapping[int, int] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class CreateDatabase:
+class CreateDatabase(msgspec.Struct, frozen=True):
     """Create a database with its first partitions. With `None`, its partitions are not registered."""
 
     path: str
     partitions: tuple[int, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AddPartitions:
+class AddPartitions(msgspec.Struct, frozen=True):
     """Register slices of databases, by path, before rows are written to them. Raises UserMistake 2021."""
 
     numbers: Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class BeginDeletion:
+class BeginDeletion(msgspec.Struct, frozen=True):
     """Give a number to a deletion of points, which applies to the partitions that were registered before.
 
     All attempts of a deletion, wherever and whenever they are sent, apply to the same partitions: otherwise a late
@@ -74,36 +72,31 @@ class BeginDeletion:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class BeginDrop:
+class BeginDrop(msgspec.Struct, frozen=True):
     """Begin to drop a database."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class BeginDropSeries:
+class BeginDropSeries(msgspec.Struct, frozen=True):
     """Begin to drop series."""
 
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
-class EndDrop:
+class EndDrop(msgspec.Struct, frozen=True):
     """End drop `number`: every group has removed its data."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeUsers:
+class ChangeUsers(msgspec.Struct, frozen=True):
     """Change users, roles or privileges."""
 
     change: changes_of_users.Command
 
 
-@dataclass(frozen=True, slots=True)
-class Grow:
+class Grow(msgspec.Struct, frozen=True):
     """Apply a step of growing or shrinking."""
 
     step: GrowthCommand

@@ -26,8 +26,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from saros_cluster.multiraft.log_latency import LogHealth, LogLatency
 from saros_cluster.multiraft.peers import Peers
@@ -96,24 +97,22 @@ class NotHere(Exception):
         super().__init__(f"group {group}: {why}")
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """One group on this node. Only `turn` uses `node`, `proposals` and `reads`."""
 
     node: RaftNode
     machine: StateMachine
     #: For the index of each pending proposal, its term and its future.
-    proposals: dict[int, tuple[int, Future[Outcome]]] = field(default_factory=dict)
+    proposals: dict[int, tuple[int, Future[Outcome]]] = msgspec.field(default_factory=dict)
     #: The futures of pending reads, by number.
-    reads: dict[int, Future[int | None]] = field(default_factory=dict)
+    reads: dict[int, Future[int | None]] = msgspec.field(default_factory=dict)
     #: The tokens of the snapshots that were made for other members.
-    snapshots: set[bytes] = field(default_factory=set)
+    snapshots: set[bytes] = msgspec.field(default_factory=set)
     #: The last index of the snapshot that has replaced the applied state, or is about to. Guarded by the host's lock.
     overtaken: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """State that a group wants to write to the log."""
 
     group: GroupId

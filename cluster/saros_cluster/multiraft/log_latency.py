@@ -26,7 +26,7 @@ Pure; one thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 _SECOND = 1_000_000_000
 #: The lower and upper bounds of the limit. Users do not notice a latency below the lower bound. Above the upper bound,
@@ -54,8 +54,7 @@ _PAUSE_NS = _SECOND
 _NS_PER_BYTE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class LogHealth:
+class LogHealth(msgspec.Struct, frozen=True):
     """The verdict, with the smoothed and the usual duration of a write in nanoseconds."""
 
     slow: bool = False

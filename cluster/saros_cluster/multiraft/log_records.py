@@ -21,8 +21,9 @@ Pure: any thread may call the functions, but only one thread may use a `Replay`.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
@@ -46,37 +47,32 @@ class RecordKind(IntEnum):
     DROP = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(msgspec.Struct, frozen=True):
     """The group's log restarts after `base`, because the group is new here or a snapshot was installed."""
 
     base: Position
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(msgspec.Struct, frozen=True):
     """The state machine has the entries up to `base` durably."""
 
     base: Position
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(msgspec.Struct, frozen=True):
     """One or more entries with consecutive indices."""
 
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(msgspec.Struct, frozen=True):
     """The group has left this node."""
 
 
 Change = HardState | Restart | Base | Entries | Drop
 
 
-@dataclass(frozen=True, slots=True)
-class LogContents:
+class LogContents(msgspec.Struct, frozen=True):
     """The contents of a group's log: the entries follow the base without a gap, and terms never decrease."""
 
     base: Position

@@ -36,7 +36,8 @@ import threading
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_cluster.multiraft.log_records import (
     Base,
@@ -299,16 +300,14 @@ class RaftLog:
             self._groups.setdefault(group, _Group()).note(change, index, segment)
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """A group's entries in the segment that begins at record `segment`, up to entry `last`."""
 
     segment: int
     last: int
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """The part of the log that one group needs."""
 
     #: The newest base in the log, and the index of the record that contains it.
@@ -320,7 +319,7 @@ class _Group:
     #: The group needs the entries after this position, which is the base or a later one.
     released: Position = _UNKNOWN
     #: The runs of needed entries. Invariant: segments and last entries increase, and all runs are after `released`.
-    runs: list[_Run] = field(default_factory=list)
+    runs: list[_Run] = msgspec.field(default_factory=list)
 
     def note(self, change: HardState | Restart | Base | Entries, index: int, segment: int) -> None:
         """Take the group's next written record into account."""

@@ -23,6 +23,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+import msgspec
+from msgspec import structs
+
 from saros_cluster.placement.members import META_VOTERS
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.commands import CreateUser
@@ -45,8 +48,7 @@ _PORT_MAX = 65_535
 _RACK, _RACK_WORDS = re.compile(r"[A-Za-z0-9._-]{1,64}"), "letters, digits and ._- (at most 64), or nothing"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAddress:
+class NodeAddress(msgspec.Struct, frozen=True):
     """The addresses of a node (`host:port`), one for other nodes and one for clients, and the node's rack, if known."""
 
     peer: str
@@ -63,8 +65,7 @@ class Administrator:
     must_change: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFile:
+class ClusterFile(msgspec.Struct, frozen=True):
     """The content of `cluster.json`.
 
     The constructor raises UserMistake 2004, which names the key, if a value is invalid.
@@ -183,7 +184,7 @@ def encode(file: ClusterFile) -> bytes:
 
 
 def _address_to_json(address: NodeAddress) -> dict[str, str]:
-    return {key: value for key, value in asdict(address).items() if value}
+    return {key: value for key, value in structs.asdict(address).items() if value}
 
 
 def decode(data: bytes) -> ClusterFile:

@@ -27,8 +27,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from saros_cluster.data.ownership import Arrival
 from saros_cluster.data.region_apply import RegionMachine
@@ -60,8 +61,7 @@ _NOBODY = Position(0, 0, Membership(0, ()))
 _FOUNDED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class GroupResources:
+class GroupResources(msgspec.Struct, frozen=True):
     """The components of this node that its groups use."""
 
     node: NodeId

@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_cluster.data.snapshots import LIST, PULL
 from saros_cluster.placement.ring import NodeId
@@ -23,8 +24,7 @@ from saros_storage.io.rate_limit import RateLimit
 AskNode = Callable[[NodeId, str, bytes], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiveCounters:
+class ReceiveCounters(msgspec.Struct, frozen=True):
     """The bytes received in one change of the cluster; `seconds` is the time in which transfers were in progress."""
 
     change: int = 0

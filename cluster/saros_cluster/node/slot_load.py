@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_cluster.data.region_apply import RegionMachine
@@ -30,8 +30,7 @@ HALVED_SECONDS = 300.0
 _PART = tuple[GroupId, str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class SlotLoads:
+class SlotLoads(msgspec.Struct, frozen=True):
     """The load of each slot: points written per second, points that scans returned per second, and bytes of files."""
 
     written: Loads

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from saros_cluster.data.state_file import load_state
 from saros_cluster.meta.machine import decode_meta_file
@@ -36,14 +37,13 @@ _GROUPS = "groups"
 _STATE_PREFIX = "group-"
 
 
-@dataclass(slots=True)
-class NodeResult:
+class NodeResult(msgspec.Struct):
     """The number of checked items, and the problems found. If there are no groups, the folder belongs to no cluster."""
 
     groups: int = 0
     #: Entries of the groups that the log has.
     entries: int = 0
-    problems: list[StorageError] = field(default_factory=list)
+    problems: list[StorageError] = msgspec.field(default_factory=list)
 
 
 def check_node(folder: str, disk: Disk) -> NodeResult:

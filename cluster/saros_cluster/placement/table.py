@@ -13,10 +13,11 @@ The table is a value: a change returns a new table. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from saros_cluster.placement.balancer import Owners
 from saros_cluster.placement.members import first_members
@@ -26,8 +27,7 @@ from saros_cluster.placement.slots import SLOTS, slot_of
 _FORMAT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """A data group, named by the id of its head, `members[0]`."""
 
     members: tuple[NodeId, ...]
@@ -38,8 +38,7 @@ class Group:
         return self.members[0]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartitionTable:
+class PartitionTable(msgspec.Struct, frozen=True, eq=False):
     """One version of the assignment of slots to groups, and of groups to nodes."""
 
     version: int
@@ -49,15 +48,15 @@ class PartitionTable:
     #: int64[slots]: the head of the group that owns each slot. Never changed in place.
     owners: Owners
     #: Slots that are being moved, each with the head that owned it before.
-    previous: Mapping[int, NodeId] = field(default_factory=dict)
+    previous: Mapping[int, NodeId] = msgspec.field(default_factory=dict)
     #: The number of moves of slots to another group since the cluster was created. Each move begins a new epoch.
     epoch: int = 0
     #: For each head, the last move that gave slots to its group. A node that does not know of this move does not know
     #: all of its slots.
-    inbound: Mapping[NodeId, int] = field(default_factory=dict)
+    inbound: Mapping[NodeId, int] = msgspec.field(default_factory=dict)
     #: For each head, the last move that took slots from its group. A node that does not know of this move returns data
     #: that the group no longer owns.
-    outbound: Mapping[NodeId, int] = field(default_factory=dict)
+    outbound: Mapping[NodeId, int] = msgspec.field(default_factory=dict)
 
     @staticmethod
     def first(

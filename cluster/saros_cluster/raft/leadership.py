@@ -28,8 +28,9 @@ Pure; one thread.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from types import MappingProxyType
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.entry_log import EntryLog
@@ -64,8 +65,7 @@ _ALLOWANCE_MAX, _ALLOWANCE_TICKS = 8, 10
 _CAUGHT_UP_BYTES = IN_FLIGHT_BYTES_MAX
 
 
-@dataclass(slots=True)
-class _Transfer:
+class _Transfer(msgspec.Struct):
     """A leadership transfer in progress. It is given up when no ticks are left."""
 
     to: NodeId

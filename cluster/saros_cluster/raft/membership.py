@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from enum import Enum
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.placement.ring import NodeId
 
@@ -39,8 +41,7 @@ class VoteResult(Enum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(msgspec.Struct, frozen=True):
     """The members of a group, each tuple sorted.
 
     `outgoing` has the old voters while the membership is joint; otherwise it is empty.

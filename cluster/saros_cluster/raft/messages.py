@@ -15,9 +15,10 @@ to the first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NewType
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
@@ -43,8 +44,7 @@ class EntryKind(IntEnum):
     MEMBERSHIP = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One entry of a group's log. Indices begin at 1 and are consecutive; terms never decrease."""
 
     index: int
@@ -58,16 +58,14 @@ class Entry:
         return len(self.data) + ENTRY_OVERHEAD_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class HardState:
+class HardState(msgspec.Struct, frozen=True):
     """The part of a node's state that must survive a crash: its term, and its vote in that term."""
 
     term: int = 0
     vote: NodeId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """A place in the log: the last entry before it, and the membership as of that entry."""
 
     index: int
@@ -75,8 +73,7 @@ class Position:
     membership: Membership
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """The state as of a position.
 
     With `token`, the receiver's runner can fetch the state. The Raft core does not interpret the token.
@@ -86,8 +83,7 @@ class Snapshot:
     token: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """The fields that all messages have."""
 
     group: GroupId
@@ -98,23 +94,20 @@ class Message:
     term: int
 
 
-@dataclass(frozen=True, slots=True)
-class PreVote(Message):
+class PreVote(Message, frozen=True):
     """A request for a pre-vote, which asks whether the receiver would vote for the sender in `term`."""
 
     last_index: int
     last_term: int
 
 
-@dataclass(frozen=True, slots=True)
-class PreVoteResponse(Message):
+class PreVoteResponse(Message, frozen=True):
     """The answer to a `PreVote`."""
 
     granted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Vote(Message):
+class Vote(Message, frozen=True):
     """A request for a vote in `term`. In a leadership transfer, the vote may depose a leader that is alive."""
 
     last_index: int
@@ -122,15 +115,13 @@ class Vote(Message):
     transfer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class VoteResponse(Message):
+class VoteResponse(Message, frozen=True):
     """The answer to a `Vote`."""
 
     granted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Append(Message):
+class Append(Message, frozen=True):
     """Entries that follow (prev_index, prev_term). An append without entries is a probe, or announces a commit."""
 
     prev_index: int
@@ -139,8 +130,7 @@ class Append(Message):
     commit: int
 
 
-@dataclass(frozen=True, slots=True)
-class AppendResponse(Message):
+class AppendResponse(Message, frozen=True):
     """The answer to an `Append`.
 
     If accepted, the follower's log is durable and equal to the leader's up to `index`. If rejected, `index` is the
@@ -154,16 +144,14 @@ class AppendResponse(Message):
     hint_term: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat(Message):
+class Heartbeat(Message, frozen=True):
     """The announcement of the term's leader, a commit index within the receiver's log, and the newest read round."""
 
     commit: int
     round: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatResponse(Message):
+class HeartbeatResponse(Message, frozen=True):
     """The answer to a heartbeat.
 
     It confirms the leader and the leader's `round`, or tells an old leader of a later term.
@@ -172,15 +160,13 @@ class HeartbeatResponse(Message):
     round: int
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotOffer(Message):
+class SnapshotOffer(Message, frozen=True):
     """An offer of a snapshot to fetch: the leader's log no longer has the entries that the receiver lacks."""
 
     snapshot: Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotResponse(Message):
+class SnapshotResponse(Message, frozen=True):
     """The outcome of an offer: installed or not available.
 
     If the snapshot was not needed, the log matches up to `index`, too.
@@ -190,13 +176,11 @@ class SnapshotResponse(Message):
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class TransferNow(Message):
+class TransferNow(Message, frozen=True):
     """A request to start an election at once, because the leader hands over."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadIndex(Message):
+class ReadIndex(Message, frozen=True):
     """A follower's request for the index of a linearizable read.
 
     `read` is unique for its sender, even over restarts.
@@ -205,8 +189,7 @@ class ReadIndex(Message):
     read: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadIndexResponse(Message):
+class ReadIndexResponse(Message, frozen=True):
     """The index that must be applied before the read, or None if the sender cannot tell: the reader must ask again."""
 
     read: int

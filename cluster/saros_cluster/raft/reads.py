@@ -13,7 +13,8 @@ Pure; one thread.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 
@@ -22,8 +23,7 @@ from saros_cluster.placement.ring import NodeId
 READS_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ReadResult:
+class ReadResult(msgspec.Struct, frozen=True):
     """The outcome of `read_index`.
 
     The result of a read. With an index, the caller may read now; if the index is None, it must ask again or accept
@@ -34,16 +34,14 @@ class ReadResult:
     index: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRead:
+class PendingRead(msgspec.Struct, frozen=True):
     """A read that `node` has begun."""
 
     read: int
     node: NodeId
 
 
-@dataclass(slots=True)
-class _Round:
+class _Round(msgspec.Struct):
     number: int
     index: int
     reads: list[PendingRead]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Protocol
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
@@ -59,8 +60,7 @@ class Refusal(Enum):
     NOT_CAUGHT_UP = "not caught up"
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """The entry's place.
 
     The proposal is committed if the entry that is applied at `index` has this term; otherwise it is lost.
@@ -70,16 +70,14 @@ class Accepted:
     term: int
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The proposal was refused; `leader` is the leader to try instead, if it is known."""
 
     reason: Refusal
     leader: NodeId | None
 
 
-@dataclass(frozen=True, slots=True)
-class RaftOptions:
+class RaftOptions(msgspec.Struct, frozen=True):
     """The options of a node, fixed for its lifetime."""
 
     heartbeat_ticks: int = 4
@@ -93,8 +91,7 @@ class RaftOptions:
             raise ValueError("heartbeats come more often than elections")
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(msgspec.Struct, frozen=True):
     """The state that a node finds on its disk.
 
     `base` is where the log begins; `applied` is the position that the state machine holds durably. This position is
@@ -103,13 +100,12 @@ class Restored:
     """
 
     base: Position
-    hard_state: HardState = field(default_factory=HardState)
+    hard_state: HardState = msgspec.field(default_factory=HardState)
     entries: tuple[Entry, ...] = ()
     applied: Position | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Persist:
+class Persist(msgspec.Struct, frozen=True):
     """State to be made durable in the order given below; a crash may leave any prefix of it.
 
     Call `persisted(index)` afterwards.
@@ -128,8 +124,7 @@ class Persist:
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """The work to do now. Its parts need not wait for each other."""
 
     #: The state to write. It is handed out once; the next `Persist` comes only after `persisted`.
@@ -154,8 +149,7 @@ class Ready:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """The state of a node, for metrics and errors."""
 
     group: GroupId
@@ -178,7 +172,7 @@ class Status:
     #: On a leader: the members that have been silent for an election time-out or longer, and for how many ticks.
     #: Learners that get fewer heartbeats are allowed more time (`Membership.learner_beats`). Updated once per election
     #: time-out.
-    silent: Mapping[NodeId, int] = field(default_factory=lambda: NOBODY_SILENT)
+    silent: Mapping[NodeId, int] = msgspec.field(default_factory=lambda: NOBODY_SILENT)
 
     @property
     def leads(self) -> bool:

@@ -16,9 +16,10 @@ import bisect
 import itertools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from saros_cluster.data.command import encode_transfer
 from saros_cluster.data.drops import Drops

@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, RemoteError, Unreachable
@@ -37,8 +38,7 @@ logger = logging.getLogger(__name__)
 HOLDING, GO_ON = "growth.holding", "growth.go on"
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(msgspec.Struct, frozen=True):
     """The state of a group's log on a node: the last entry, and the membership as of that entry."""
 
     node: NodeId

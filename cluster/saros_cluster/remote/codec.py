@@ -26,9 +26,9 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from saros_cluster.remote.fields import FieldReader, FieldWriter
@@ -53,7 +53,7 @@ _BATCH = struct.Struct("<HBBI")
 _ITEM = struct.Struct("<BBHI")
 _COLUMN = struct.Struct("<BBHI")
 _BLOCK, _SUMMARIES = 1, 2
-_COUNTERS = tuple(field.name for field in fields(ReadCounters))
+_COUNTERS = ReadCounters.__struct_fields__
 _TAIL = struct.Struct(f"<{len(_COUNTERS)}q")
 _PADDING = tuple(bytes(n) for n in range(8))
 _INT64 = np.dtype(np.int64)
@@ -63,8 +63,7 @@ _BYTE = np.dtype(np.uint8)
 Buffers: TypeAlias = list[bytes | memoryview]
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """Items of the result, in the order of the scan. `counters` come with the last batch, and only with it."""
 
     items: tuple[Item, ...]

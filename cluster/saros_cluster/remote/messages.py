@@ -13,7 +13,7 @@ node. Pure: any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from saros_cluster.data.command import TableVersion
 from saros_cluster.raft.messages import GroupId
@@ -27,8 +27,7 @@ OPEN, STREAM, NEXT, RENEW, CLOSE = "read.open", "read.stream", "read.next", "rea
 PATIENCE_MS_MAX = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTarget:
+class ReadTarget(msgspec.Struct, frozen=True):
     """The view that a coordinator requires of a holder."""
 
     group: GroupId
@@ -57,8 +56,7 @@ class ReadTarget:
         return self.minimum_applied <= other.minimum_applied
 
 
-@dataclass(frozen=True, slots=True)
-class OpenQuestion:
+class OpenQuestion(msgspec.Struct, frozen=True):
     """A request to open readers.
 
     `pinned` is True if the query has read this group at this holder before: the query's view must still be there.
@@ -108,8 +106,7 @@ class OpenQuestion:
         return question
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderQuestion:
+class ReaderQuestion(msgspec.Struct, frozen=True):
     """A request for batches of one reader."""
 
     query: QueryId
@@ -131,8 +128,7 @@ class ReaderQuestion:
         return question
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """The answer to an OpenQuestion."""
 
     #: The last entry of the group's log that the view may show.

@@ -12,9 +12,9 @@ The data no longer changes. A scan reads the columns of one device in one slice 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from saros_storage.base.block import Block
 from saros_storage.base.types import DataType

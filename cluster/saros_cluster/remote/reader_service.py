@@ -34,8 +34,9 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, StreamHandler
 from saros_cluster.placement.ring import NodeId
@@ -86,13 +87,12 @@ _Key = tuple[NodeId, QueryId]
 _Question = TypeVar("_Question")
 
 
-@dataclass(slots=True)
-class _Pin:
+class _Pin(msgspec.Struct):
     """A view of one group for one query."""
 
     target: ReadTarget
     #: Held by the call that opens the view, so that other calls wait for the view.
-    opening: threading.Lock = field(default_factory=threading.Lock)
+    opening: threading.Lock = msgspec.field(default_factory=threading.Lock)
     view: ReadView | None = None
     #: Number of users: readers, and calls that are opening readers.
     users: int = 0
@@ -100,16 +100,14 @@ class _Pin:
     ended: bool = False
 
 
-@dataclass(slots=True)
-class _Query:
+class _Query(msgspec.Struct):
     touched_ns: int
-    pins: dict[GroupId, _Pin] = field(default_factory=dict)
-    readers: dict[int, _Reader] = field(default_factory=dict)
+    pins: dict[GroupId, _Pin] = msgspec.field(default_factory=dict)
+    readers: dict[int, _Reader] = msgspec.field(default_factory=dict)
     streams: int = 0
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(msgspec.Struct):
     number: int
     source: SeriesReader
     request: ScanRequest

@@ -21,7 +21,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_cluster.multiraft.peers import Answers, Peers, RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -42,8 +43,7 @@ ANSWER_TIMEOUT_S = 30.0
 _NO_STREAM = (TooManyReads.code, 606)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteTarget:
+class RemoteTarget(msgspec.Struct, frozen=True):
     """A node at which to read a group, and the view that the node must have."""
 
     node: NodeId

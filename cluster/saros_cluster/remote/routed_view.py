@@ -32,9 +32,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from weakref import WeakSet
 
+import msgspec
 import numpy as np
 
 from saros_cluster.multiraft.host import NotHere
@@ -340,8 +340,7 @@ class RoutedView:
                 logger.info("notifying a replica failed", extra={"call": name, "query": self._query, "why": str(error)})
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """A query's state of a remote group.
 
     Only a thread that holds `opening` changes it, and it holds `opening` during calls.
@@ -349,16 +348,16 @@ class _Group:
 
     #: The possible holders. The first one is asked, and the others are alternatives until a view is pinned.
     holders: deque[RemoteTarget]
-    opening: threading.Lock = field(default_factory=threading.Lock)
+    opening: threading.Lock = msgspec.field(default_factory=threading.Lock)
     #: True once the holder has pinned a view.
     pinned: bool = False
     #: The number of readers that the next call opens, if that many are expected.
     ahead: int = 1
-    opened: set[ScanRequest] = field(default_factory=set)
+    opened: set[ScanRequest] = msgspec.field(default_factory=set)
     #: Readers that are open but not requested yet.
-    ready: dict[ScanRequest, RemoteSeriesReader] = field(default_factory=dict)
+    ready: dict[ScanRequest, RemoteSeriesReader] = msgspec.field(default_factory=dict)
     #: Numbers of the readers that the holder should end.
-    abandoned: deque[int] = field(default_factory=deque)
+    abandoned: deque[int] = msgspec.field(default_factory=deque)
 
     @property
     def id(self) -> GroupId:

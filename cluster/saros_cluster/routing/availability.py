@@ -16,8 +16,10 @@ request without a place fails at once, so that threads remain for requests to ot
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.raft.messages import GroupId
 from saros_storage.base.clock import Clock
@@ -45,8 +47,7 @@ def patience_s(wanted_s: float, unavailable_s: float, unheard_s: float) -> float
     return min(wanted_s, PATIENCE_SECONDS) if is_lost else wanted_s
 
 
-@dataclass(frozen=True, slots=True)
-class _Outage:
+class _Outage(msgspec.Struct, frozen=True):
     """A group without a leader."""
 
     #: The wall-clock time of the first failure.

@@ -16,7 +16,8 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -37,8 +38,7 @@ Stopped = Callable[[], bool]
 MergeHere = Callable[[Sequence[str] | None, bool, Stopped], None]
 
 
-@dataclass(slots=True)
-class _Merge:
+class _Merge(msgspec.Struct):
     """A merge in progress, or finished and not reported yet."""
 
     thread: threading.Thread | None

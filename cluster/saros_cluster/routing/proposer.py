@@ -20,7 +20,8 @@ import json
 import struct
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_cluster.multiraft.host import Busy, GroupHost, NotHere, NotLeader
 from saros_cluster.multiraft.peers import BadRequest, CallHandler, Peers, RemoteError, Unreachable
@@ -51,8 +52,7 @@ _TOO_MANY = 606
 _DONE, _NOT_LEADER, _BUSY, _MISTAKE = b"d", b"n", b"b", b"m"
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(msgspec.Struct):
     """The search for a group's leader: the node to ask next, if known, and the last failure other than silence."""
 
     node: NodeId | None
@@ -62,7 +62,7 @@ class _Search:
     #: True once a command was sent and no outcome came back.
     unknown: bool = False
     #: Nodes that did not answer when they were last asked.
-    silent: set[NodeId] = field(default_factory=set)
+    silent: set[NodeId] = msgspec.field(default_factory=set)
     #: True if the request has a place among the waiting requests (`Availability.take_place`).
     has_place: bool = False
 

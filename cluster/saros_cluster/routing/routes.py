@@ -9,7 +9,8 @@ Thread-safe.
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId

@@ -17,8 +17,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from saros_cluster.data.drops import Drop
 from saros_cluster.data.schema_delta import SchemaDelta

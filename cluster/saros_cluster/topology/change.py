@@ -15,9 +15,11 @@ node may drive the change, and two nodes may do so at once. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -33,8 +35,7 @@ class Stage(Enum):
     ABORTING = "aborting"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """Slots that move from one group to another."""
 
     source: GroupId
@@ -59,8 +60,7 @@ class Move:
     lost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipChange:
+class MembershipChange(msgspec.Struct, frozen=True):
     """The change of a group's members."""
 
     before: tuple[NodeId, ...]
@@ -68,8 +68,7 @@ class MembershipChange:
     done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A change of the cluster in progress. `id` is the entry of the meta group's log that began it."""
 
     id: int
@@ -86,7 +85,7 @@ class Change:
     #: Joining nodes that are lost and that the change no longer waits for.
     given_up: frozenset[NodeId] = frozenset()
     #: New groups that were recreated because all their members were lost, each with the entry that recreated it.
-    anew: Mapping[GroupId, int] = field(default_factory=dict)
+    anew: Mapping[GroupId, int] = msgspec.field(default_factory=dict)
 
     @property
     def stage(self) -> Stage:

@@ -16,9 +16,11 @@ that has ended has therefore no effect, and neither has a repeated step. Pure va
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
@@ -26,8 +28,7 @@ from saros_cluster.topology.change import nodes_of, runs, slots_of_runs
 from saros_storage.base.errors import CorruptFile, NewerFormat
 
 
-@dataclass(frozen=True, slots=True)
-class Admit:
+class Admit(msgspec.Struct, frozen=True):
     """Admit a process as a node, which gets an id and the meta group's log. Its addresses are host:port."""
 
     peer: str
@@ -37,35 +38,31 @@ class Admit:
     rack: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RevokeAdmission:
+class RevokeAdmission(msgspec.Struct, frozen=True):
     """Revoke the admission of a node that has not joined. The node's id is never used again."""
 
     node: NodeId
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(msgspec.Struct, frozen=True):
     """Begin a change: nodes join and leave, or slots or members are assigned as given. Without arguments, rebalance."""
 
     joining: tuple[NodeId, ...] = ()
     leaving: tuple[NodeId, ...] = ()
     #: For each head, the slots that its group should own. If this is set, no node joins or leaves.
-    owners: Mapping[NodeId, tuple[int, ...]] = field(default_factory=dict)
+    owners: Mapping[NodeId, tuple[int, ...]] = msgspec.field(default_factory=dict)
     #: For each head, the members that its group should have. Then nothing else changes.
-    members: Mapping[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
+    members: Mapping[NodeId, tuple[NodeId, ...]] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """Report that a new group has a leader."""
 
     change: int
     group: GroupId
 
 
-@dataclass(frozen=True, slots=True)
-class Proceed:
+class Proceed(msgspec.Struct, frozen=True):
     """Start to move slots, when all is prepared.
 
     No slot is fenced before this command, and the change cannot be aborted after it. The command has no effect while a
@@ -75,8 +72,7 @@ class Proceed:
     change: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fenced:
+class Fenced(msgspec.Struct, frozen=True):
     """Report that a move's source rejects the slots after entry `fence` of its log: the target now owns them."""
 
     change: int
@@ -84,8 +80,7 @@ class Fenced:
     fence: int
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """Report that a move's target accepts reads and writes of the slots."""
 
     change: int
@@ -95,8 +90,7 @@ class Opened:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """Report that a node durably has all files of a move's slots."""
 
     change: int
@@ -104,16 +98,14 @@ class Loaded:
     node: NodeId
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(msgspec.Struct, frozen=True):
     """Report that a move's source has dropped the slots."""
 
     change: int
     move: int
 
 
-@dataclass(frozen=True, slots=True)
-class Regrouped:
+class Regrouped(msgspec.Struct, frozen=True):
     """Report that a group has the members of version `version` of its wanted membership."""
 
     change: int
@@ -123,22 +115,19 @@ class Regrouped:
     term: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
+class Abort(msgspec.Struct, frozen=True):
     """Return to the state before the change. The command is refused once slots move."""
 
     change: int
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(msgspec.Struct, frozen=True):
     """Declare nodes of the cluster lost for good. They no longer count, and are ignored if they return."""
 
     nodes: tuple[NodeId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ForceSingleMember:
+class ForceSingleMember(msgspec.Struct, frozen=True):
     """Continue a group that lost its majority with one member. `version` is that of the group's wanted membership."""
 
     group: GroupId
@@ -146,8 +135,7 @@ class ForceSingleMember:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecreateGroup:
+class RecreateGroup(msgspec.Struct, frozen=True):
     """Recreate a new group whose members are all lost, at any node.
 
     `version` is that of the group's wanted membership.
@@ -159,15 +147,13 @@ class RecreateGroup:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class BoundMetaVoters:
+class BoundMetaVoters(msgspec.Struct, frozen=True):
     """Limit the voters of the meta group, which were all nodes until now, to `count`."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeMetaVoters:
+class ChangeMetaVoters(msgspec.Struct, frozen=True):
     """Give the meta group other voters, so that all other nodes are learners.
 
     `version` is that of the group's wanted membership.
@@ -219,12 +205,12 @@ _COMMANDS = {name: kind for kind, name in _NAMES.items()}
 
 def encode_growth(command: GrowthCommand) -> str:
     """Return the command as one line of JSON."""
-    values: list[object]
+    values: Sequence[object]
     if isinstance(command, Begin):
         owners = [[head, runs(sorted(slots))] for head, slots in sorted(command.owners.items())]
         values = [command.joining, command.leaving, owners, sorted(command.members.items())]
     else:
-        values = [getattr(command, f.name) for f in fields(command)]
+        values = astuple(command)
     return json.dumps([_NAMES[type(command)], *values], separators=(",", ":"))
 
 
@@ -243,13 +229,13 @@ def decode_growth(text: str) -> GrowthCommand:
         if kind is ChangeMetaVoters:
             voters, version = values
             return ChangeMetaVoters(nodes_of(voters), int(version))
-        wanted = fields(kind)
-        needed = [field_ for field_ in wanted if field_.default is MISSING]
-        if not len(needed) <= len(values) <= len(wanted):
+        names = kind.__struct_fields__
+        needed = len(names) - len(kind.__struct_defaults__)
+        if not needed <= len(values) <= len(names):
             raise ValueError(f"{len(values)} values")
-        for value, field_ in zip(values, wanted, strict=False):
-            if type(value) is not (str if field_.type == "str" else int):
-                raise TypeError(f"{field_.name} is {value!r}")
+        for value, name in zip(values, names, strict=False):
+            if type(value) is not (str if kind.__annotations__[name] == "str" else int):
+                raise TypeError(f"{name} is {value!r}")
         return kind(*values)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptFile("log", 0, f"invalid topology command: {error}") from error

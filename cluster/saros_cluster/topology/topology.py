@@ -13,9 +13,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.placement.members import chosen_voters
 from saros_cluster.placement.ring import NodeId
@@ -39,8 +41,7 @@ class NodeState(Enum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """The addresses (host:port) and the state of a node."""
 
     peer: str
@@ -52,13 +53,12 @@ class Node:
     rack: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(msgspec.Struct, frozen=True):
     """The nodes of a cluster, their groups and slots, and the change in progress."""
 
     nodes: Mapping[NodeId, Node]
     table: PartitionTable
-    wanted: Mapping[GroupId, Membership] = field(repr=False)
+    wanted: Mapping[GroupId, Membership]
     change: Change | None = None
     #: The last change that ended, and whether it was aborted.
     last: tuple[int, bool] | None = None
@@ -66,10 +66,10 @@ class Topology:
     lost: frozenset[NodeId] = frozenset()
     #: Groups that were forced to a single member, each with the version of that membership. The member leads without an
     #: election. This is no longer relevant once the group has a newer wanted membership.
-    forced_single: Mapping[GroupId, int] = field(default_factory=dict)
+    forced_single: Mapping[GroupId, int] = msgspec.field(default_factory=dict)
     #: For each group, the term in which its last membership change was committed. A new member starts with this term. A
     #: leader of an earlier term may not know that the node had left, and would count on the node's earlier answers.
-    terms: Mapping[GroupId, int] = field(default_factory=dict)
+    terms: Mapping[GroupId, int] = msgspec.field(default_factory=dict)
     #: The limit of voters of the meta group, or None if all nodes are voters.
     meta_voters: int | None = None
 

@@ -11,9 +11,9 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from saros_cluster.placement.balancer import Owners, rebalanced
 from saros_cluster.placement.members import META_VOTERS, Members, chosen_members

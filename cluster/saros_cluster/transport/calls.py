@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
+import msgspec
 
 from saros_cluster.multiraft.peers import RemoteError, Unreachable
 from saros_cluster.placement.ring import NodeId
@@ -38,8 +38,7 @@ _TOO_LARGE = 2006
 _NOT_SENT = "failed to connect"
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
+class _Route(msgspec.Struct, frozen=True):
     """A channel to a node, with the address and the credentials for which it was made."""
 
     address: str

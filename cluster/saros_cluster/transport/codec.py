@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.membership import Membership
@@ -74,8 +75,7 @@ _ENTRY_KINDS = {kind.value: kind for kind in EntryKind}
 _APPEND_KIND, _OFFER_KIND, _READ_ANSWER_KIND = 20, 21, 22
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """An encoded message as a list of buffers. The entries' data are separate buffers, not copies."""
 
     parts: tuple[bytes, ...]
@@ -83,8 +83,7 @@ class Frame:
     entries: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Plain:
+class _Plain(msgspec.Struct, frozen=True):
     """The encoding of a message whose fields are numbers and booleans."""
 
     kind: int
@@ -97,7 +96,7 @@ class _Plain:
 
 def _plain(kind: int, type_: type[Message], **forms: str) -> _Plain:
     names = tuple(forms)
-    assert names == tuple(field.name for field in fields(type_))[len(fields(Message)) :]
+    assert names == type_.__struct_fields__[len(Message.__struct_fields__) :]
     truths = tuple(place for place, form in enumerate(forms.values()) if form == "B")
     return _Plain(kind, type_, names, struct.Struct("<" + "".join(forms.values())), truths)
 

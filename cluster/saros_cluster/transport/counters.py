@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.placement.ring import NodeId
 
 
-@dataclass(slots=True)
-class PeerCounters:
+class PeerCounters(msgspec.Struct):
     """The counters of one peer since the start. Only Raft's messages are counted, with their bytes on the wire."""
 
     messages_sent: int = 0

@@ -25,6 +25,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from saros_cluster.node.cluster_file import is_address
 from saros_cluster.placement.ring import NodeId
 
@@ -50,8 +52,7 @@ class Refused(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """A node of a cluster. `cluster` has at most 64 letters, digits and `._-`; `address`: see `handshake_metadata`."""
 
     cluster: str

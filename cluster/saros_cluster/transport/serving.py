@@ -23,11 +23,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from inspect import isgenerator
 from typing import NoReturn, TypeVar
 
 import grpc
+import msgspec
 
 from saros_cluster.multiraft.peers import CallHandler, Receive, StreamHandler
 from saros_cluster.placement.ring import NodeId
@@ -71,8 +71,7 @@ class ServingError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Arrival:
+class _Arrival(msgspec.Struct, frozen=True, eq=False):
     """A connection of a sender. Successive connections of one sender share the lock."""
 
     boot: int

@@ -12,14 +12,14 @@ cutting at every dot checks every node. Immutable. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_cluster.users.privileges import CONTAINS, EVERYWHERE, ON_PATHS, Privilege, covers, top_of
 from saros_storage.base.paths import join_nodes, parse_pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(msgspec.Struct, frozen=True):
     """One privilege on one area. If `option`, the holder may grant the privilege to others."""
 
     privilege: Privilege
@@ -27,15 +27,14 @@ class Granted:
     option: bool = False
 
 
-@dataclass(slots=True)
-class _Areas:
+class _Areas(msgspec.Struct):
     """The areas of one privilege."""
 
-    exactly: set[str] = field(default_factory=set)
+    exactly: set[str] = msgspec.field(default_factory=set)
     #: Paths below which everything is allowed.
-    below: set[str] = field(default_factory=set)
+    below: set[str] = msgspec.field(default_factory=set)
     #: All paths above an allowed path.
-    above: set[str] = field(default_factory=set)
+    above: set[str] = msgspec.field(default_factory=set)
 
     def add(self, area: str) -> None:
         path, everything = top_of(area)

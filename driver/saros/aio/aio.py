@@ -18,10 +18,11 @@ import os
 import secrets
 import weakref
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Self, Unpack
+
+import msgspec
 
 from saros.api.connection import Options, target_of
 from saros.api.cursor_state import CursorState, Row, failed_row
@@ -365,8 +366,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
             await outcome.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncPrepared:
+class AsyncPrepared(msgspec.Struct, frozen=True):
     """A statement with `?` for parameters; made by `AsyncCursor.prepare`."""
 
     cursor: AsyncCursor

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from operator import attrgetter
 from types import TracebackType
 from typing import Protocol, Self, cast
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -37,8 +37,7 @@ from saros_wire.device_rows import DeviceRows, RowsWritten
 _Values = tuple[object, Mapping[str, object]]
 
 
-@dataclass(frozen=True, slots=True)
-class BulkProgress:
+class BulkProgress(msgspec.Struct, frozen=True):
     """The numbers of acknowledged rows and points, and of rows that failed."""
 
     rows: int = 0
@@ -46,8 +45,7 @@ class BulkProgress:
     failed_rows: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BulkFailure:
+class BulkFailure(msgspec.Struct, frozen=True):
     """Rows of one device that were not acknowledged, and the error for which they failed.
 
     `times`, `columns` and `aligned` have the form that `Connection.insert` takes, to send the rows again.
@@ -85,8 +83,7 @@ class _Part(Part, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrays:
+class _Arrays(msgspec.Struct, frozen=True):
     """A part that was added as NumPy arrays with the memory layout of Arrow: times, then values."""
 
     names: tuple[str, ...]
@@ -112,8 +109,7 @@ class _Arrays:
         return times, dict(zip(self.names, columns, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(msgspec.Struct, frozen=True):
     """A part that was added as other columns; the first column of `batch` has the times."""
 
     batch: pa.RecordBatch
@@ -410,8 +406,7 @@ class BulkWriter:
         return whole.points, whole.failures
 
 
-@dataclass(frozen=True, slots=True)
-class _Insert:
+class _Insert(msgspec.Struct, frozen=True):
     """Rows of one device: parts of one shape, or a single part."""
 
     device: str

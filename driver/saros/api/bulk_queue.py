@@ -11,8 +11,9 @@ Pure and not thread-safe: `bulk.py` has the lock and the threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 #: Limit on the number of points in the queue: they take about 100 MB as Python rows, and 20 MB as columns.
 POINTS_MAX = 2_000_000
@@ -32,12 +33,11 @@ class Part(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(msgspec.Struct):
     """The waiting parts of a device; `rows` and `points` are totals over all parts."""
 
     device: str
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Part] = msgspec.field(default_factory=list)
     rows: int = 0
     points: int = 0
 

@@ -7,15 +7,15 @@ it (`execute` with the same text has the same effect), until the schema changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from saros.api.cursor import Cursor
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """A statement with `?` for parameters; made by `Cursor.prepare`."""
 
     cursor: Cursor

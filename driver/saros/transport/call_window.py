@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+
+import msgspec
 
 from saros.base.statement_kind import Kind
 
@@ -22,8 +23,7 @@ _FIRST_MIN_SECONDS = 1.0
 _ONLY_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """The limits of one attempt at a call, in seconds; None means no limit."""
 
     #: The time for which the node may wait for other nodes.

@@ -12,9 +12,10 @@ rules. Pure: the caller passes `now` (seconds).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from saros_wire import frames, protocol
 from saros_wire.frames import Call, Header, Kind
@@ -216,8 +217,7 @@ def cancel_frame(request: int) -> bytes:
 PING_FRAME = frames.encode_header(Kind.PING, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """The parts of an address: `host:port`, `unix-abstract:name`, or `unix:path`."""
 
     host: str

@@ -10,10 +10,10 @@ on the number of rows and the types. They are cached, so encoding a batch create
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -34,8 +34,7 @@ Buffer = bytes | memoryview
 PlainArray = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(msgspec.Struct, frozen=True):
     """Times and columns in plain NumPy arrays, as the encoded buffers that follow the schema in a message."""
 
     names: tuple[str, ...]

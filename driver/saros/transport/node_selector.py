@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 2.0
 #: Limit on the devices whose leader is remembered.
@@ -23,8 +24,7 @@ LEADERS_MAX = 16_384
 ADDRESSES_MAX = 1_024
 
 
-@dataclass(slots=True)
-class _NodeFailures:
+class _NodeFailures(msgspec.Struct):
     """The failures of a node: the number of consecutive failures, and the time until which the node is skipped."""
 
     times: int

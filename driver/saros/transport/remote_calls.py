@@ -29,10 +29,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from saros.base.device_rows import rows_of
@@ -199,13 +199,12 @@ def _batches(body: Buffer, sizes: Sequence[int]) -> deque[Buffer]:
     return batches
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(msgspec.Struct):
     """A node's answer to a statement: the batches that came with the head, then those of the stream, if any."""
 
     opened: NodeSession
     head: client_pb2.ResultHead
-    batches: deque[Buffer] = field(default_factory=deque)
+    batches: deque[Buffer] = msgspec.field(default_factory=deque)
     stream: Stream | None = None
     #: The end of the result, if there is no stream.
     end: client_pb2.ResultEnd | None = None
@@ -239,8 +238,7 @@ def connection_hint(target: Target, code: int, message: str) -> str:
     return "" if found is None else f"; {found.format(tls=target.tls_ca)}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
+class _Statement(msgspec.Struct, frozen=True):
     """The parts of a request that depend only on the statement's text."""
 
     kind: Kind

@@ -25,8 +25,9 @@ Pure: the caller passes `now` (seconds).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from saros.errors import DatabaseError, OperationalError, PartialWriteError, RowRange, database_error
 from saros.transport.exchange import CallFailed, Fate
@@ -52,8 +53,7 @@ _ATTEMPT_SECONDS_MIN = 0.3
 _SILENCE_MIN_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """A failed attempt.
 
     lost               the connection broke
@@ -125,8 +125,7 @@ def cancelled() -> OperationalError:
     return OperationalError("the statement was cancelled", _KILLED)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """The memory in which a node looks up the sequence numbers of writes. `name` 0: the cluster's log."""
 
     name: int

@@ -18,9 +18,9 @@ splitter is used by only one operator.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 import numpy as np
 
 from saros_engine.aggregation.aggregation import STATE_BYTES_MAX, WINDOW_ROWS_MAX, Calls, StateTable
@@ -57,8 +57,7 @@ _KEEP = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(msgspec.Struct, frozen=True):
     """The rows of a block that belong to windows, each with a flag that is true if the row begins a window."""
 
     rows: Int64Array

@@ -19,9 +19,10 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
+
+import msgspec
 
 from saros_engine.analysis.scope import any_part
 from saros_engine.base.errors import NotSupportedError, SemanticError
@@ -88,19 +89,18 @@ _INT64_MAX = (1 << 63) - 1
 _BELOW_INT64 = math.nextafter(-(2.0**63), -math.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(msgspec.Struct, frozen=True):
     """The columns available to the operator that evaluates an expression, keyed by their names in the statement."""
 
     moment: TimeContext
     #: The column of each path. A path that is missing here is null: the device lacks the measurement.
-    paths: Mapping[PathExpression, InputColumn] = field(default_factory=dict)
+    paths: Mapping[PathExpression, InputColumn] = msgspec.field(default_factory=dict)
     #: The result of each aggregate call; None before an aggregation, where aggregates are not allowed.
     aggregates: Mapping[Expression, Bound] | None = None
     #: The column of `__endTime`; None without windows.
     end_time: InputColumn | None = None
     #: The result of each call of a function that generates points.
-    points: Mapping[Expression, Bound] = field(default_factory=dict)
+    points: Mapping[Expression, Bound] = msgspec.field(default_factory=dict)
 
 
 def bind(expression: Expression, columns: Columns) -> Bound:

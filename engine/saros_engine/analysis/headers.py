@@ -12,7 +12,7 @@ The names are not valid SQL, whereas `str` of an expression is. Pure: any thread
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from saros_engine.analysis.scope import children_of, rebuilt
 from saros_engine.expressions.time_filter import TimeContext

@@ -17,8 +17,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeGuard
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_engine.base.authorized_schema import SchemaReader
 from saros_engine.base.errors import SemanticError
@@ -43,8 +45,7 @@ _ALL = PathExpression(("*",))
 _COMBINATIONS_MAX = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(msgspec.Struct, frozen=True):
     """One series, and the path that names it in the statement: the path ends with the measurement or its alias."""
 
     path: PathExpression

@@ -9,7 +9,8 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.analysis.scope import Leaf
 from saros_engine.plan.expression import InputColumn
@@ -18,8 +19,7 @@ from saros_grammar.syntax.ast import PathExpression
 from saros_storage.scan.reading import ScanRequest, TimeRange
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A planned scan of some series of one aligned device, or of one series of a device that is not aligned."""
 
     request: ScanRequest

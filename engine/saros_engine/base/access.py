@@ -10,8 +10,9 @@ Immutable. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from saros_cluster.users.effective_privileges import Rights
 from saros_cluster.users.privileges import EVERYWHERE, ON_PATHS, Privilege
@@ -40,8 +41,7 @@ class PasswordMustChange(EngineError):
         super().__init__(f"{user} must set a password first: ALTER USER {user} SET PASSWORD 'a new password'")
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """The privileges of one user at one version."""
 
     #: The user's name; empty for an unrestricted session without a user.

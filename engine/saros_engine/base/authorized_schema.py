@@ -11,8 +11,9 @@ Pure: every call reads the current tree. Calls may come from any thread that may
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from saros_cluster.users.effective_privileges import Rights
 from saros_cluster.users.privileges import Privilege

@@ -12,9 +12,10 @@ Rows are values. Implementations are thread-safe and never wait for another node
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.placement.slots import SLOTS
@@ -56,16 +57,14 @@ class ReplicaRole(Enum):
     UNKNOWN = "Unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """An address that a server listens on."""
 
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRow:
+class NodeRow(msgspec.Struct, frozen=True):
     """One row of SHOW CLUSTER: a node."""
 
     node: NodeId
@@ -80,8 +79,7 @@ class NodeRow:
     rack: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RegionRow:
+class RegionRow(msgspec.Struct, frozen=True):
     """One replica of a region. `applied` and `lag` refer to the region's log; they are None if they are unknown."""
 
     region: int
@@ -102,8 +100,7 @@ class RegionRow:
     lag: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRow:
+class ChangeRow(msgspec.Struct, frozen=True):
     """The membership change in progress."""
 
     change: int
@@ -129,8 +126,7 @@ class ChangeRow:
     regrouped: int
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedMove:
+class PlannedMove(msgspec.Struct, frozen=True):
     """Slots that would move from one group to another; amounts are in the unit of the measure."""
 
     source: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from dataclasses import dataclass
+
+import msgspec
 
 #: Upper bounds of the buckets, each about three times the previous one.
 BOUNDS_SECONDS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -12,8 +13,7 @@ _NANOSECONDS = 1_000_000_000
 _BOUNDS_NS = [int(bound * _NANOSECONDS) for bound in BOUNDS_SECONDS]
 
 
-@dataclass(frozen=True, slots=True)
-class LatencySnapshot:
+class LatencySnapshot(msgspec.Struct, frozen=True):
     """`counts` has one count per bucket; the last count is that of durations above all bounds.
 
     `seconds` is the sum of all durations.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 from saros_scheduler.task import QueryId
@@ -35,16 +36,14 @@ class Execution(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ClientInfo:
+class ClientInfo(msgspec.Struct, frozen=True):
     """The client of a query. `user` is empty if no users are configured; `host` is None if it is this process."""
 
     user: str
     host: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunningQuery:
+class RunningQuery(msgspec.Struct, frozen=True):
     """One query. It started at the wall-clock time `started_ns`, which was the monotonic time `ticks_ns`."""
 
     query: QueryId

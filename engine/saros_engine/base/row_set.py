@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.plan.plan import Field
 from saros_storage.base.types import Scalar
@@ -11,8 +12,7 @@ from saros_storage.base.types import Scalar
 Row = Sequence[Scalar]
 
 
-@dataclass(frozen=True, slots=True)
-class RowSet:
+class RowSet(msgspec.Struct, frozen=True):
     """Rows and the description of their columns."""
 
     fields: tuple[Field, ...]

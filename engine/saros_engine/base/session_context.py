@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from saros_engine.base.access import UNRESTRICTED, Access, Trail
 from saros_engine.base.query_registry import ClientInfo
 from saros_storage.scan.read_point import ReadHorizon, ReadPoint
 
 
-@dataclass(slots=True)
-class SessionContext:
+class SessionContext(msgspec.Struct):
     """The state of one session; SET statements change it."""
 
     zone: str = "UTC"
@@ -21,7 +20,7 @@ class SessionContext:
     access: Access = UNRESTRICTED
     trail: Trail | None = None
     #: The state of the database that the session's reads have seen.
-    horizon: ReadHorizon = field(default_factory=ReadHorizon)
+    horizon: ReadHorizon = msgspec.field(default_factory=ReadHorizon)
     #: The folders that LOAD may read from; None means any folder that the process may read.
     load_folders: tuple[str, ...] | None = None
     #: The fixed read point of the session's reads; None means a new read point for each read.

@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.base.query_registry import ClientInfo
 from saros_grammar.shape import without_literals
@@ -24,8 +25,7 @@ _CHARACTERS_MAX = 500
 _NANOSECONDS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class SlowQuery:
+class SlowQuery(msgspec.Struct, frozen=True):
     """A statement, successful or not, that took at least as long as the threshold."""
 
     #: Empty for a statement that is not a query, or that failed before its first row.

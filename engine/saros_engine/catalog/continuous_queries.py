@@ -15,7 +15,9 @@ Pure: any thread.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from saros_engine.analysis.scope import any_part
 from saros_engine.base.authorized_schema import SchemaReader
@@ -45,8 +47,7 @@ _EVERY_MS_MIN = 1_000
 _MS_PER_SECOND = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class ContinuousQuery:
+class ContinuousQuery(msgspec.Struct, frozen=True):
     """A continuous query. Times and durations are in the database's time unit."""
 
     name: str

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+
+import msgspec
+from msgspec.structs import astuple
 
 from saros_engine.base.authorized_schema import SchemaReader
 from saros_engine.base.database import Database
@@ -42,8 +44,7 @@ _PATH_EXISTS, _METADATA, _ILLEGAL_PATH, _CREATING, _UNDEFINED, _NOT_SET = 506, 5
 _IN_USE, _INCOMPATIBLE, _NOT_ACTIVATED, _MEASUREMENT_EXISTS = 515, 516, 524, 527
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(msgspec.Struct, frozen=True):
     """A device template: the series of each device that uses it."""
 
     name: str

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_engine.analysis.binding import Columns, bind
 from saros_engine.analysis.scope import Leaf, paths_of, with_paths
@@ -42,14 +44,13 @@ _ANY_MOMENT = TimeContext("UTC", TimeUnit.MILLISECOND, 0)
 _PARSED_MAX = 4_096
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """A view. The paths in its expression are full paths of series, never of views."""
 
     path: str
     expression: Expression
-    tags: Mapping[str, str] = field(default_factory=dict)
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = msgspec.field(default_factory=dict)
+    attributes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def text(self) -> str:
         """Return the text that represents the view in the catalogue."""

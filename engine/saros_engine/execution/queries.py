@@ -11,8 +11,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from saros_cluster.placement.ring import NodeId
 from saros_cluster.users.privileges import Privilege
@@ -49,8 +50,7 @@ _NANOSECONDS_PER_S = 1_000_000_000
 _ERROR_MS_MAX = 250
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLimits:
+class ReadLimits(msgspec.Struct, frozen=True):
     """The limits on how long a statement may wait.
 
     `timeout_ms` is None for the configured timeout, and 0 for no timeout. `WriteRequest` explains `deadline_ns`.

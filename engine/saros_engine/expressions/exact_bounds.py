@@ -15,9 +15,9 @@ thread.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from saros_engine.plan.expression import Constant, Operation
 from saros_grammar.syntax.ast import BinaryOperator

@@ -9,7 +9,9 @@ remaining condition, which is evaluated row by row. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_engine.base.errors import SemanticError
 from saros_engine.expressions.times import Calendar, duration_ticks, parse_time
@@ -40,8 +42,7 @@ _TURNED = {
 ALL_TIME = TimeRange()
 
 
-@dataclass(frozen=True, slots=True)
-class TimeContext:
+class TimeContext(msgspec.Struct, frozen=True):
     """The context for interpreting times: the session's zone, the time unit, and the current time in ticks."""
 
     zone: str

@@ -19,7 +19,8 @@ Immutable values: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
@@ -33,8 +34,7 @@ ANY = frozenset(DataType)
 Answer = tuple[NumericArray, BoolArray | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Values:
+class Values(msgspec.Struct, frozen=True, eq=False):
     """A column of n rows.
 
     `values` is bool_, int32, int64, float32 or float64, depending on the type (DATE: int32 yyyymmdd, TIMESTAMP: int64
@@ -47,8 +47,7 @@ class Values:
     valid: BoolArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class Rows(msgspec.Struct, frozen=True, eq=False):
     """From 1 to 262,144 rows of one block, in the order of the query."""
 
     #: int64[n], ticks of the database's unit; zeros if the rows have no times.
@@ -59,8 +58,7 @@ class Rows:
     attributes: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalarFunction:
+class ScalarFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A function that computes a value per row, from that row alone."""
 
     #: For each argument, the types that it may have.
@@ -74,8 +72,7 @@ class ScalarFunction:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesFunction:
+class SeriesFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A function that computes the value of a row from this row and earlier rows.
 
     Rows without a value are left out of the result.
@@ -92,8 +89,7 @@ class SeriesFunction:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateFunction:
+class AggregateFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A function that computes one value from all rows, or one value for each window from the rows of that window.
 
     A state is a tuple of values of the types in `state`, and represents all rows that it was made from. Rows may be
@@ -114,8 +110,7 @@ class AggregateFunction:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class Batch(msgspec.Struct, frozen=True, eq=False):
     """Points of one device that are written together, as n rows."""
 
     #: The name of the trigger in this database, and its attributes.
@@ -133,8 +128,7 @@ class Refused(Exception):
     """Raised by a BEFORE trigger to refuse a batch; the message is the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trigger:
+class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     """A definition of a trigger; `fire` is called once per batch.
 
     A BEFORE trigger runs on the writer's thread. If it raises an exception, the batch is refused. It may be called
@@ -144,7 +138,7 @@ class Trigger:
 
     fire: Callable[[Batch], None]
     #: Called by CREATE TRIGGER; raises ValueError for unsuitable attributes.
-    check: Callable[[Mapping[str, str]], object] = field(default=lambda _: None)
+    check: Callable[[Mapping[str, str]], object] = msgspec.field(default=lambda _: None)
 
 
 FunctionDefinition = ScalarFunction | SeriesFunction | AggregateFunction

@@ -12,7 +12,8 @@ Pure, except that loading imports modules: any thread.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.analysis.scope import any_part, children_of, rebuilt
 from saros_engine.extensions.aggregates import OwnAggregate
@@ -44,8 +45,7 @@ _LIBRARY_FUNCTIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredFunction:
+class RegisteredFunction(msgspec.Struct, frozen=True):
     """A registered function: its name as written, and its entry point."""
 
     name: str

@@ -16,7 +16,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +30,7 @@ PATIENCE_SECONDS = 5.0
 CLOSING_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
+class Fired(msgspec.Struct, frozen=True):
     """Counters of the calls of one trigger on this node since the start."""
 
     done: int = 0

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from saros_engine.extensions.blocks import values_of
 from saros_engine.extensions.installed import installed_trigger
@@ -37,8 +38,7 @@ TRIGGERS_MAX = 100
 _SHAPES_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredTrigger:
+class RegisteredTrigger(msgspec.Struct, frozen=True):
     """A trigger as stored in the catalogue."""
 
     name: str
@@ -81,8 +81,7 @@ def trigger_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
     return [SetEntry(KIND, name, None)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Armed:
+class _Armed(msgspec.Struct, frozen=True):
     """A trigger with its parsed path."""
 
     registered: RegisteredTrigger
@@ -94,8 +93,7 @@ class _Armed:
         return tuple(i for i, name in enumerate(tablet.measurements) if self.pattern.matches((*nodes, name)))
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+class Firing(msgspec.Struct, frozen=True):
     """The triggers to fire for one batch, each with its measurements."""
 
     tablet: Tablet

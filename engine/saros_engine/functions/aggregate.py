@@ -6,7 +6,8 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.plan.plan import AggregateCall
 from saros_storage.base.block import Column
@@ -18,8 +19,7 @@ from saros_storage.scan.reading import SpanStatistics
 States = list[Column]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """The rows to aggregate: the values of the arguments, and the times of the rows."""
 
     columns: Sequence[Column]

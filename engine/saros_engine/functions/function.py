@@ -10,8 +10,9 @@ Pure data: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from saros_engine.expressions.times import duration_ticks
 from saros_engine.plan.expression import Constant, FunctionCall
@@ -34,8 +35,7 @@ class FunctionKind(Enum):
     SERIES = "series"
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(msgspec.Struct, frozen=True):
     """One entry of `registry.FUNCTIONS`."""
 
     name: str

@@ -28,9 +28,9 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -247,8 +247,7 @@ def _warped_cost(runs: Float64Array, pattern: Float64Array) -> Float64Array:
 # ---------------------------------------------------------------------------------------------- shapes
 
 
-@dataclass(frozen=True, slots=True)
-class _Sections:
+class _Sections(msgspec.Struct, frozen=True):
     """A curve, and the sections into which it is cut; neighbouring sections share a point.
 
     `signs` is 1 for a section that rises, -1 for one that falls, and 0 for a first section that begins level.

@@ -12,8 +12,6 @@ in order and is used by one operator. A call of a user-defined function carries 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from saros_engine.functions.aggregate import Aggregate
 from saros_engine.functions.aggregates import BASIC_AGGREGATES
 from saros_engine.functions.count_if import CountIf
@@ -40,14 +38,13 @@ AGGREGATES: dict[str, Aggregate] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredCall(Call):
+class RegisteredCall(Call, frozen=True):
     """A call of a user-defined function, resolved by planning.
 
     `function` is always set; it has a default only because the fields of `Call` have defaults.
     """
 
-    function: Function | Aggregate | None = field(default=None, compare=False)
+    function: Function | Aggregate | None = None
 
 
 def function_named(call: Call) -> Function | None:

@@ -10,8 +10,8 @@ Each evaluator is used by one operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_engine.expressions.integer_arithmetic import differences_fit, distances, subtracted
@@ -32,8 +32,7 @@ from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, Dat
 _ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, DataType.DATE, DataType.BLOB}
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
+class _Pairs(msgspec.Struct, frozen=True):
     """The values and times of non-null points, and those of the non-null point before each point."""
 
     values: NumericArray

@@ -20,9 +20,10 @@ holder only while the holder holds bytes. Pure, and not thread-safe: `pool.py` h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NewType
+
+import msgspec
 
 HolderId = NewType("HolderId", int)
 
@@ -38,8 +39,7 @@ class Answer(Enum):
     REFUSED = "refused"
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(msgspec.Struct):
     """The account of one holder; ids grow in the order of arrival."""
 
     id: HolderId

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from saros_engine.memory.spill import QuerySpill
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
+class EngineOptions(msgspec.Struct, frozen=True):
     """The options of a node's engine."""
 
     #: The number of drivers of one query that may run at the same time.

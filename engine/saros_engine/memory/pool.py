@@ -17,7 +17,8 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.base.errors import MemoryPoolExhausted
 from saros_engine.memory.ledger import Answer, HolderId, MemoryLedger
@@ -35,8 +36,7 @@ _NANOSECONDS = 1e9
 End = Callable[[MemoryPoolExhausted], None]
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStatus:
+class PoolStatus(msgspec.Struct, frozen=True):
     """Statistics of a pool; `waits` is the number of waits for memory, `ended` that of queries that were ended."""
 
     used: int

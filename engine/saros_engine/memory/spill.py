@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_engine.base.errors import MemoryExceeded
@@ -69,8 +69,7 @@ class QuerySpill:
             self._bytes -= count
 
 
-@dataclass(frozen=True, slots=True)
-class Spilled:
+class Spilled(msgspec.Struct, frozen=True):
     """The place of a block in the file, and its layout.
 
     `arrays` has the type and length of each array, `columns` the type of each column and whether it has a mask.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from saros_engine.evaluation.evaluate import compile_predicate
 from saros_engine.operators.base import PullOperator

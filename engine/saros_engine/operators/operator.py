@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from saros_engine.memory.spill import QuerySpill
 from saros_scheduler.task import Blocked
@@ -91,20 +92,18 @@ class UnlimitedMemory:
         """See `MemoryAccount.dequeue`."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorContext:
+class OperatorContext(msgspec.Struct, frozen=True):
     """Resources shared by all operators of one query."""
 
-    memory: MemoryAccount = field(default_factory=UnlimitedMemory)
+    memory: MemoryAccount = msgspec.field(default_factory=UnlimitedMemory)
     #: The unit of times. Only calendar windows need it, to convert times to instants.
     time_unit: TimeUnit = TimeUnit.MILLISECOND
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock = msgspec.field(default_factory=SystemClock)
     #: The spill space for rows that do not fit in memory. If it is None, the query fails if rows do not fit.
     spill: QuerySpill | None = None
 
 
-@dataclass(slots=True)
-class OperatorStatistics:
+class OperatorStatistics(msgspec.Struct):
     """Statistics of the work of one operator."""
 
     name: str

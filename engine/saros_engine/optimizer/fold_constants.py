@@ -7,7 +7,8 @@ For example, in s1 + (1 + 2) > now(), this rule computes 1 + 2 once instead of o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+
+from msgspec.structs import astuple, replace
 
 from saros_engine.evaluation.evaluate import evaluate
 from saros_engine.optimizer.rewrite import bottom_up
@@ -94,7 +95,6 @@ def _parts(expression: Bound) -> Iterator[Bound]:
     if isinstance(expression, Membership):
         yield expression.operand
         return
-    for field in fields(expression):
-        part = getattr(expression, field.name)
+    for part in astuple(expression):
         if isinstance(part, Bound):
             yield part

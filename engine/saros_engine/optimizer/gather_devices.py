@@ -11,8 +11,9 @@ the combined node these rows could belong to another device.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
+
+import msgspec
 
 from saros_engine.aggregation.aggregation import WINDOW_ROWS_MAX
 from saros_engine.evaluation.evaluate import looks_back
@@ -26,8 +27,7 @@ from saros_storage.scan.reading import rows_per_block
 _ROWS_MAX = 4 * WINDOW_ROWS_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
+class _Body(msgspec.Struct, frozen=True):
     """The plan of one device."""
 
     expressions: tuple[Bound, ...]

@@ -12,7 +12,7 @@ each scan in every execution.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from saros_engine.aggregation.aggregation import WINDOW_ROWS_MAX
 from saros_engine.aggregation.windows import grid

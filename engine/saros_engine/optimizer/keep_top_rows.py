@@ -6,7 +6,7 @@ Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns bl
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.plan import Limit, Node, Project, Scan, Sort, TimeJoin

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_engine.evaluation.evaluate import can_fail, parts_of
 from saros_engine.expressions.exact_bounds import TURNED, as_exact_comparison

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from operator import is_
+
+from msgspec.structs import replace
 
 from saros_engine.plan.plan import (
     Aggregate,

@@ -13,8 +13,9 @@ Pure data: any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from saros_grammar.syntax.ast import BinaryOperator
 from saros_storage.base.types import DataType, Scalar, TimeUnit
@@ -23,55 +24,48 @@ if TYPE_CHECKING:
     from saros_engine.functions.function import Function
 
 
-@dataclass(frozen=True, slots=True)
-class InputColumn:
+class InputColumn(msgspec.Struct, frozen=True):
     """Column `index` of the input block."""
 
     index: int
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
-class InputTime:
+class InputTime(msgspec.Struct, frozen=True):
     """The time of the row, as TIMESTAMP."""
 
     type: DataType = DataType.TIMESTAMP
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A constant; if `value` is None, it is null of `type`."""
 
     value: Scalar
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
-class PlanParameter:
+class PlanParameter(msgspec.Struct, frozen=True):
     """A value that is unknown while the plan is made; it is replaced by a `Constant` before evaluation."""
 
     number: int
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
-class Negate:
+class Negate(msgspec.Struct, frozen=True):
     """Arithmetic negation."""
 
     operand: Bound
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(msgspec.Struct, frozen=True):
     """Logical negation."""
 
     operand: Bound
     type: DataType = DataType.BOOLEAN
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """Binary operator: arithmetic (DOUBLE, or INT64 for `/` and `%`), comparison or logic (BOOLEAN)."""
 
     operator: BinaryOperator
@@ -82,8 +76,7 @@ class Operation:
     signed_zeros: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(msgspec.Struct, frozen=True):
     """A call of the scalar or series function `name` (a lower-case key of `registry.FUNCTIONS`)."""
 
     name: str
@@ -91,11 +84,10 @@ class FunctionCall:
     type: DataType
     attributes: tuple[tuple[str, str], ...] = ()
     #: The function if it is user-defined, otherwise None.
-    own: Function | None = field(default=None, compare=False, repr=False)
+    own: Function | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NullTest:
+class NullTest(msgspec.Struct, frozen=True):
     """IS [NOT] NULL."""
 
     operand: Bound
@@ -103,8 +95,7 @@ class NullTest:
     type: DataType = DataType.BOOLEAN
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(msgspec.Struct, frozen=True):
     """[NOT] IN a list of constants of the operand's type."""
 
     operand: Bound
@@ -115,8 +106,7 @@ class Membership:
     signed_zeros: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PatternMatch:
+class PatternMatch(msgspec.Struct, frozen=True):
     """[NOT] LIKE or REGEXP over text, which is matched in linear time."""
 
     operand: Bound
@@ -126,8 +116,7 @@ class PatternMatch:
     type: DataType = DataType.BOOLEAN
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
+class Conversion(msgspec.Struct, frozen=True):
     """CAST; a value that cannot be converted raises an error that names the value."""
 
     operand: Bound
@@ -137,8 +126,7 @@ class Conversion:
     unit: TimeUnit = TimeUnit.MILLISECOND
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """CASE: the result of the first true condition; all results have one type."""
 
     whens: tuple[tuple[Bound, Bound], ...]

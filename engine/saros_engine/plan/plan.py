@@ -23,10 +23,13 @@ Pure data: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import astuple
 
 from saros_engine.plan.expression import Bound, FunctionCall
 from saros_storage.base.block import Block
@@ -38,8 +41,7 @@ if TYPE_CHECKING:
     from saros_engine.functions.aggregate import Aggregate as AggregateFunction
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One column of a plan node's rows. In the root of the plan, `name` is the header of the result's column."""
 
     name: str
@@ -49,8 +51,7 @@ class Field:
 # ---------------------------------------------------------------------------------------------- windows, aggregates
 
 
-@dataclass(frozen=True, slots=True)
-class TimeWindows:
+class TimeWindows(msgspec.Struct, frozen=True):
     """Windows over time: window k covers [start_k, end_k), labelled by its start (left-open forms by its end).
 
     All windows lie in the half-open range [`start`, `end`), in the instance's time unit; for a left-open statement, the
@@ -75,15 +76,13 @@ class TimeWindows:
         return bool(self.interval_months or self.step_months or self.interval_days or self.step_days)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionWindows:
+class SessionWindows(msgspec.Struct, frozen=True):
     """A new window starts where the gap to the previous row exceeds `gap` ticks."""
 
     gap: int
 
 
-@dataclass(frozen=True, slots=True)
-class VariationWindows:
+class VariationWindows(msgspec.Struct, frozen=True):
     """A new window starts where `control` differs from the window's first value by more than `delta`."""
 
     control: Bound
@@ -91,8 +90,7 @@ class VariationWindows:
     ignore_null: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionWindows:
+class ConditionWindows(msgspec.Struct, frozen=True):
     """Runs of rows where `predicate` is true, if their length satisfies `keep_operator` and `keep_count` (`>= 3`)."""
 
     predicate: Bound
@@ -101,8 +99,7 @@ class ConditionWindows:
     ignore_null: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CountWindows:
+class CountWindows(msgspec.Struct, frozen=True):
     """Windows of `size` rows; if `ignore_null`, rows where `control` is null do not count."""
 
     control: Bound
@@ -125,8 +122,7 @@ class Stage(Enum):
     FINAL = "final"
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
+class AggregateCall(msgspec.Struct, frozen=True):
     """A call of `function` (a lower-case key of `registry.AGGREGATES`); `arguments` refer to the child's columns.
 
     If the input consists of states (MERGE, FINAL), the arguments are the `InputColumn`s of all state columns of the
@@ -138,22 +134,20 @@ class AggregateCall:
     type: DataType
     attributes: tuple[tuple[str, str], ...] = ()
     #: The aggregate if it is user-defined, otherwise None.
-    own: AggregateFunction | None = field(default=None, compare=False, repr=False)
+    own: AggregateFunction | None = None
 
 
 # ---------------------------------------------------------------------------------------------- nodes
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """Reads the rows of one device, with their times and one field per measurement."""
 
     request: ScanRequest
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateScan:
+class AggregateScan(msgspec.Struct, frozen=True):
     """Aggregates over one device's columns, for each window; uses statistics where they give the exact result.
 
     `calls` take `InputColumn`s of the request's columns. There is one row per window, including empty windows, and its
@@ -167,8 +161,7 @@ class AggregateScan:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateScans:
+class AggregateScans(msgspec.Struct, frozen=True):
     """The results of ascending scans side by side, all with the same non-overlapping windows, or all without windows.
 
     If statistics can be used, the requests already contain the grid of windows; for a separate AggregateScan, the grid
@@ -185,8 +178,7 @@ class AggregateScans:
     together: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TimeJoin:
+class TimeJoin(msgspec.Struct, frozen=True):
     """Full outer join on time.
 
     The fields are those of the children, in order; all children are timed and have the same direction.
@@ -197,16 +189,14 @@ class TimeJoin:
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WindowJoin:
+class WindowJoin(msgspec.Struct, frozen=True):
     """Columns of the children side by side; all children have the same number of rows with the same times."""
 
     children: tuple[Node, ...]
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     """Rows where `predicate` is true."""
 
     child: Node
@@ -214,8 +204,7 @@ class Filter:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(msgspec.Struct, frozen=True):
     """The values of `expressions` over the child's columns."""
 
     child: Node
@@ -223,8 +212,7 @@ class Project:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Generate:
+class Generate(msgspec.Struct, frozen=True):
     """The points generated by a function of `transforms.POINT_FUNCTIONS`: timed rows with one field, ascending.
 
     The call's arguments are expressions over the child's columns.
@@ -235,8 +223,7 @@ class Generate:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(msgspec.Struct, frozen=True):
     """Aggregates over the child's rows, which are in ascending order of time, for each window (None: over all rows).
 
     With `end_time`, the first field is `__endTime`, the last time that each window covers (end - 1 for TimeWindows). If
@@ -252,8 +239,7 @@ class Aggregate:
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LevelMerge:
+class LevelMerge(msgspec.Struct, frozen=True):
     """GROUP BY LEVEL: the child's columns are states of single series; each call merges the states of a group.
 
     `members[i]` are the numbers of the first state column of each series of call i; a call's arguments are the state
@@ -275,8 +261,7 @@ class FillKind(Enum):
     VALUE = "value"
 
 
-@dataclass(frozen=True, slots=True)
-class FillNode:
+class FillNode(msgspec.Struct, frozen=True):
     """Replaces nulls: VALUE by `values[i]` (None: leave column i), PREVIOUS by values at most `bound` ticks older."""
 
     child: Node
@@ -287,8 +272,7 @@ class FillNode:
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SortItem:
+class SortItem(msgspec.Struct, frozen=True):
     """A sort key: an expression over the columns or the time of the child's rows."""
 
     expression: Bound
@@ -296,8 +280,7 @@ class SortItem:
     nulls_first: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sort:
+class Sort(msgspec.Struct, frozen=True):
     """A stable sort; with `limit`, only the first `limit` rows are kept."""
 
     child: Node
@@ -306,8 +289,7 @@ class Sort:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """Skips `offset` rows, then returns at most `count` (None: all)."""
 
     child: Node
@@ -316,8 +298,7 @@ class Limit:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceMerge:
+class DeviceMerge(msgspec.Struct, frozen=True):
     """ALIGN BY DEVICE: prepends `devices[i]` to child i's rows as a TEXT column; all children have the same fields.
 
     If `by_time`, rows are merged by time, then device, instead of device by device.
@@ -330,8 +311,7 @@ class DeviceMerge:
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LastScan:
+class LastScan(msgspec.Struct, frozen=True):
     """Rows (Time; Timeseries, Value, DataType as TEXT): the latest point of each series in the requests' time.
 
     There is one request, with `latest` set, for each run of consecutive series of one device. For each column of the
@@ -345,16 +325,14 @@ class LastScan:
     predicate: Bound | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """Rows that are known when the query is planned."""
 
     block: Block
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeSource:
+class ExchangeSource(msgspec.Struct, frozen=True):
     """The rows of all instances of fragment `fragment`.
 
     `devices` are the devices of the fragment's `DeviceMerge`, which are distributed round-robin over the instances;
@@ -401,8 +379,7 @@ def scan_requests(node: Node) -> Iterator[ScanRequest]:
             return
         case LastScan(requests):
             yield from requests
-    for f in fields(node):
-        value = getattr(node, f.name)
+    for value in astuple(node):
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, Node):
                 yield from scan_requests(part)
@@ -430,16 +407,14 @@ def width(node: Node) -> int:
 # ---------------------------------------------------------------------------------------------- fragments
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFragment:
+class PlanFragment(msgspec.Struct, frozen=True):
     """A part of the plan between exchanges; fragment 0 is the root, whose rows are the result."""
 
     number: int
     root: Node
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentInstance:
+class FragmentInstance(msgspec.Struct, frozen=True):
     """A fragment to be run on one holder of its data. `sink` is the number of the fragment that consumes its rows."""
 
     fragment: PlanFragment

@@ -14,7 +14,7 @@ Pure, except for the imports of user-defined functions: any thread.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from saros_engine.analysis.binding import is_known, unknown_function
 from saros_engine.analysis.scope import any_part, children_of, counts_rows

@@ -7,7 +7,8 @@ A column exists if at least one device has it; a device without any of the colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import DeviceScope, names_series, paths_of, require_suffix
@@ -30,8 +31,7 @@ _NULL = Literal(LiteralKind.NULL, None, "null")
 _DEVICE = Field("Device", DataType.TEXT)
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(msgspec.Struct, frozen=True):
     """A result column, with its expression for each device that has the column."""
 
     name: str

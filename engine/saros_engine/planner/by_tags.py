@@ -12,7 +12,8 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import Scope, any_part, children_of, names_series, paths_of, rebuilt

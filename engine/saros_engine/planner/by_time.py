@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_engine.analysis.headers import column_name
 from saros_engine.analysis.scope import Scope, names_series, paths_of

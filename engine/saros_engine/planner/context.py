@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from saros_engine.base.authorized_schema import SchemaReader
 from saros_engine.expressions.time_filter import TimeContext, split_time
@@ -11,8 +11,7 @@ from saros_grammar.syntax.ast import Expression
 from saros_storage.scan.reading import TimeRange
 
 
-@dataclass(frozen=True, slots=True)
-class PlanContext:
+class PlanContext(msgspec.Struct, frozen=True):
     """The schema that the session may read, and the session's zone, time unit and current time.
 
     If the conditions on time have already been removed from WHERE, `time` is their range; scans get this same object.
@@ -27,8 +26,7 @@ class PlanContext:
         return split_time(where, self.moment) if self.time is None else (self.time, where)
 
 
-@dataclass(frozen=True, slots=True)
-class LogicalPlan:
+class LogicalPlan(msgspec.Struct, frozen=True):
     """A plan that is not yet optimised; if `timed`, a Time column precedes `fields`.
 
     `sources` has the expression of each column, except for a leading column of device names. `aliases` has each

@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.base.errors import SemanticError
 from saros_engine.planner.context import LogicalPlan
@@ -28,8 +29,7 @@ from saros_storage.base.paths import split_path
 _PLACE = re.compile(r"\$\{(\d+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The series to which column `column` is written; if `source` is given, only the rows of this device."""
 
     source: str | None

@@ -6,8 +6,9 @@ An alias of an item does not rename its series. FILL is accepted, but has no eff
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+import msgspec
 
 from saros_engine.analysis.binding import Columns, predicate
 from saros_engine.analysis.scope import Leaf, Scope, paths_of
@@ -31,8 +32,7 @@ _FIELDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LastItem:
+class LastItem(msgspec.Struct, frozen=True):
     """One series, with its canonical path and its name in the result."""
 
     device: str

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_engine.analysis.scope import Scope, children_of, paths_of, rebuilt, with_paths
 from saros_engine.base.errors import SemanticError

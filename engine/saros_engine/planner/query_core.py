@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.analysis.binding import NULL, Columns, bind, is_null, predicate
 from saros_engine.analysis.headers import column_name
@@ -61,8 +62,7 @@ from saros_storage.base.types import DataType
 from saros_storage.scan.reading import TimeRange, rows_per_block
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(msgspec.Struct, frozen=True):
     """A result column, with its header and its expanded expression."""
 
     name: str
@@ -74,8 +74,7 @@ def aliases_of(outputs: Sequence[Output], moment: TimeContext) -> tuple[str | No
     return tuple(None if output.name == column_name(output.expression, moment) else output.name for output in outputs)
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """The input of `plan_body`; all expressions are already expanded."""
 
     outputs: Sequence[Output]
@@ -91,8 +90,7 @@ class Body:
     members: Mapping[Call, Sequence[Call]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True):
     """The body's plan; `root.fields` are the outputs, followed by the keys."""
 
     root: Project

@@ -13,7 +13,8 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_engine.analysis.scope import paths_of
 from saros_engine.base.errors import SemanticError

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_engine.analysis.binding import NULL, Columns, bind, predicate
 from saros_engine.base.errors import SemanticError

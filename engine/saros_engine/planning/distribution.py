@@ -19,9 +19,10 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from saros_engine.plan.plan import (
     Aggregate,

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.analysis.binding import may_be_given
 from saros_engine.expressions.time_filter import TimeContext
@@ -36,8 +37,7 @@ _Key = tuple[object, ...]
 _MANY = ("**", ".*")
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True):
     """An optimised plan, and a description of its rows."""
 
     fields: tuple[Field, ...]
@@ -45,8 +45,7 @@ class Planned:
     root: Node
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRequest:
+class PlanRequest(msgspec.Struct, frozen=True):
     """The context of a request for a plan. `key` is equal for all users with the same privileges."""
 
     key: str

@@ -15,8 +15,10 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_engine.analysis.binding import constant, may_be_given
 from saros_engine.base.errors import EngineError
@@ -39,8 +41,7 @@ _ONE = ast.Literal(ast.LiteralKind.INTEGER, 1, "1")
 _LEAVES = frozenset({type(None), str, bool, int, float})
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(msgspec.Struct, frozen=True):
     """A SELECT and the places of its values, which are numbered: first the literals, then the values for `?`."""
 
     select: ast.Select
@@ -57,8 +58,7 @@ class Outline:
         return select
 
 
-@dataclass(frozen=True, slots=True)
-class PlanTemplate:
+class PlanTemplate(msgspec.Struct, frozen=True):
     """A plan with holes. If it has no holes, `plan` is used unchanged."""
 
     fields: tuple[Field, ...]

@@ -14,8 +14,10 @@ The number of rows of a device is known when a query starts, not when it is plan
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_engine.evaluation.evaluate import looks_back
 from saros_engine.optimizer.rewrite import bottom_up
@@ -36,8 +38,7 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 Cuts = Callable[[ScanRequest], Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class _SplitScan:
+class _SplitScan(msgspec.Struct, frozen=True):
     """A turn: the rows that the receiver reads from one instance before it reads from the next instance."""
 
     device: str

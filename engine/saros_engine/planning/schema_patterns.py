@@ -9,7 +9,7 @@ Series that views refer to are added by `catalog.views.with_bases`. Pure: any th
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from saros_engine.planning.plan_template import parts_of
 from saros_grammar.syntax import ast

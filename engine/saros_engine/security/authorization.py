@@ -16,8 +16,9 @@ A rule also has the name of the statement's event in the audit trail. Pure: any 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from saros_cluster.users.privileges import Privilege, parse_area, parse_privileges
 from saros_cluster.users.users import Users
@@ -42,8 +43,7 @@ from saros_storage.base.paths import join_nodes, split_path, split_series
 from saros_storage.schema import DeviceSchema
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizationRequest:
+class AuthorizationRequest(msgspec.Struct, frozen=True):
     """The context of a rule, in addition to its statement."""
 
     access: Access
@@ -53,8 +53,7 @@ class AuthorizationRequest:
     deadline_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """`check` raises NoPermission; `event` is the statement's event in the audit trail, or None."""
 
     check: Callable[[Any, AuthorizationRequest], None]

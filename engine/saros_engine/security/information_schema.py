@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_engine.analysis.binding import Columns, bind, predicate
 from saros_engine.analysis.scope import any_part, children_of, paths_of, rebuilt

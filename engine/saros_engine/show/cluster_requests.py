@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, cast
+
+import msgspec
 
 from saros_cluster.multiraft.peers import BadRequest
 from saros_cluster.placement.ring import NodeId
@@ -60,8 +61,7 @@ class OtherNodes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(msgspec.Struct, frozen=True):
     """A question to a node. `kind`: the kind of rows to return; None: end queries.
 
     If `user` is given, only that user's queries are returned or ended; otherwise those of all users.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from saros_engine.base.authorized_schema import SchemaReader
 from saros_engine.base.errors import NotSupportedError, SemanticError

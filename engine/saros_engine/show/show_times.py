@@ -9,7 +9,8 @@ and expired points do not count. Views have no points of their own. Pure: any th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.analysis.scope import any_part
 from saros_engine.base.errors import SemanticError
@@ -22,8 +23,7 @@ from saros_storage.schema import DeviceSchema
 LatestTimes = Callable[[Sequence[str], TimeRange], Mapping[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(msgspec.Struct, frozen=True):
     """Access to the latest points of series, and the current time."""
 
     latest: LatestTimes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_grammar.syntax.ast import AlterKind, AlterTimeseries
 from saros_storage.base.errors import UserMistake

@@ -6,7 +6,7 @@ CHANGE shows the progress of a change. `authorization` has already checked the s
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from msgspec.structs import astuple
 
 from saros_cluster.placement.ring import NodeId
 from saros_engine.base.cluster_info import ClusterAdmin

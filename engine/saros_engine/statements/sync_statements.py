@@ -10,8 +10,9 @@ The server provides the `SyncAdmin` that executes them. Any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from saros_engine.base.errors import NotSupportedError
 from saros_engine.base.row_set import RowSet
@@ -48,8 +49,7 @@ _RECEIVERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SenderRow:
+class SenderRow(msgspec.Struct, frozen=True):
     """A sender. `committed_ns` is the time (since the epoch) of its last committed round; 0 before the first round.
 
     `receiving` is the number of the round in progress, None between rounds; `lacking` is the number of that round's
@@ -69,8 +69,7 @@ class SenderRow:
     lacking: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiverRow:
+class ReceiverRow(msgspec.Struct, frozen=True):
     """A receiver of this folder's sender.
 
     `shows_ns`: the receiver shows the data that the sender sealed up to this time; 0 before it shows any data.

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
+import msgspec
+
 from saros_cluster.users import commands
 from saros_cluster.users.commands import Command, Grantee, Kind
 from saros_cluster.users.directory import Directory
@@ -53,8 +55,7 @@ _MILLISECONDS = 1_000
 _EPOCH = date(1970, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class UserRequest:
+class UserRequest(msgspec.Struct, frozen=True):
     """The caller of a statement about users."""
 
     access: Access

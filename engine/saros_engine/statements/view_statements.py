@@ -6,7 +6,8 @@ Functions that execute a statement return the number of views that it changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_engine.analysis.scope import any_part, paths_of, with_paths
 from saros_engine.base.database import Database

@@ -15,8 +15,8 @@ Sources: Lloyd, Least Squares Quantization in PCM, 1982; Paparrizos and Gravano,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_engine.functions.function import (
@@ -46,8 +46,7 @@ _LEAST = 1e-9
 _ASIDE = 1e-4
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct, frozen=True):
     """The parsed attributes of a call."""
 
     length: int

@@ -16,8 +16,8 @@ Source: Xi Wang et al., Cleaning Time Series with Master Data, 2023. Pure: any t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_engine.functions.function import Attributes, expect, integer_attribute, number_attribute
@@ -38,8 +38,7 @@ _STEPS, _NEAR_SHARE, _NEIGHBOUR_SHARE = 10, 0.9973, 0.9
 _K_LEAST, _K_MOST = 2, 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct, frozen=True):
     """The attributes of a call; None: to be estimated. `omega` is in ticks; `column` counts from 0."""
 
     omega: int | None

@@ -11,7 +11,8 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.functions.function import Attributes
 from saros_engine.plan.expression import FunctionCall
@@ -19,8 +20,7 @@ from saros_storage.base.block import Column
 from saros_storage.base.types import DataType, Int64Array, TimeUnit
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(msgspec.Struct, frozen=True):
     """Ascending times, and columns of the same length. Only arguments that a function takes `apart` contain nulls."""
 
     times: Int64Array
@@ -35,8 +35,7 @@ class Points:
 Generator = Callable[[Points], Points]
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesTransform:
+class SeriesTransform(msgspec.Struct, frozen=True):
     """One entry of `POINT_FUNCTIONS`."""
 
     name: str

@@ -9,9 +9,9 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from saros_cluster.database.partial_failure import cause_of, is_refusal
@@ -31,8 +31,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnBatch:
+class ColumnBatch(msgspec.Struct, frozen=True):
     """Rows of one device; the keys of the columns are canonical measurements or aliases."""
 
     device: str
@@ -43,11 +42,10 @@ class ColumnBatch:
     #: True if columns that do not fit their series are left out and the other columns are written.
     partial: bool = False
     #: The tags of the series that the batch creates.
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MultiBatch:
+class MultiBatch(msgspec.Struct, frozen=True, eq=False):
     """Rows of many devices with the same columns, grouped by device, as in a `MultiTablet`.
 
     The rows of each device are a separate batch with a separate outcome; its columns are those in which the device has

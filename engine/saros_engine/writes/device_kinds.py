@@ -11,8 +11,8 @@ illegal, or if the batch has tags for series that an existing device lacks or th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence, Set
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from saros_engine.catalog.templates import template_name_for
@@ -26,14 +26,13 @@ from saros_storage.schema import DeviceSchema, Expiry, SchemaTree
 _Fit = tuple[tuple[str, DataType, int | None], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceKind:
+class DeviceKind(msgspec.Struct, frozen=True, eq=False):
     """The devices of one kind: their numbers in a MultiBatch, in ascending order, and their canonical paths."""
 
     #: The schema of the first device; None if the devices are new.
     known: DeviceSchema | None
-    numbers: list[int] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
+    numbers: list[int] = msgspec.field(default_factory=list)
+    paths: list[str] = msgspec.field(default_factory=list)
 
 
 def independent_paths(devices: Sequence[str], columns: Set[str]) -> list[str | None] | None:

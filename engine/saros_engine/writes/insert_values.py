@@ -8,7 +8,7 @@ Pure: any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from saros_engine.catalog.templates import Template
 from saros_engine.expressions.literal_values import column_of_literals, inferred_type
@@ -19,15 +19,14 @@ from saros_storage.base.block import Column
 from saros_storage.schema import DeviceSchema, SeriesSchema
 
 
-@dataclass(slots=True)
-class InsertValues:
+class InsertValues(msgspec.Struct):
     """The values of an INSERT as columns to write, the series to create, and texts about values that do not fit."""
 
-    names: list[str] = field(default_factory=list)
-    columns: list[Column] = field(default_factory=list)
-    missing: list[SeriesSchema] = field(default_factory=list)
+    names: list[str] = msgspec.field(default_factory=list)
+    columns: list[Column] = msgspec.field(default_factory=list)
+    missing: list[SeriesSchema] = msgspec.field(default_factory=list)
     #: A text for each measurement with values that do not fit.
-    misfits: list[str] = field(default_factory=list)
+    misfits: list[str] = msgspec.field(default_factory=list)
 
 
 def values_in(statement: Insert) -> int:

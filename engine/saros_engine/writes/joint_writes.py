@@ -9,7 +9,8 @@ Thread-confined.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_engine.writes.batches import MultiBatch
 from saros_engine.writes.fitting import points_of
@@ -24,8 +25,7 @@ from saros_storage.schema import CreateDatabase, SchemaChange
 BatchKey = tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CheckedBatch:
+class CheckedBatch(msgspec.Struct, frozen=True, eq=False):
     """A checked batch: each column has one value per row and at least one point, and no row is expired."""
 
     key: BatchKey
@@ -37,7 +37,7 @@ class CheckedBatch:
     #: True if columns that do not fit their series are left out.
     partial: bool = False
     #: The tags of the series that the batch creates.
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def points(self) -> int:
@@ -50,8 +50,7 @@ class CheckedBatch:
         return not self.columns or not len(self.times)
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(msgspec.Struct, frozen=True):
     """The tablet of a batch, fitted to the current schema."""
 
     tablet: Tablet
@@ -61,8 +60,7 @@ class Fitted:
     misfits: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class Group(msgspec.Struct, frozen=True, eq=False):
     """Devices of one kind whose rows are written as one tablet."""
 
     #: The devices' numbers in the request.
@@ -71,7 +69,7 @@ class Group:
     tablet: MultiTablet
     creates: Sequence[SchemaChange]
     #: After a failed write of the tablet, the batch of each device; otherwise empty.
-    batches: list[CheckedBatch] = field(default_factory=list)
+    batches: list[CheckedBatch] = msgspec.field(default_factory=list)
 
     def outcomes(self, failed: Mapping[CheckedBatch, int | Exception]) -> list[int | Exception]:
         """Return the outcome of each device; `failed` has the outcomes of the batches that the tablet did not write."""
@@ -79,17 +77,16 @@ class Group:
         return [failed.get(b, n) for b, n in zip(self.batches, points, strict=True)] if self.batches else [*points]
 
 
-@dataclass(frozen=True, slots=True)
-class JointWrite:
+class JointWrite(msgspec.Struct, frozen=True):
     """Batches of different devices that are written together, and the schema changes that they need."""
 
     #: The version of the schema, which was read before the batches were fitted to it.
     version: int
-    tablets: dict[CheckedBatch, Tablet] = field(default_factory=dict)
-    groups: list[Group] = field(default_factory=list)
-    creates: list[SchemaChange] = field(default_factory=list)
+    tablets: dict[CheckedBatch, Tablet] = msgspec.field(default_factory=dict)
+    groups: list[Group] = msgspec.field(default_factory=list)
+    creates: list[SchemaChange] = msgspec.field(default_factory=list)
     #: The databases in `creates`; several devices may need the same one.
-    databases: set[CreateDatabase] = field(default_factory=set)
+    databases: set[CreateDatabase] = msgspec.field(default_factory=set)
 
     @property
     def content(self) -> list[Tablet | MultiTablet]:
@@ -115,8 +112,7 @@ class JointWrite:
             self.creates.append(change)
 
 
-@dataclass(frozen=True, slots=True)
-class JointWrites:
+class JointWrites(msgspec.Struct, frozen=True):
     """The joint writes of a request.
 
     Batches that create series are written separately, so that a refused schema change does not affect other batches.

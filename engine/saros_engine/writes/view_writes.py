@@ -10,8 +10,9 @@ The parts are written one after another, as separate writes. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from saros_engine.writes.batches import ColumnBatch
 from saros_grammar.syntax.ast import Insert, PathExpression

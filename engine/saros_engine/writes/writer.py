@@ -19,9 +19,10 @@ Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from saros_cluster.database.partial_failure import PartialFailure, final_refusal, is_refusal, of_device
 from saros_engine.base.database import Database
@@ -76,8 +77,7 @@ class PartlyWritten(UserMistake):
         self.points = points
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(msgspec.Struct, frozen=True):
     """The canonical device and the alignment for tablets of batches of one shape, at one version of the schema."""
 
     version: int

@@ -14,9 +14,9 @@ Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from antlr4.atn.ATNState import RuleStopState
 from antlr4.atn.Transition import Transition
 from antlr4.Token import Token
@@ -25,8 +25,7 @@ from saros_grammar.antlr.lexer import tokens_of
 from saros_grammar.generated.Sql import Sql
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(msgspec.Struct, frozen=True):
     """The ways to continue the beginning of a statement.
 
     keywords  keywords of the grammar, without those that are allowed only as names
@@ -39,8 +38,7 @@ class Expected:
     rules: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Frame:
+class _Frame(msgspec.Struct, frozen=True, eq=False):
     """A rule in progress: the state to return to, and the rule around it. Equal frames are one object."""
 
     state: Any

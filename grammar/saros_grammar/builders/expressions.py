@@ -19,8 +19,9 @@ One builder per statement; no threads, no schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from saros_grammar.antlr.literal_lists import EMPTY, Runs
 from saros_grammar.generated.Sql import Sql
@@ -102,8 +103,7 @@ _LITERALS: dict[int, Callable[[str], Literal]] = {
 _Made = TypeVar("_Made")
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(msgspec.Struct, frozen=True):
     """A literal or path of the tree, made from the characters [start, stop), which a number's `sign` precedes."""
 
     start: int

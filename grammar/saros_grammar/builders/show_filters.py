@@ -9,7 +9,7 @@ Pure functions: any thread.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from saros_grammar.syntax.ast import (
     Binary,

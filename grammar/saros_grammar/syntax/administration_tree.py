@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from saros_grammar.syntax.expression_tree import PathExpression
 
 # ---------------------------------------------------------------------------------------------- files and memory
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(msgspec.Struct, frozen=True):
     """FLUSH [database, ...]."""
 
     databases: tuple[PathExpression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(msgspec.Struct, frozen=True):
     """[FULL] MERGE [database, ...]."""
 
     databases: tuple[PathExpression, ...] = ()
     full: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ClearCache:
+class ClearCache(msgspec.Struct, frozen=True):
     """CLEAR CACHE [ON LOCAL | CLUSTER]; `local`: only on the node that receives the statement."""
 
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetSystem:
+class SetSystem(msgspec.Struct, frozen=True):
     """SET SYSTEM TO READONLY | RUNNING [ON LOCAL | CLUSTER]; `local`: only on the node that receives the statement."""
 
     read_only: bool
@@ -43,8 +40,7 @@ class SetSystem:
 # ---------------------------------------------------------------------------------------------- cluster membership
 
 
-@dataclass(frozen=True, slots=True)
-class AdmitNode:
+class AdmitNode(msgspec.Struct, frozen=True):
     """ADMIT NODE 'peer' CLIENT 'client' [RACK 'rack'] [AS 'token']; addresses are host:port, "" if not given."""
 
     peer: str
@@ -53,8 +49,7 @@ class AdmitNode:
     rack: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeNodes:
+class ChangeNodes(msgspec.Struct, frozen=True):
     """ADD NODE 4, 5; REMOVE NODE 2; REPLACE NODE 2 WITH 4."""
 
     joining: tuple[int, ...] = ()
@@ -73,15 +68,13 @@ class Measure(Enum):
     QUERIES = "queries"
 
 
-@dataclass(frozen=True, slots=True)
-class Rebalance:
+class Rebalance(msgspec.Struct, frozen=True):
     """REBALANCE CLUSTER [BY measure], which neither adds nor removes nodes."""
 
     measure: Measure = Measure.SLOTS
 
 
-@dataclass(frozen=True, slots=True)
-class MigrateRegion:
+class MigrateRegion(msgspec.Struct, frozen=True):
     """MIGRATE REGION 1 FROM 2 TO 4: moves a group's replica from one node to another."""
 
     region: int
@@ -89,20 +82,17 @@ class MigrateRegion:
     joining: int
 
 
-@dataclass(frozen=True, slots=True)
-class AbortChange:
+class AbortChange(msgspec.Struct, frozen=True):
     """ABORT CHANGE."""
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUpNodes:
+class GiveUpNodes(msgspec.Struct, frozen=True):
     """GIVE UP NODE 4, 5."""
 
     nodes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DismissNode:
+class DismissNode(msgspec.Struct, frozen=True):
     """DISMISS NODE 4."""
 
     node: int
@@ -114,16 +104,14 @@ ClusterStatement = AdmitNode | ChangeNodes | Rebalance | MigrateRegion | AbortCh
 # ---------------------------------------------------------------------------------------------- sync
 
 
-@dataclass(frozen=True, slots=True)
-class TransferDevice:
+class TransferDevice(msgspec.Struct, frozen=True):
     """TRANSFER DEVICE root.a.d TO SENDER 'id'."""
 
     device: PathExpression
     sender: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropSender:
+class DropSender(msgspec.Struct, frozen=True):
     """DROP SENDER 'id'."""
 
     sender: str

@@ -13,8 +13,9 @@ Pure data: no state, any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 from saros_grammar.syntax.administration_tree import (
     AbortChange,
@@ -160,16 +161,14 @@ __all__ = [
 # ---------------------------------------------------------------------------------------------- SELECT
 
 
-@dataclass(frozen=True, slots=True)
-class SelectItem:
+class SelectItem(msgspec.Struct, frozen=True):
     """One result column before wildcards are expanded; the alias is without back-quotes."""
 
     expression: Expression
     alias: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupByTime:
+class GroupByTime(msgspec.Struct, frozen=True):
     """`GROUP BY ([start, end), interval[, step])`; `start` and `end` are None if no range is given: all data.
 
     The range is `[start, end)`, or `(start, end]` if `left_open`. `step` defaults to `interval`.
@@ -182,8 +181,7 @@ class GroupByTime:
     left_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GroupByVariation:
+class GroupByVariation(msgspec.Struct, frozen=True):
     """`GROUP BY VARIATION(control[, delta][, ignoreNull=bool])`."""
 
     control: Expression
@@ -191,8 +189,7 @@ class GroupByVariation:
     ignore_null: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class GroupByCondition:
+class GroupByCondition(msgspec.Struct, frozen=True):
     """`GROUP BY CONDITION(predicate[, KEEP op n][, ignoreNull=bool])`; `keep` is (operator, count).
 
     A bare `n` in place of `KEEP op n` is `KEEP >= n`. Without either, `keep` is None, which analysis refuses.
@@ -203,15 +200,13 @@ class GroupByCondition:
     ignore_null: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class GroupBySession:
+class GroupBySession(msgspec.Struct, frozen=True):
     """`GROUP BY SESSION(gap)`."""
 
     gap: Duration
 
 
-@dataclass(frozen=True, slots=True)
-class GroupByCount:
+class GroupByCount(msgspec.Struct, frozen=True):
     """`GROUP BY COUNT(control, size[, ignoreNull=bool])`."""
 
     control: Expression
@@ -230,8 +225,7 @@ class FillMethod(Enum):
     VALUE = "value"
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(msgspec.Struct, frozen=True):
     """`FILL(PREVIOUS | LINEAR | literal[, bound])`; the engine accepts a bound only for PREVIOUS."""
 
     method: FillMethod
@@ -239,8 +233,7 @@ class Fill:
     bound: Duration | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
+class SortKey(msgspec.Struct, frozen=True):
     """One ORDER BY item. If `nulls_first` is None, nulls are last in either direction, as in IoTDB."""
 
     expression: Expression
@@ -248,8 +241,7 @@ class SortKey:
     nulls_first: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IntoItem:
+class IntoItem(msgspec.Struct, frozen=True):
     """`[ALIGNED] device(measurement, ...)` of SELECT INTO.
 
     A node of the device may be `::` (the source's nodes starting at that level) or contain `${i}` (node i of the
@@ -261,23 +253,20 @@ class IntoItem:
     aligned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Into:
+class Into(msgspec.Struct, frozen=True):
     """The targets of SELECT INTO."""
 
     items: tuple[IntoItem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutNull:
+class WithoutNull(msgspec.Struct, frozen=True):
     """WITHOUT NULL ANY | ALL [(columns)]: drops rows in which any or all of the columns (by default all) are null."""
 
     any_null: bool
     columns: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(msgspec.Struct, frozen=True):
     """SELECT. If `from_paths` is empty, the engine reports an error.
 
     Names in ORDER BY (`time`, `device`, `timeseries`, `value`, `datatype`) are one-node paths, or a TimeReference.
@@ -307,8 +296,7 @@ class Select:
 # ---------------------------------------------------------------------------------------------- writing
 
 
-@dataclass(frozen=True, slots=True)
-class Insert:
+class Insert(msgspec.Struct, frozen=True):
     """INSERT INTO device(time, m...) [ALIGNED] VALUES (t, v...), ...
 
     `times[i]` is the time of row i (None: now()); `rows[i]` are its values in the order of `measurements`. A value is a
@@ -322,8 +310,7 @@ class Insert:
     aligned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteData:
+class DeleteData(msgspec.Struct, frozen=True):
     """DELETE FROM paths [WHERE time ...]."""
 
     paths: tuple[PathExpression, ...]
@@ -333,31 +320,27 @@ class DeleteData:
 # ---------------------------------------------------------------------------------------------- schema
 
 
-@dataclass(frozen=True, slots=True)
-class CreateDatabase:
+class CreateDatabase(msgspec.Struct, frozen=True):
     """CREATE DATABASE path [WITH TTL=milliseconds]; SET STORAGE GROUP TO path."""
 
     path: PathExpression
     ttl: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterDatabase:
+class AlterDatabase(msgspec.Struct, frozen=True):
     """ALTER DATABASE path WITH TTL=milliseconds; None if the statement has only settings that have no effect."""
 
     path: PathExpression
     ttl: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteDatabases:
+class DeleteDatabases(msgspec.Struct, frozen=True):
     """DELETE / DROP DATABASE(S) patterns."""
 
     paths: tuple[PathExpression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTemplate:
+class CreateTemplate(msgspec.Struct, frozen=True):
     """CREATE DEVICE TEMPLATE name [ALIGNED] (measurement type ..., ...); the name is without back-quotes."""
 
     name: str
@@ -365,46 +348,40 @@ class CreateTemplate:
     aligned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterTemplate:
+class AlterTemplate(msgspec.Struct, frozen=True):
     """ALTER DEVICE TEMPLATE name ADD (measurement type ..., ...)."""
 
     name: str
     columns: tuple[SeriesColumn, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DropTemplate:
+class DropTemplate(msgspec.Struct, frozen=True):
     """DROP DEVICE TEMPLATE name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetTemplate:
+class SetTemplate(msgspec.Struct, frozen=True):
     """SET DEVICE TEMPLATE name TO path."""
 
     name: str
     path: PathExpression
 
 
-@dataclass(frozen=True, slots=True)
-class UnsetTemplate:
+class UnsetTemplate(msgspec.Struct, frozen=True):
     """UNSET DEVICE TEMPLATE name FROM path."""
 
     name: str
     path: PathExpression
 
 
-@dataclass(frozen=True, slots=True)
-class ActivateTemplate:
+class ActivateTemplate(msgspec.Struct, frozen=True):
     """CREATE TIMESERIES USING DEVICE TEMPLATE ON path."""
 
     path: PathExpression
 
 
-@dataclass(frozen=True, slots=True)
-class DeactivateTemplate:
+class DeactivateTemplate(msgspec.Struct, frozen=True):
     """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns; without a name, the templates in use there."""
 
     name: str | None
@@ -419,8 +396,7 @@ TemplateStatement = (
 # ---------------------------------------------------------------------------------------------- logical views
 
 
-@dataclass(frozen=True, slots=True)
-class CreateView:
+class CreateView(msgspec.Struct, frozen=True):
     """CREATE VIEW targets AS sources; with `exists`, ALTER VIEW, which creates no new views.
 
     `select` has only items and FROM paths; sources that are paths are items of it.
@@ -431,16 +407,14 @@ class CreateView:
     exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RenameView:
+class RenameView(msgspec.Struct, frozen=True):
     """ALTER VIEW path RENAME TO path."""
 
     path: PathExpression
     to: PathExpression
 
 
-@dataclass(frozen=True, slots=True)
-class DropViews:
+class DropViews(msgspec.Struct, frozen=True):
     """DROP VIEW pattern, ..."""
 
     paths: tuple[PathExpression, ...]
@@ -452,8 +426,7 @@ ViewStatement = CreateView | RenameView | DropViews
 # ---------------------------------------------------------------------------------------------- continuous queries
 
 
-@dataclass(frozen=True, slots=True)
-class CreateContinuousQuery:
+class CreateContinuousQuery(msgspec.Struct, frozen=True):
     """CREATE CQ name [RESAMPLE [EVERY d] [BOUNDARY t] [RANGE start[, end]]] [TIMEOUT POLICY p] BEGIN select END.
 
     `text` is the SELECT as written, which parses; durations are None if not given. `blocked` is False for TIMEOUT
@@ -469,8 +442,7 @@ class CreateContinuousQuery:
     blocked: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class DropContinuousQuery:
+class DropContinuousQuery(msgspec.Struct, frozen=True):
     """DROP CQ name."""
 
     name: str
@@ -526,8 +498,7 @@ class ShowKind(Enum):
 CHOSEN_BY_COLUMNS = frozenset({ShowKind.QUERIES, ShowKind.SLOW_QUERIES, ShowKind.DISK_USAGE})
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
+class Show(msgspec.Struct, frozen=True):
     """SHOW kind [path] [WHERE ...] [LIMIT] [OFFSET].
 
     `databases`: SHOW REGIONS, PARTITIONS, FILES OF DATABASE; SHOW TTL ON.
@@ -552,8 +523,7 @@ class Show:
     nodes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """COUNT kind [path] [WHERE ...] [GROUP BY LEVEL = n] (NODES: LEVEL = n)."""
 
     kind: ShowKind
@@ -562,8 +532,7 @@ class Count:
     level: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """LOAD 'file or folder' [sglevel=n] [verify=true|false] [onSuccess=none|delete]; options are None if not given."""
 
     source: str
@@ -572,49 +541,42 @@ class Load:
     delete: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SetTtl:
+class SetTtl(msgspec.Struct, frozen=True):
     """SET TTL TO pattern milliseconds | INF (None)."""
 
     path: PathExpression
     milliseconds: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class UnsetTtl:
+class UnsetTtl(msgspec.Struct, frozen=True):
     """UNSET TTL FROM | TO pattern."""
 
     path: PathExpression
 
 
-@dataclass(frozen=True, slots=True)
-class KillQuery:
+class KillQuery(msgspec.Struct, frozen=True):
     """KILL QUERY 'id' | KILL ALL QUERIES (None)."""
 
     query_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SetTimeZone:
+class SetTimeZone(msgspec.Struct, frozen=True):
     """SET TIME ZONE TO 'Asia/Shanghai' | '+08:00'."""
 
     zone: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetPartialResults:
+class SetPartialResults(msgspec.Struct, frozen=True):
     """SET ALLOW PARTIAL RESULTS TRUE | FALSE."""
 
     allowed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SetSqlDialect:
+class SetSqlDialect(msgspec.Struct, frozen=True):
     """SET SQL_DIALECT = TREE, the only dialect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(msgspec.Struct, frozen=True):
     """EXPLAIN [ANALYZE [VERBOSE]] statement."""
 
     statement: Statement
@@ -635,8 +597,7 @@ def holds_password(statement: Statement) -> bool:
 # ---------------------------------------------------------------------------------------------- all
 
 
-@dataclass(frozen=True, slots=True)
-class NotSupported:
+class NotSupported(msgspec.Struct, frozen=True):
     """A statement that is recognized but not supported; `what` names it in the error message."""
 
     what: str
@@ -679,8 +640,7 @@ Statement = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(msgspec.Struct, frozen=True):
     """The result of parsing one text: the statement with unbound parameters, and its number of `?`.
 
     `shape` is the text without its literals, the key of plan caches; statements of equal shape differ only in literals.
@@ -691,6 +651,6 @@ class Parsed:
     parameters: int
     shape: str
     #: The literals that are not part of the shape, in text order; plan caches re-bind them.
-    literals: tuple[Literal, ...] = field(default=())
+    literals: tuple[Literal, ...] = msgspec.field(default=())
     #: The text with masked passwords, for logs and lists; None if the text itself may be shown.
     redacted: str | None = None

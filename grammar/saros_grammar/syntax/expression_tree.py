@@ -5,14 +5,14 @@ Exported by `ast.py`; import them from there. Pure data: no state, any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 # ---------------------------------------------------------------------------------------------- paths and literals
 
 
-@dataclass(frozen=True, slots=True)
-class PathExpression:
+class PathExpression(msgspec.Struct, frozen=True):
     """A series, device or pattern: canonical nodes (back-quoted only where needed), `*`, `**` or `a*b`.
 
     A path that begins with `root` is absolute; a relative path is a suffix of each FROM path. In an expression, the
@@ -31,9 +31,6 @@ class PathExpression:
         """True if a node is or contains an unquoted `*`."""
         return any("*" in n and not n.startswith("`") for n in self.nodes)
 
-    def __hash__(self) -> int:  # plans hash hundreds of thousands of paths, and the generated method is slower
-        return hash(self.nodes)
-
     def __str__(self) -> str:
         return ".".join(self.nodes)
 
@@ -51,8 +48,7 @@ class LiteralKind(Enum):
     DURATION = "duration"  # Duration
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(msgspec.Struct, frozen=True):
     """Calendar `months` and `days`, which have no fixed length, plus `nanoseconds`."""
 
     months: int = 0
@@ -65,8 +61,7 @@ class Duration:
         return not self.months and not self.days
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(msgspec.Struct, frozen=True):
     """A constant. `text` is the literal as written (strings with their quotes), which `str` returns.
 
     The `value` of a date literal (TIME) is its text, a str, until the engine gives it a zone.
@@ -80,8 +75,7 @@ class Literal:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """The parameter `?` with number `index` (from 0), before values are bound.
 
     `kind` is the kind of its future value, if the statement is planned without values.
@@ -115,24 +109,21 @@ class BinaryOperator(Enum):
     OR = "|"
 
 
-@dataclass(frozen=True, slots=True)
-class TimeReference:
+class TimeReference(msgspec.Struct, frozen=True):
     """The time column, printed as `Time`."""
 
     def __str__(self) -> str:
         return "Time"
 
 
-@dataclass(frozen=True, slots=True)
-class EndTimeReference:
+class EndTimeReference(msgspec.Struct, frozen=True):
     """`__endTime`: the last time of a window, with GROUP BY."""
 
     def __str__(self) -> str:
         return "__endTime"
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(msgspec.Struct, frozen=True):
     """`-x` or `!x`; operator is "-" or "!"."""
 
     operator: str
@@ -144,8 +135,7 @@ class Unary:
         return f"{self.operator}({self.operand})" if apart else f"{self.operator}{_wrap(self.operand, _UNARY)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(msgspec.Struct, frozen=True):
     """`left operator right`."""
 
     operator: BinaryOperator
@@ -157,8 +147,7 @@ class Binary:
         return f"{_wrap(self.left, level)} {self.operator.value} {_wrap(self.right, level + 1)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """`name(arguments)`: an aggregate, scalar or series function.
 
     `name` is as written; `attributes` are the `'k'='v'` pairs; `from_for` is True if it was written as
@@ -169,9 +158,6 @@ class Call:
     arguments: tuple[Expression, ...]
     attributes: tuple[tuple[str, str], ...] = ()
     from_for: bool = False
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.arguments))
 
     def __str__(self) -> str:
         name = self.name.lower()
@@ -189,8 +175,7 @@ class Call:
         return f"{special}({(', ' if special == 'REPLACE' else ',').join(parts)})"
 
 
-@dataclass(frozen=True, slots=True)
-class KeepCondition:
+class KeepCondition(msgspec.Struct, frozen=True):
     """`keep >= 3`, the second argument of COUNT_IF; `count` is an INTEGER literal or a parameter."""
 
     operator: BinaryOperator
@@ -200,8 +185,7 @@ class KeepCondition:
         return f"keep {self.operator.value} {self.count}"
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(msgspec.Struct, frozen=True):
     """`operand [NOT] BETWEEN low AND high`."""
 
     operand: Expression
@@ -214,8 +198,7 @@ class Between:
         return f"{_wrap(self.operand, _TEST)} {word} {_wrap(self.low, _SUM)} AND {_wrap(self.high, _SUM)}"
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(msgspec.Struct, frozen=True):
     """`operand IS [NOT] NULL`."""
 
     operand: Expression
@@ -225,8 +208,7 @@ class IsNull:
         return f"{_wrap(self.operand, _TEST)} IS {'NOT ' if self.negated else ''}NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class InList:
+class InList(msgspec.Struct, frozen=True):
     """`operand [NOT] IN (items)`."""
 
     operand: Expression
@@ -238,8 +220,7 @@ class InList:
         return f"{_wrap(self.operand, _TEST)} {word} ({','.join(str(i) for i in self.items)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Like:
+class Like(msgspec.Struct, frozen=True):
     """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`; pattern is a STRING literal or a parameter.
 
     `escape` is the character of `ESCAPE 'c'`, for LIKE only; None: no character is escaped.
@@ -257,8 +238,7 @@ class Like:
         return f"{_wrap(self.operand, _TEST)} {'NOT ' if self.negated else ''}{word} {self.pattern}{escape}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(msgspec.Struct, frozen=True):
     """`CAST(operand AS type_name)`; the type name is in upper case."""
 
     operand: Expression
@@ -268,8 +248,7 @@ class Cast:
         return f"CAST({self.operand} AS {self.type_name})"
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """A searched CASE; the parser rewrites a simple CASE to equality tests, as IoTDB prints it."""
 
     whens: tuple[tuple[Expression, Expression], ...]

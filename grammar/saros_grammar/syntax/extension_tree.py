@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from saros_grammar.syntax.expression_tree import PathExpression
 
 
-@dataclass(frozen=True, slots=True)
-class CreateFunction:
+class CreateFunction(msgspec.Struct, frozen=True):
     """CREATE FUNCTION name AS 'entry point'."""
 
     name: str
     entry: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropFunction:
+class DropFunction(msgspec.Struct, frozen=True):
     """DROP FUNCTION name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTrigger:
+class CreateTrigger(msgspec.Struct, frozen=True):
     """CREATE [STATELESS] TRIGGER name BEFORE | AFTER INSERT ON path AS 'entry point' [WITH ('k'='v', ...)]."""
 
     name: str
@@ -33,8 +30,7 @@ class CreateTrigger:
     attributes: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DropTrigger:
+class DropTrigger(msgspec.Struct, frozen=True):
     """DROP TRIGGER name."""
 
     name: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from saros_grammar.syntax.expression_tree import PathExpression
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesColumn:
+class SeriesColumn(msgspec.Struct, frozen=True):
     """One series of CREATE TIMESERIES. Names of types are in upper case; options are None if not given."""
 
     measurement: str
@@ -23,8 +23,7 @@ class SeriesColumn:
     properties: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTimeseries:
+class CreateTimeseries(msgspec.Struct, frozen=True):
     """CREATE TIMESERIES device.measurement ...; CREATE ALIGNED TIMESERIES device(m type ..., ...)."""
 
     device: PathExpression
@@ -32,8 +31,7 @@ class CreateTimeseries:
     aligned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTimeseries:
+class DeleteTimeseries(msgspec.Struct, frozen=True):
     """DELETE / DROP TIMESERIES patterns."""
 
     paths: tuple[PathExpression, ...]
@@ -51,8 +49,7 @@ class AlterKind(Enum):
     TYPE = "type"
 
 
-@dataclass(frozen=True, slots=True)
-class AlterTimeseries:
+class AlterTimeseries(msgspec.Struct, frozen=True):
     """ALTER TIMESERIES path (RENAME a TO b | SET k=v | SET DATA TYPE t | DROP k | ADD TAGS, ATTRIBUTES | UPSERT)."""
 
     path: PathExpression
@@ -64,8 +61,7 @@ class AlterTimeseries:
     type_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterStorage:
+class AlterStorage(msgspec.Struct, frozen=True):
     """ALTER TIMESERIES [IF EXISTS] path, ... SET STORAGE_PROPERTIES encoding=e, compressor=c; None: unchanged."""
 
     paths: tuple[PathExpression, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 from saros_grammar.syntax.expression_tree import Expression, Literal, Parameter, PathExpression
 
@@ -15,62 +16,60 @@ class PrincipalKind(Enum):
     ROLE = "role"
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(msgspec.Struct, frozen=True):
     """A user or a role."""
 
     kind: PrincipalKind
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class CreateUser:
+class CreateUser(msgspec.Struct, frozen=True):
     """CREATE USER name 'password'."""
 
     name: str
-    password: Literal | Parameter = field(repr=False)
+    password: Literal | Parameter
+
+    def __repr__(self) -> str:  # without the password
+        return f"CreateUser(name={self.name!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class AlterUser:
+class AlterUser(msgspec.Struct, frozen=True):
     """ALTER USER name SET PASSWORD 'password'."""
 
     name: str
-    password: Literal | Parameter = field(repr=False)
+    password: Literal | Parameter
+
+    def __repr__(self) -> str:  # without the password
+        return f"AlterUser(name={self.name!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class CreateRole:
+class CreateRole(msgspec.Struct, frozen=True):
     """CREATE ROLE name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropPrincipal:
+class DropPrincipal(msgspec.Struct, frozen=True):
     """DROP USER name; DROP ROLE name."""
 
     principal: Principal
 
 
-@dataclass(frozen=True, slots=True)
-class GrantRole:
+class GrantRole(msgspec.Struct, frozen=True):
     """GRANT ROLE role TO user."""
 
     role: str
     user: str
 
 
-@dataclass(frozen=True, slots=True)
-class RevokeRole:
+class RevokeRole(msgspec.Struct, frozen=True):
     """REVOKE ROLE role FROM user."""
 
     role: str
     user: str
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """GRANT privileges ON paths TO USER | ROLE name [WITH GRANT OPTION]; privileges in upper case."""
 
     privileges: tuple[str, ...]
@@ -79,8 +78,7 @@ class Grant:
     option: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Revoke:
+class Revoke(msgspec.Struct, frozen=True):
     """REVOKE privileges ON paths FROM USER | ROLE name."""
 
     privileges: tuple[str, ...]
@@ -88,29 +86,25 @@ class Revoke:
     of: Principal
 
 
-@dataclass(frozen=True, slots=True)
-class ListUsers:
+class ListUsers(msgspec.Struct, frozen=True):
     """LIST USER [OF ROLE role]."""
 
     of_role: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListRoles:
+class ListRoles(msgspec.Struct, frozen=True):
     """LIST ROLE [OF USER user]."""
 
     of_user: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListPrivileges:
+class ListPrivileges(msgspec.Struct, frozen=True):
     """LIST PRIVILEGES OF USER | ROLE name."""
 
     of: Principal
 
 
-@dataclass(frozen=True, slots=True)
-class CreateToken:
+class CreateToken(msgspec.Struct, frozen=True):
     """CREATE TOKEN name [FOR USER user] [EXPIRES 'date' | IN duration]; `user` is by default the caller."""
 
     name: str
@@ -119,16 +113,14 @@ class CreateToken:
     expires: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DropToken:
+class DropToken(msgspec.Struct, frozen=True):
     """DROP TOKEN name [OF USER user]; `user` is by default the caller."""
 
     name: str
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShowTokens:
+class ShowTokens(msgspec.Struct, frozen=True):
     """SHOW TOKENS [OF USER user]; without a user, all tokens that the caller may see."""
 
     of_user: str | None = None

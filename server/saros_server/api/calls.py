@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from saros_server.api.cancellation import CancelToken
 from saros_server.api.client_sessions import ClientSessions, SessionHolder
@@ -34,8 +35,7 @@ class Policy(Enum):
     SESSION = "the holder of a session"
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True):
     """The machine that a call comes from, without the port."""
 
     #: `ipv4:192.0.2.1`, `ipv6:[2001:db8::1]`, or `unix`. A session's token is valid only for calls from the host that
@@ -60,8 +60,7 @@ class Peer:
         return self.host.removeprefix("ipv4:").removeprefix("ipv6:").strip("[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(msgspec.Struct, frozen=True):
     """The state of a node's client API, which its operations share."""
 
     folder: str
@@ -117,8 +116,7 @@ class Call(NamedTuple):
         return self.session.numbered(sequence, deadline_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Operation(Generic[_Request, _Answer]):
+class Operation(msgspec.Struct, Generic[_Request, _Answer], frozen=True):
     """A kind of request that clients can send to a node: its name, its policy and its implementation."""
 
     name: str

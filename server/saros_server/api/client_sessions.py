@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_server.api.session import EmbeddedSession
 from saros_server.auth.login import AuthenticatedClient, LoginGate
@@ -60,8 +61,7 @@ class TooManySessions(Exception):
         )
 
 
-@dataclass(slots=True, eq=False)
-class _ClientSession:
+class _ClientSession(msgspec.Struct, eq=False):
     """A session, its client, and the connections that hold it."""
 
     token: bytes
@@ -71,7 +71,7 @@ class _ClientSession:
     opened_ns: int
     used_ns: int
     #: The connections that hold the session; empty: the session is leased.
-    holders: set[SessionHolder] = field(default_factory=set)
+    holders: set[SessionHolder] = msgspec.field(default_factory=set)
     #: The start of its last lease.
     leased_ns: int = 0
 
@@ -82,14 +82,13 @@ class _ClientSession:
         return old or idle or (not self.holders and now_ns - self.leased_ns > LEASE_SECONDS * 1_000_000_000)
 
 
-@dataclass(slots=True, eq=False)
-class SessionHolder:
+class SessionHolder(msgspec.Struct, eq=False):
     """A connection, and the sessions that it holds."""
 
     #: The peer's host.
     host: str
     #: Guarded by the lock of `ClientSessions`.
-    held: set[_ClientSession] = field(default_factory=set)
+    held: set[_ClientSession] = msgspec.field(default_factory=set)
 
 
 class ClientSessions:

@@ -18,10 +18,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
+
+import msgspec
 
 from saros_engine.base.errors import QueryKilled
 from saros_server.api.arrow import Message
@@ -95,8 +96,7 @@ class ResultHead(NamedTuple):
     missing: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ResultEnd:
+class ResultEnd(msgspec.Struct, frozen=True):
     """The end record of a read that is not strong, or that misses data which its head does not list."""
 
     stale: bool

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -33,8 +33,7 @@ _MARK = 0xFFFF_FFFF
 _MESSAGES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class InsertRequest:
+class InsertRequest(msgspec.Struct, frozen=True):
     """Rows of one device; times and columns are of any type that the driver's `insert` accepts."""
 
     device: str
@@ -47,15 +46,14 @@ class InsertRequest:
     #: Only for INSERT_MANY: skip columns whose type does not match their series, and write the others.
     partial: bool = False
     #: Only for INSERT_MANY: the tags of the series that the insert creates.
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 #: A request, or the message that contains it: see `saros_wire.payload`.
 Columns = InsertRequest | bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(msgspec.Struct, frozen=True):
     """The offsets of the columns in a stream: times, then numbers of one type at a fixed stride, all without nulls."""
 
     names: tuple[str, ...]

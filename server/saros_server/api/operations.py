@@ -18,8 +18,9 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from saros_engine.base.slow_queries import SlowQuery
 from saros_server.api.calls import Call, Operation, Policy
@@ -43,8 +44,7 @@ _CONSISTENCY = "strong"
 # ---------------------------------------------------------------------------------------------- sessions
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(msgspec.Struct, frozen=True):
     """A request to open a session."""
 
     user: str = ""
@@ -62,8 +62,7 @@ class Login:
     shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedSession:
+class OpenedSession(msgspec.Struct, frozen=True):
     """A session that was opened for a client."""
 
     #: A secret, which allows any process on the same host to use the session.
@@ -78,8 +77,7 @@ class OpenedSession:
     memory: int
 
 
-@dataclass(frozen=True, slots=True)
-class NodeHealth:
+class NodeHealth(msgspec.Struct, frozen=True):
     """The part of a node's state that the peer may see."""
 
     server: str
@@ -131,8 +129,7 @@ def _ping(call: Call, _: None) -> NodeHealth:
 # ---------------------------------------------------------------------------------------------- statements
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True):
     """A request to hold a read point: the existing read point of this name, or else a new one."""
 
     name: str
@@ -179,8 +176,7 @@ def _release(call: Call, name: str) -> None:
 # ---------------------------------------------------------------------------------------------- writes
 
 
-@dataclass(frozen=True, slots=True)
-class InsertOutcome:
+class InsertOutcome(msgspec.Struct, frozen=True):
     """The outcome of an insert."""
 
     points: int
@@ -189,8 +185,7 @@ class InsertOutcome:
     leader: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UploadChunk:
+class UploadChunk(msgspec.Struct, frozen=True):
     """A chunk of a file that a LOAD statement will read."""
 
     job: str
@@ -201,8 +196,7 @@ class UploadChunk:
     data: bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class UploadEnd:
+class UploadEnd(msgspec.Struct, frozen=True):
     """The end of an upload: the file was sent completely."""
 
     job: str
@@ -234,8 +228,7 @@ def _insert_many(call: Call, inserts: Sequence[InsertRequest]) -> list[InsertOut
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class InsertRows:
+class InsertRows(msgspec.Struct, frozen=True):
     """Rows of several devices; the times and the columns are an Arrow IPC stream."""
 
     devices: Sequence[str]
@@ -278,8 +271,7 @@ IMPORT_BYTES_MAX = 4 << 30
 _IMPORTED = "file"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportChunk:
+class ImportChunk(msgspec.Struct, frozen=True):
     """A chunk of a file whose rows will be imported; `job`: a random name, which only the same user can use."""
 
     job: str
@@ -287,8 +279,7 @@ class ImportChunk:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ImportFile:
+class ImportFile(msgspec.Struct, frozen=True):
     """A file that was sent completely."""
 
     job: str
@@ -324,8 +315,7 @@ def _import_job(call: Call, job: str) -> str:
 # ---------------------------------------------------------------------------------------------- backups
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointFile:
+class CheckpointFile(msgspec.Struct, frozen=True):
     """A file of a checkpoint, to be read from an offset on."""
 
     checkpoint: bytes
@@ -352,8 +342,7 @@ def _release_checkpoints(call: Call, ids: Sequence[bytes]) -> None:
 # ---------------------------------------------------------------------------------------------- the sync tool
 
 
-@dataclass(frozen=True, slots=True)
-class SyncBegin:
+class SyncBegin(msgspec.Struct, frozen=True):
     """The start of a sender's round."""
 
     sender: str
@@ -362,8 +351,7 @@ class SyncBegin:
     document: Content
 
 
-@dataclass(frozen=True, slots=True)
-class SyncChunk:
+class SyncChunk(msgspec.Struct, frozen=True):
     """Bytes of a round's content, from an offset on."""
 
     sender: str
@@ -375,8 +363,7 @@ class SyncChunk:
     data: memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class SyncCommit:
+class SyncCommit(msgspec.Struct, frozen=True):
     """A round whose contents were sent completely."""
 
     sender: str
@@ -402,8 +389,7 @@ def _sync_commit(call: Call, commit: SyncCommit) -> BeginReply:
 # ---------------------------------------------------------------------------------------------- monitoring
 
 
-@dataclass(frozen=True, slots=True)
-class AuditQuery:
+class AuditQuery(msgspec.Struct, frozen=True):
     """A query of the audit trail. An empty `user` matches all users, and an empty `event` matches all events."""
 
     user: str

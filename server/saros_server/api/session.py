@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from saros_cluster.node.cluster_file import CLUSTER_FILE
 from saros_engine.base.access import Access, Trail
@@ -70,13 +71,12 @@ _NO_FOLDER = 2051
 _T = TypeVar("_T")
 
 
-@dataclass(slots=True)
-class _Shared:
+class _Shared(msgspec.Struct):
     """A node and the number of its sessions; guarded by the lock of `_nodes`."""
 
     node: Node
     sessions: int = 0
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = msgspec.field(default_factory=dict)
 
 
 #: Nodes by real path. This table is emptied in a forked process, since the folders are in use by the parent process.
@@ -411,8 +411,7 @@ class EmbeddedSession:
             raise StoreClosed("the session is closed")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLines:
+class SessionLines(msgspec.Struct, frozen=True):
     """An implementation of `LineSession` for one write."""
 
     node: Node

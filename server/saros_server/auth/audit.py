@@ -21,8 +21,9 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import msgspec
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile
@@ -44,16 +45,14 @@ _END = re.compile(rb', "hash": "([0-9a-f]{64})"\}')
 _END_BYTES = len(b', "hash": ""}') + 64
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """The head of a chain: the number and the hash of its last line."""
 
     number: int = 0
     hash: str = _FIRST
 
 
-@dataclass(frozen=True, slots=True)
-class AuditLine:
+class AuditLine(msgspec.Struct, frozen=True):
     """A line of the trail, for display."""
 
     number: int
@@ -67,8 +66,7 @@ class AuditLine:
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class AuditTail:
+class AuditTail(msgspec.Struct, frozen=True):
     """The newest lines of a trail."""
 
     lines: list[AuditLine]
@@ -184,8 +182,7 @@ class AuditLog:
                 self._file = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionTrail:
+class SessionTrail(msgspec.Struct, frozen=True):
     """An implementation of the engine's `Trail` for one session."""
 
     log: AuditLog
@@ -200,8 +197,7 @@ class SessionTrail:
 # ---------------------------------------------------------------------------------------------- verifying
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(msgspec.Struct, frozen=True):
     """The extent of an unbroken chain: the number of its first line, and its head."""
 
     first: int

@@ -18,8 +18,9 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NoReturn, Protocol
+
+import msgspec
 
 from saros_cluster.users.commands import Rehash
 from saros_cluster.users.directory import Directory
@@ -64,8 +65,7 @@ class TooManyLogins(Exception):
         super().__init__("too many clients are logging in: try again")
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(msgspec.Struct, frozen=True):
     """A successful login: the user, and the token if one was used."""
 
     user: User

@@ -13,7 +13,7 @@ at most `KEYS_MAX` keys, so guessing user names does not fill the memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 FAILURES_MAX = 10
 LOCK_NS = 15 * 60 * 1_000_000_000
@@ -22,8 +22,7 @@ PAUSE_LONGEST_NS = 10_000_000_000
 KEYS_MAX = 10_000
 
 
-@dataclass(slots=True)
-class _Attempts:
+class _Attempts(msgspec.Struct):
     """The attempts of a key."""
 
     #: Failures since the last success, or the last lock.

@@ -13,7 +13,8 @@ Thread-safe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.users.directory import Directory
 from saros_cluster.users.tokens import Token
@@ -27,8 +28,7 @@ from saros_storage.base.clock import Clock
 _NANOSECONDS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticatedClient:
+class AuthenticatedClient(msgspec.Struct, frozen=True):
     """A client that was admitted."""
 
     #: Empty: anonymous.

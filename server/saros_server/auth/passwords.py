@@ -16,7 +16,8 @@ import hmac
 import re
 import secrets
 import unicodedata
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import UserMistake
 
@@ -32,8 +33,7 @@ _PHC = re.compile(r"\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+
 _ONE_TIME_BYTES = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """The cost of one hash: 2^ln blocks of 128 * r bytes, p times."""
 
     ln: int = 15

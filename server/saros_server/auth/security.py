@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_cluster.node.cluster_file import Administrator
 from saros_cluster.node.cluster_file import load as load_cluster_file
@@ -33,8 +34,7 @@ _REMEDY_OF_CLUSTER = "`saros cluster secure` gives a cluster on one machine an a
 INSECURE_WARNING = "insecure: others can read and change network traffic, passwords included"
 
 
-@dataclass(frozen=True, slots=True)
-class Security:
+class Security(msgspec.Struct, frozen=True):
     """The requested security of a server."""
 
     #: Clients must log in, even if there are no users yet.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_cluster.database.database import ClusterDatabase
 from saros_cluster.node.cluster_file import ClusterFile, NodeAddress, encode, is_address, is_rack

@@ -20,8 +20,10 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.data import snapshots
 from saros_cluster.database.cluster_directory import ClusterDirectory
@@ -95,8 +97,7 @@ META_VOTER_TIMEOUT_MS = 60_000
 AddressOf = Callable[[NodeId], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """The environment of a node, apart from its disk and its clock.
 
     The simulator substitutes its own implementation.
@@ -106,7 +107,7 @@ class Environment:
     peers: Callable[[Identity, AddressOf, CredentialSource | None, Clock], GrpcPeers] = GrpcPeers
     #: Locks the folder for this process, and returns the function that unlocks it. Raises FolderInUse.
     own: Callable[[str], Callable[[], None]] = lambda folder: FolderLock.acquire(folder).release
-    randomness: random.Random = field(default_factory=random.SystemRandom)
+    randomness: random.Random = msgspec.field(default_factory=random.SystemRandom)
     #: Processor time of the calling thread.
     thread_time_ns: Callable[[], int] = time.thread_time_ns
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_cluster.node.slot_load import LOADS, LoadMeter, SlotLoads, united
@@ -29,8 +29,7 @@ from saros_storage.base.errors import StorageError
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class BalanceOptions:
+class BalanceOptions(msgspec.Struct, frozen=True):
     """The measure and the interval of automatic balancing; `measure` None: it is off."""
 
     measure: Measure | None = None

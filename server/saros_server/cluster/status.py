@@ -10,8 +10,10 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
 from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
 
 from saros_cluster.multiraft.host import GroupHost
 from saros_cluster.multiraft.log_latency import LogHealth
@@ -57,8 +59,7 @@ _CLOCKS_NS = 2_000_000_000
 _REMOVED = "this node was removed from the cluster: stop it, and delete its folder"
 
 
-@dataclass(frozen=True, slots=True)
-class _Replica:
+class _Replica(msgspec.Struct, frozen=True):
     """One replica, as its node reports it."""
 
     leads: bool
@@ -71,8 +72,7 @@ class _Replica:
     databases: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _NodeReport:
+class _NodeReport(msgspec.Struct, frozen=True):
     """A node's report about itself."""
 
     version: str
@@ -85,8 +85,7 @@ class _NodeReport:
     ahead_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LocalGroup:
+class LocalGroup(msgspec.Struct, frozen=True):
     """A group that this node is a member of.
 
     Terms and indices of entries are numbered per group, as `counted` returns them.

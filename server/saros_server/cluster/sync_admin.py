@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+
+import msgspec
+from msgspec.structs import astuple, replace
 
 from saros_cluster.multiraft.peers import CallHandler
 from saros_cluster.placement.ring import NodeId
@@ -24,8 +26,7 @@ from saros_sync.clustered.receiver import ClusterReceiver
 _DESK = "sync.desk"
 
 
-@dataclass(frozen=True, slots=True)
-class _NodeReport:
+class _NodeReport(msgspec.Struct, frozen=True):
     """One node's report. `rounds_in_progress`: see `Receiver.rounds_in_progress`."""
 
     rounds_in_progress: Mapping[str, tuple[int, int]]

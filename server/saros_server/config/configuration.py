@@ -21,6 +21,8 @@ from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from saros_server.config.device_template import DEFAULT_TEMPLATE, DeviceTemplate
 from saros_server.config.did_you_mean import did_you_mean
 from saros_storage.folder.layout import NODE_FILE
@@ -243,8 +245,7 @@ class Configuration:
     peer_key: str = _option("", str, "PEM file with that certificate's key, readable only by its owner.")
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """A configuration, and the source of each value."""
 
     values: Configuration

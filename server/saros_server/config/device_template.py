@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, quote_node, split_path
@@ -23,8 +24,7 @@ _DATABASE, _MEASUREMENT = "db", "measurement"
 _VARIABLE = re.compile(r"\{([^{}.]+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTemplate:
+class DeviceTemplate(msgspec.Struct, frozen=True):
     """A parsed template."""
 
     nodes: tuple[str, ...]

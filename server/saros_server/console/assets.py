@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from dataclasses import dataclass
 from importlib import resources
+
+import msgspec
 
 from saros_server.http.errors import HttpError
 from saros_server.http.request import HttpRequest
@@ -42,8 +43,7 @@ _VERSIONED, _REVALIDATED = "private, max-age=31536000, immutable", "no-cache"
 _PLACE = "/console/"
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(msgspec.Struct, frozen=True):
     """A file of the console."""
 
     content: bytes

@@ -13,12 +13,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import astuple
 
 from saros_grammar.parser import parse
 from saros_grammar.syntax.ast import PathExpression, Select
@@ -46,8 +47,7 @@ _NUMERIC = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE", "BOOLEAN"})
 _WHERE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|(?P<where>\bwhere\b)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(msgspec.Struct, frozen=True):
     sql: str
     width: int
     #: Ticks of the database; None: all times. `end` is exclusive.
@@ -57,8 +57,7 @@ class _Request:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Chart:
+class _Chart(msgspec.Struct, frozen=True):
     series: list[tuple[str, Times, Values]]
     hidden: int = 0
     is_reduced: bool = False
@@ -176,7 +175,7 @@ def _has_path(node: object) -> bool:
         return True
     if isinstance(node, tuple):
         return any(map(_has_path, node))
-    return is_dataclass(node) and any(_has_path(getattr(node, field.name)) for field in fields(node))
+    return isinstance(node, msgspec.Struct) and any(map(_has_path, astuple(node)))
 
 
 def _calls(functions: tuple[str, ...], names: list[str]) -> str:

@@ -7,11 +7,12 @@ the request's head, and its body. Thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from saros_cluster.database.partial_failure import RowRange, RowsLeft
 from saros_server.api import operations
@@ -64,8 +65,7 @@ class Reply(NamedTuple):
     end: Callable[[], bytes] = bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CallType:
+class CallType(msgspec.Struct, frozen=True):
     """A call: its function, the decoder of its message, and whether its requests have bodies."""
 
     run: Callable[[Caller, Any, memoryview], Reply]

@@ -11,8 +11,8 @@ frame ends the connection, with an ERROR frame for request 0. An error of a requ
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+import msgspec
 from google.protobuf.message import DecodeError
 
 from saros_engine.base.errors import QueryKilled
@@ -49,12 +49,11 @@ _BAD_MESSAGE, _WRONG_VERSION = 2003, 2015
 _NO_BODY = memoryview(b"")
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(msgspec.Struct):
     """The request in progress."""
 
     number: int
-    cancel: CancelToken = field(default_factory=CancelToken)
+    cancel: CancelToken = msgspec.field(default_factory=CancelToken)
     window: CreditWindow | None = None
 
 

@@ -13,9 +13,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
 from starlette.datastructures import Headers, QueryParams
 
 from saros_server.api.calls import Peer

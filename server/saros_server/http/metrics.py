@@ -9,10 +9,10 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
@@ -150,8 +150,7 @@ _OF_PROTOCOLS: dict[str, Callable[[ProtocolCounters], float]] = {
 _NANOSECONDS = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(msgspec.Struct, frozen=True):
     """The figures of the server process that are not figures of its node."""
 
     sessions: Callable[[], int]

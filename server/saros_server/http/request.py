@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import cramjam
+import msgspec
 import orjson
 from starlette.datastructures import Headers, QueryParams
 
@@ -21,8 +21,7 @@ _GZIP = 31
 _SNAPPY_RATIO_MAX = 22
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(msgspec.Struct, frozen=True):
     """A request with its complete body."""
 
     method: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import msgspec
 import orjson
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
@@ -20,8 +20,7 @@ def buffers_of(chunk: Chunk) -> Sequence[Buffer]:
     return (chunk,) if isinstance(chunk, bytes | memoryview) else chunk
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
+class Chunks(msgspec.Struct, frozen=True):
     """A body that is produced while the client reads it."""
 
     chunks: Iterator[Chunk]
@@ -29,8 +28,7 @@ class Chunks:
     close: Callable[[], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A status, headers and a body.
 
     Chunks are produced on a thread of the service. Each chunk is produced only after the previous one was sent. An
@@ -41,7 +39,7 @@ class Response:
     body: bytes | Chunks = b""
     status: int = 200
     content_type: str = TEXT
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -6,9 +6,10 @@ Every route must have a policy, like the operations of the client API. Immutable
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 from saros_server.http.errors import HttpError
 from saros_server.http.request import HttpRequest
@@ -28,29 +29,27 @@ class Policy(Enum):
     LOCAL_OR_AUTHENTICATED = "anyone on this machine, and users who log in"
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(msgspec.Struct, frozen=True):
     """The description of a route for the OpenAPI document."""
 
     summary: str = ""
     #: The group of routes in the document.
     tag: str = ""
     #: Descriptions of query parameters, by name.
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = msgspec.field(default_factory=dict)
     #: JSON schemas of the bodies of requests and responses, by content type.
-    request: Mapping[str, Any] = field(default_factory=dict)
-    response: Mapping[str, Any] = field(default_factory=dict)
+    request: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    response: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A route of the HTTP service."""
 
     method: str
     path: str
     policy: Policy
     function: RouteFunction
-    description: Description = field(default_factory=Description)
+    description: Description = msgspec.field(default_factory=Description)
     #: True if the query parameters `u` and `p` are credentials.
     query_credentials: bool = False
     #: Returns the response for an error, from HTTP status, error code and message; None: `http.errors` does.

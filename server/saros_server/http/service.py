@@ -13,10 +13,10 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import uvicorn
+from msgspec.structs import replace
 
 from saros_server.api.client_api import ClientApi
 from saros_server.config.configuration import ConfigurationError

@@ -17,7 +17,8 @@ import secrets
 from collections import OrderedDict
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_server.api import operations
 from saros_server.api.calls import Peer
@@ -28,8 +29,7 @@ from saros_server.http.credentials import Credentials
 from saros_server.http.limits import HttpLimits
 
 
-@dataclass(slots=True, eq=False)
-class CachedSession:
+class CachedSession(msgspec.Struct, eq=False):
     """A cached session, and the number of requests that currently use it."""
 
     token: bytes
@@ -117,8 +117,7 @@ class SessionCache:
             session.connection.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _LoginCall:
+class _LoginCall(msgspec.Struct, frozen=True):
     """A login, to be called on a thread."""
 
     api: ClientApi

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -62,16 +62,14 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesKey:
+class SeriesKey(msgspec.Struct, frozen=True):
     """A measurement and its tags, in the order of the first line with them."""
 
     measurement: str
     tags: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TimeScale:
+class TimeScale(msgspec.Struct, frozen=True):
     """The conversion of lines' times to the database's time unit: `time * multiplier // divisor`."""
 
     multiplier: int
@@ -80,8 +78,7 @@ class TimeScale:
     now: int
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """An invalid line: its number, from 1 on, and the reason."""
 
     line: int

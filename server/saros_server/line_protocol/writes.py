@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_engine.writes.batches import ColumnBatch
 from saros_server.config.device_template import DeviceTemplate, parsed_template
@@ -30,13 +31,12 @@ _NS_PER_SECOND = 10**9
 Refusal = Callable[[Exception], tuple[int, str]]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Problems(ProblemList):
+class _Problems(ProblemList, kw_only=True):
     """The problems of a write."""
 
     refusal_of: Refusal
     named_max: int = NAMED_MAX
-    codes: dict[int, None] = field(default_factory=dict)
+    codes: dict[int, None] = msgspec.field(default_factory=dict)
 
     def add(self, problems: Sequence[str], count: int, code: int) -> None:
         """Record `count` further problems; `problems` are the first of these."""

@@ -17,7 +17,9 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
+
+from msgspec.structs import replace
 
 from saros_cluster.meta.machine import begin_with_users
 from saros_cluster.node.cluster_file import Administrator, ClusterFile, load, rewrite

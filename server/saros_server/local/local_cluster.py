@@ -23,7 +23,9 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.node.cluster_file import CLUSTER_FILE, Administrator, ClusterFile, NodeAddress, decode, load, save
 from saros_cluster.placement.members import META_VOTERS_DEFAULT
@@ -51,8 +53,7 @@ _REMOVED_NODE = re.compile(r"node([1-9][0-9]{0,8})\.removed")
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class LocalCluster:
+class LocalCluster(msgspec.Struct, frozen=True):
     """A local cluster as its directory describes it. Created by `find` and `make`."""
 
     directory: str
@@ -61,7 +62,7 @@ class LocalCluster:
     #: The nodes that cannot be started, with the reasons.
     problems: Mapping[NodeId, str]
     #: The nodes that joined after the cluster was created.
-    joined: Mapping[NodeId, NodeAddress] = field(default_factory=dict)
+    joined: Mapping[NodeId, NodeAddress] = msgspec.field(default_factory=dict)
     removed: frozenset[NodeId] = frozenset()
 
     @property

@@ -13,10 +13,12 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.node.cluster_file import load as load_cluster_file
 from saros_cluster.users.directory import Directory, FileDirectory
@@ -163,14 +165,13 @@ class Node:
         self._closing.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Storage:
+class _Storage(msgspec.Struct, frozen=True):
     """The layer below the engine: a store, or a node's part of a cluster."""
 
     database: Database
     directory: Directory
     receiver: Receiver | ClusterReceiver
-    certificates: list[WatchedFiles] = field(default_factory=list)
+    certificates: list[WatchedFiles] = msgspec.field(default_factory=list)
     cluster: ClusterNode | None = None
 
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_engine.base.database import Database
 from saros_storage.base.clock import Clock
@@ -45,8 +46,7 @@ class NoSuchReadPoint(StorageError):
         super().__init__(f"the read point {name} no longer exists: {why}")
 
 
-@dataclass(slots=True, eq=False)
-class _PinnedSnapshot:
+class _PinnedSnapshot(msgspec.Struct, eq=False):
     """A snapshot, its lease, and its current users."""
 
     view: ReadView

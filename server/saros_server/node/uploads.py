@@ -19,7 +19,8 @@ import re
 import threading
 import zlib
 from collections import deque
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import DiskFull, StorageError
@@ -41,21 +42,19 @@ class UploadRefused(StorageError):
     code = 2070
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(msgspec.Struct):
     """The received part of a file."""
 
     size: int = 0
     crc32: int = 0
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(msgspec.Struct):
     """A job, and the received parts of its files by name."""
 
     touched_ns: int
-    parts: dict[str, _Part] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    parts: dict[str, _Part] = msgspec.field(default_factory=dict)
+    lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
     over: bool = False
 
 

@@ -12,10 +12,10 @@ import os
 import ssl
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
 from cryptography import x509
 
 from saros_server.config.configuration import ConfigurationError
@@ -28,16 +28,14 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _CERTIFICATE, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
+class CertificateFiles(msgspec.Struct, frozen=True):
     """Two PEM files: the certificate with its chain, and the key."""
 
     certificate: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Validity:
+class Validity(msgspec.Struct, frozen=True):
     """The period in which all certificates of a file are valid."""
 
     begin: datetime

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from saros_server.port.connection import Connection
 from saros_server.port.protocols import Handler
@@ -22,8 +23,7 @@ class Stage(Enum):
     LINGERING = 3
 
 
-@dataclass(slots=True, eq=False)
-class Client:
+class Client(msgspec.Struct, eq=False):
     """A client of the port."""
 
     connection: Connection

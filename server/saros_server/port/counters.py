@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+
+import msgspec
 
 from saros_server.port.client import Client, Stage
 
 
-@dataclass(slots=True)
-class ProtocolCounters:
+class ProtocolCounters(msgspec.Struct):
     """The counters of one protocol."""
 
     connections: int = 0
@@ -32,7 +32,7 @@ class ProtocolCounters:
 
 def snapshot(closed: dict[str, ProtocolCounters], open_: Iterable[Client]) -> dict[str, ProtocolCounters]:
     """Return the counters of all protocols, over closed and open connections."""
-    names = [field.name for field in fields(ProtocolCounters)]
+    names = ProtocolCounters.__struct_fields__
     found = {
         protocol: ProtocolCounters(*(getattr(figures, name) for name in names)) for protocol, figures in closed.items()
     }

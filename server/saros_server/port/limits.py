@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from saros_server.api.client_api import CALLS_MAX
 from saros_server.api.client_sessions import SESSIONS_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The limits of a port. The defaults are generous: they protect the node, and do not divide it among clients."""
 
     #: The maximum number of connections from all addresses, and from one address. Each may have a session.

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import asdict
 
 from saros_storage.io.folder_lock import owner_of
 
 _FILE = "server.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
+class Serving(msgspec.Struct, frozen=True):
     """A running server: the content of `server.json`."""
 
     pid: int

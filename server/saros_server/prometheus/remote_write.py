@@ -10,8 +10,8 @@ exemplars are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_engine.writes.batches import failure_of_others
@@ -47,8 +47,7 @@ _SAMPLE_BYTES = 16
 _UNAVAILABLE = 503
 
 
-@dataclass(frozen=True, slots=True)
-class WriteColumns:
+class WriteColumns(msgspec.Struct, frozen=True):
     """A request, column by column."""
 
     body: bytes
@@ -59,7 +58,6 @@ class WriteColumns:
     values: Float64Array
 
 
-@dataclass(slots=True)
 class WriteResult(ProblemList):
     """The problems of a write."""
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 from google.protobuf.message import DecodeError
 
 from saros_storage.base.paths import PATH_CHARACTERS_MAX, join_nodes, quote_node, split_path, unquote_node
@@ -37,8 +37,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(msgspec.Struct, frozen=True):
     """A series to write."""
 
     device: str
@@ -46,8 +45,7 @@ class Series:
     tags: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """The reason why a series is not written."""
 
     reason: str

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import orjson
 import pyarrow as pa
 import pyarrow.csv
@@ -36,8 +36,7 @@ _JSON_ROWS = 10_000
 EncodedResult = Iterator[Chunk]
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """A format of results."""
 
     name: str

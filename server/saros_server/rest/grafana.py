@@ -12,10 +12,10 @@ a SELECT, which runs with the privileges of the data source's user, and can only
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from saros_server.api.executions import Statement
@@ -37,8 +37,7 @@ _NAMES_MAX = 10_000
 _TAG = "Grafana"
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """The names of the fields in a version of the interface."""
 
     prefix_path: str

@@ -16,14 +16,15 @@ import csv
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import msgspec
 import orjson
 import pyarrow as pa
+from msgspec.structs import replace
 
 from saros_server.api import operations
 from saros_server.api.cancellation import CancelToken
@@ -130,8 +131,7 @@ def _discard(request: HttpRequest, session: HttpSession) -> Response:
 # ---------------------------------------------------------------------------------------------- reading
 
 
-@dataclass(frozen=True, slots=True)
-class _SessionStatements:
+class _SessionStatements(msgspec.Struct, frozen=True):
     """An implementation of `Statements` on the session of a request."""
 
     session: HttpSession
@@ -147,8 +147,7 @@ class _SessionStatements:
             result.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Import:
+class _Import(msgspec.Struct, frozen=True):
     """An uploaded file, with the options of its import."""
 
     job: str
@@ -323,8 +322,7 @@ def _bad_rows(batch: SourceBatch, count: int) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------------------------------- writing
 
 
-@dataclass(slots=True)
-class _Progress:
+class _Progress(msgspec.Struct):
     """The progress of an import."""
 
     rows: int = 0
@@ -333,8 +331,8 @@ class _Progress:
     position: int = 0
     bad_rows: int = 0
     #: Types, by the name of the series.
-    types: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    types: dict[str, str] = msgspec.field(default_factory=dict)
+    notes: list[str] = msgspec.field(default_factory=list)
 
     def line(self, **more: object) -> bytes:
         """Return the progress as a line of JSON."""

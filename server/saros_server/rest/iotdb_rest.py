@@ -11,10 +11,10 @@ body, except for refusals by HTTP itself. Times are integers in the database's t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from saros_grammar.cache import StatementCache
@@ -43,8 +43,7 @@ _STATEMENTS_CACHED = 256
 _RESULT_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """The names of the fields in a version of the interface."""
 
     row_limit: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,18 +24,16 @@ from saros_storage.base.types import NUMPY_DTYPE, DataType, Int64Array, NumericA
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """The columns of an insert: measurements and the names of their types."""
 
     measurements: tuple[str, ...]
     types: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Rows:
-    times: list[int] = field(default_factory=list)
-    values: list[Sequence[Any]] = field(default_factory=list)
+class _Rows(msgspec.Struct):
+    times: list[int] = msgspec.field(default_factory=list)
+    values: list[Sequence[Any]] = msgspec.field(default_factory=list)
 
 
 def tablet(device: str, aligned: bool | None, shape: Shape, times: list[int], columns: list[Any]) -> InsertRequest:

@@ -6,8 +6,9 @@ GET /audit?user=U&event=E&limit=N    the newest lines of this node's audit trail
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
+
+from msgspec.structs import asdict
 
 from saros_server.api import operations
 from saros_server.http.errors import HttpError

@@ -15,13 +15,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import BinaryIO, cast
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from saros_server.sources.csv_files import CsvRows
 from saros_server.sources.opened_file import LINE_CHARACTERS_MAX, InputFile
@@ -44,8 +45,7 @@ _TIME, _FIELD, _VALUE = "_time", "_field", "_value"
 _ABOUT = frozenset({"", "result", "table", "_start", "_stop", "_measurement", _FIELD})
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(msgspec.Struct):
     """Consecutive tables with the same columns: their position in the file, and their annotations."""
 
     start: int
@@ -54,7 +54,7 @@ class _Table:
     stop: int | None = None
     #: Number of annotations and blank lines before the header.
     preamble: int = 0
-    annotations: dict[str, list[str]] = field(default_factory=dict)
+    annotations: dict[str, list[str]] = msgspec.field(default_factory=dict)
 
 
 def is_annotated(file: InputFile, options: SourceOptions) -> bool:

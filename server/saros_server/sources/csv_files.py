@@ -10,12 +10,13 @@ import csv
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+from msgspec.structs import replace
 
 from saros_server.sources.iso_8601 import ISO
 from saros_server.sources.opened_file import LINE_CHARACTERS_MAX, InputFile
@@ -108,17 +109,16 @@ class CsvRows:
         )
 
 
-@dataclass(slots=True)
-class _Ragged:
+class _Ragged(msgspec.Struct):
     """Rows with more or fewer fields than the header, which Arrow's reader skips."""
 
     skipped: int
     delimiter: str
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
     #: Skipped rows since the last batch, numbered like the rows of `Layout.convert`.
-    _rows: list[BadRow] = field(default_factory=list)
+    _rows: list[BadRow] = msgspec.field(default_factory=list)
     #: For each skipped row that `forget` has not removed, the number of good rows before it.
-    _before: list[int] = field(default_factory=list)
+    _before: list[int] = msgspec.field(default_factory=list)
     _forgotten: int = 0
 
     def left_out(self, row: pa_csv.InvalidRow) -> str:

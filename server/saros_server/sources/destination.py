@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from saros_server.sources.opened_file import COMPRESSED_SUFFIXES
 from saros_server.sources.source_layout import SourceBatch, SourceColumn
@@ -81,8 +82,7 @@ def _stem(file: Path) -> str:
     return file.with_suffix("").stem if file.suffix.lower() in COMPRESSED_SUFFIXES else file.stem
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One device's share of a batch."""
 
     times: pa.Array

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from itertools import islice
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from saros_server.sources.csv_files import names_and_types
 from saros_server.sources.opened_file import InputFile
@@ -35,8 +36,7 @@ _BATCH_CHARACTERS_MAX = 8 << 20
 _CELLS_MAX = 4 << 20
 
 
-@dataclass(slots=True)
-class _Rows:
+class _Rows(msgspec.Struct):
     """Some objects of a file with their lines, and bad lines; `stop` is the number of objects up to their end."""
 
     objects: list[dict[str, object]]
@@ -45,11 +45,10 @@ class _Rows:
     stop: int
 
 
-@dataclass(slots=True)
-class _Member:
+class _Member(msgspec.Struct):
     """A summary of a member's values in the whole file, without nulls."""
 
-    kinds: set[type] = field(default_factory=set)
+    kinds: set[type] = msgspec.field(default_factory=set)
     #: The smallest and the largest integer.
     least: int = 0
     largest: int = 0

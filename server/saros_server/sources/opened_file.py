@@ -15,11 +15,11 @@ import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import AnyStr, BinaryIO
 
+import msgspec
 import pyarrow as pa
 
 from saros_server.sources.source_options import SourceError
@@ -61,8 +61,7 @@ _NULS_MIN = 4
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-@dataclass(frozen=True, slots=True)
-class InputFile:
+class InputFile(msgspec.Struct, frozen=True):
     """A file of a known format, or a part of its decompressed bytes."""
 
     path: Path
@@ -113,8 +112,7 @@ class InputFile:
             raise SourceError(f"{self.name} has more than {COLUMNS_MAX} columns: import it in parts")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedFile:
+class OpenedFile(msgspec.Struct, frozen=True):
     """An open file: the stream of decompressed bytes, and the underlying file."""
 
     stream: BinaryIO

@@ -10,9 +10,9 @@ column    saros.type      the type of the series; Arrow has only one type for TE
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 
 from saros_server.sources.opened_file import PARQUET_MAGIC, InputFile
@@ -25,8 +25,7 @@ from saros_storage.base.types import STRING_TYPES, DataType
 _DEVICE, _ALIGNED, _TYPE = b"saros.device", b"saros.aligned", b"saros.type"
 
 
-@dataclass(frozen=True, slots=True)
-class StatedDevice:
+class StatedDevice(msgspec.Struct, frozen=True):
     """The device that a file's metadata names for its columns."""
 
     path: str

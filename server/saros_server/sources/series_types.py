@@ -9,9 +9,10 @@ grows with the number of devices of an import. Not thread-safe.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
+
+import msgspec
 
 from saros_server.sources.destination import Destination
 from saros_storage.base.paths import quote_node, split_series, sql_node, unquote_node
@@ -101,8 +102,7 @@ class SeriesTypes:
                 self._database.execute(f"create timeseries {device}.{node} STRING")
 
 
-@dataclass(frozen=True, slots=True)
-class FileSeries:
+class FileSeries(msgspec.Struct, frozen=True):
     """The series for the columns of one file. Implements `source_layout.Series`."""
 
     destination: Destination

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from saros_server.sources.plurals import counted
 from saros_server.sources.source_options import SourceError, SourceOptions
@@ -76,8 +77,7 @@ class NewSeries:
         return name
 
 
-@dataclass(frozen=True, slots=True)
-class BadRow:
+class BadRow(msgspec.Struct, frozen=True):
     """A row that was not imported; `number` is a line number, or the number of a row in Parquet files, from 1 on."""
 
     number: int
@@ -86,8 +86,7 @@ class BadRow:
     unit: str = "row"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceColumn:
+class SourceColumn(msgspec.Struct, frozen=True):
     """Values for the series `name`; null in rows without a value, and of devices whose series has another type."""
 
     name: str
@@ -97,8 +96,7 @@ class SourceColumn:
     header: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rounded:
+class Rounded(msgspec.Struct, frozen=True):
     """Integers of a column that a DOUBLE cannot represent exactly."""
 
     name: str
@@ -120,8 +118,7 @@ class Rounded:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SourceBatch:
+class SourceBatch(msgspec.Struct, frozen=True):
     """The good rows of a part of the file that ends before row `stop_row`; `position` is the number of bytes read."""
 
     times: pa.Array
@@ -130,7 +127,7 @@ class SourceBatch:
     bad: list[BadRow]
     stop_row: int
     position: int
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
     rounded: Sequence[Rounded] = ()
     #: The names of all columns of the file, and of the columns with times.
     headers: Sequence[str] = ()
@@ -142,8 +139,7 @@ class SourceBatch:
         return len(self.times)
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
+class _Share(msgspec.Struct, frozen=True):
     """The rows of a batch whose series have the same type."""
 
     #: The type; None if the series do not exist.
@@ -154,14 +150,13 @@ class _Share:
     mask: pa.Array | None
 
 
-@dataclass(slots=True)
-class _Findings:
+class _Findings(msgspec.Struct):
     """The findings during the conversion of a batch."""
 
     #: Reasons of bad rows, by their index in the batch.
-    reasons: dict[int, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    rounded: list[Rounded] = field(default_factory=list)
+    reasons: dict[int, str] = msgspec.field(default_factory=dict)
+    notes: list[str] = msgspec.field(default_factory=list)
+    rounded: list[Rounded] = msgspec.field(default_factory=list)
 
 
 class Layout:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,8 +18,7 @@ class SourceError(Exception):
     code = 2003
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(msgspec.Struct, frozen=True):
     """The options for reading files, described in `saros import --help`."""
 
     #: Several columns, such as a date and a time of day, are joined with a space.
@@ -32,8 +31,8 @@ class SourceOptions:
     #: Texts that mean no value, in addition to empty fields without quotes.
     nulls: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
-    types: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
+    types: Mapping[str, str] = msgspec.field(default_factory=dict)
     batch_rows: int = 50_000
     device_column: str | None = None
     encoding: str = "utf-8"

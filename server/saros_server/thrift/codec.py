@@ -27,10 +27,10 @@ import dataclasses
 import struct
 import types
 import typing
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Annotated, Any, TypeVar
 
+import msgspec
 from thrift.protocol import fastbinary
 from thrift.Thrift import TApplicationException, TMessageType, TType
 
@@ -122,8 +122,7 @@ class BadArguments(Exception):
     """The arguments of a message cannot be read; the connection can continue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """The beginning of a message."""
 
     name: str

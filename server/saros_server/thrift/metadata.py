@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_server.api.errors import BadMessage
 from saros_server.api.iotdb_codes import UNSUPPORTED
@@ -45,8 +47,7 @@ _Item = TypeVar("_Item")
 _INT = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
-class _Series:
+class _Series(msgspec.Struct, frozen=True):
     """The definition of a series; `name`: a path, or a single node."""
 
     name: str
@@ -54,9 +55,9 @@ class _Series:
     encoding: int
     compressor: int
     alias: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = msgspec.field(default_factory=dict)
+    tags: Mapping[str, str] = msgspec.field(default_factory=dict)
+    attributes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def sql(self) -> str:
         """Return the definition as SQL. Raises UserMistake."""

@@ -6,8 +6,9 @@ This is the only list of all calls; `protocol` looks methods up in it. Pure data
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from saros_server.thrift import metadata, queries, sessions, structs, writes
 from saros_server.thrift.queries import in_blocks, in_data_set
@@ -15,8 +16,7 @@ from saros_server.thrift.sessions import ThriftSession
 from saros_server.thrift.structs import ExecuteAnswer, FetchAnswer, Status
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(msgspec.Struct, frozen=True):
     """A method of the protocol."""
 
     #: The struct that the call's arguments form: the request, or all arguments if the call is `bare`.

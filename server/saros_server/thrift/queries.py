@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from saros_engine.writes.batches import failure_of_others
@@ -56,8 +57,7 @@ _query_numbers = itertools.count(1)
 # ---------------------------------------------------------------------------------------------- statements
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """The first page of a query's result."""
 
     #: The number by which the other pages are fetched.

@@ -13,9 +13,9 @@ any thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from saros_server.api.errors import BadMessage
@@ -33,8 +33,7 @@ _CELLS_MIN, _CELLS_PER_VALUE = 65_536, 8
 _SIZES = sizes_by_byte()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsMessage:
+class RecordsMessage(msgspec.Struct, frozen=True):
     """Records as they were sent; each list has an item for each record."""
 
     devices: Sequence[str]
@@ -54,16 +53,15 @@ def check_lengths(what: str, devices: int, lists: Sequence[Sequence[object]]) ->
         )
 
 
-@dataclass(slots=True)
-class RecordGroup:
+class RecordGroup(msgspec.Struct):
     """Records of one device that are written in one insert."""
 
     device: str
     round: int
     #: Positions in the message.
-    records: list[int] = field(default_factory=list)
+    records: list[int] = msgspec.field(default_factory=list)
     #: The type of each measurement; NULL: the measurement has had no value yet.
-    types: dict[str, int] = field(default_factory=dict)
+    types: dict[str, int] = msgspec.field(default_factory=dict)
     #: The number of values in the records.
     values: int = 0
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 import pyarrow as pa
 
 from saros_server.api.arrow import Message
@@ -34,8 +34,7 @@ RESULTS_MAX = 16
 _SHAPES_CACHED, _SMALL_WIDTH = 256, 64
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """A page of a result; `more`: there may be further rows."""
 
     batches: list[pa.RecordBatch]
@@ -43,8 +42,7 @@ class Page:
     more: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ResultShape:
+class ResultShape(msgspec.Struct, frozen=True):
     """The columns of a result, and the order in which they are sent: the first column of each name, then duplicates.
 
     Clients older than IoTDB 2.0 find columns by name, and expect as many columns as distinct names.

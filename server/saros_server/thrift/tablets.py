@@ -10,9 +10,9 @@ A message with extra bytes is invalid. Nothing loops over points. Pure: any thre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
+import msgspec
 import numpy as np
 
 from saros_server.api.errors import BadMessage
@@ -24,8 +24,7 @@ from saros_storage.base.types import BoolArray, ByteArray, DataType, Int64Array
 from saros_storage.kernels.prefixed import prefixed_offsets
 
 
-@dataclass(frozen=True, slots=True)
-class TabletMessage:
+class TabletMessage(msgspec.Struct, frozen=True):
     """A tablet as it was sent."""
 
     device: str

@@ -21,7 +21,8 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 import saros
 from saros_cluster.placement.members import META_VOTERS, META_VOTERS_DEFAULT
@@ -69,8 +70,7 @@ _UMASK = 0o077
 _NOT_LET_IN = (801, 803, 2040)
 
 
-@dataclass(frozen=True, slots=True)
-class SubCommand:
+class SubCommand(msgspec.Struct, frozen=True):
     """A sub-command of `saros cluster`: its help text, its options, and the function that runs it."""
 
     what: str

@@ -21,11 +21,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from typing import TextIO
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import asdict
 
 import saros
 from saros.base.target import without_password
@@ -48,8 +49,7 @@ TYPES = {"double": np.float64, "float": np.float32, "int32": np.int32, "int64": 
 Values = npt.NDArray[np.generic]
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """One line of the report: wall-clock seconds for all `operations`, latencies in milliseconds."""
 
     name: str

@@ -20,8 +20,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 import saros
 from saros.base.target import SCHEME, parse_target, without_password

@@ -14,9 +14,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+import msgspec
 import pyarrow as pa
 
 from saros_server.config.arguments import CommandParser, at_least
@@ -36,8 +36,7 @@ from saros_storage.tsfile.verifier import check_tsfile
 _BATCH_ROWS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class SubCommand:
+class SubCommand(msgspec.Struct, frozen=True):
     """A sub-command of `saros tsfile`: its help text and the function that runs it."""
 
     what: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_server.config.arguments import CommandParser
 
@@ -12,8 +13,7 @@ from saros_server.config.arguments import CommandParser
 SHELLS = ("bash", "zsh", "fish")
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """An option of a command. `value` is the name of its value, or "" for a flag."""
 
     names: tuple[str, ...]
@@ -22,8 +22,7 @@ class Option:
     choices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """A command: its words after `saros`, its purpose, its options, and the names and values of its arguments."""
 
     words: tuple[str, ...]

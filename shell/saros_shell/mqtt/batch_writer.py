@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,13 +40,12 @@ _NO_ROWS_LIMIT = 1 << 40
 _REFUSALS = (saros.DataError, saros.ProgrammingError, saros.IntegrityError, saros.NotSupportedError)
 
 
-@dataclass(slots=True)
-class _DeviceRows:
+class _DeviceRows(msgspec.Struct):
     """Rows of a device: the time and the message of each row, and the values by canonical name, None if absent."""
 
-    times: list[int] = field(default_factory=list)
-    messages: list[int] = field(default_factory=list)
-    values: dict[str, list[Value | None]] = field(default_factory=dict)
+    times: list[int] = msgspec.field(default_factory=list)
+    messages: list[int] = msgspec.field(default_factory=list)
+    values: dict[str, list[Value | None]] = msgspec.field(default_factory=dict)
 
     def add(self, message: int, row: Row) -> None:
         """Append a row."""

@@ -12,9 +12,10 @@ batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
+
+import msgspec
 
 import saros
 from saros_shell.mqtt.broker_connection import BrokerConnection, Message
@@ -25,8 +26,7 @@ from saros_shell.mqtt.message_reader import ReadMessages
 _PAUSE_S, _PAUSE_MAX_S = 0.5, 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
+class BatchLimits(msgspec.Struct, frozen=True):
     """The limits of messages and payload bytes of a batch, and the seconds for which messages are collected."""
 
     messages: int
@@ -34,8 +34,7 @@ class BatchLimits:
     linger_s: float
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(msgspec.Struct):
     """The numbers of processed messages, of their points, and of messages refused in whole or in part."""
 
     messages: int = 0

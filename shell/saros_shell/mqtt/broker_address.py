@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 _FORM = "mqtt://[user@]host[:port], or mqtts:// for TLS"
@@ -13,8 +14,7 @@ class MqttUsageError(Exception):
     """The options of the command are wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerAddress:
+class BrokerAddress(msgspec.Struct, frozen=True):
     """The address of a broker, and the user that logs in ("" for none)."""
 
     host: str

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
@@ -74,8 +75,7 @@ class BrokerOptions:
     tls: ssl.SSLContext | None = None
 
 
-@dataclass(slots=True)
-class Message:
+class Message(msgspec.Struct):
     """A message of a topic.
 
     connection  the number of the connection on which it arrived

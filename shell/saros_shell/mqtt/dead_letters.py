@@ -11,18 +11,17 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import BinaryIO
 
+import msgspec
 import orjson
 
 #: Payloads may be secret.
 _MODE = 0o600
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(msgspec.Struct, frozen=True):
     """A message that was refused in whole or in part, with the reason."""
 
     topic: str

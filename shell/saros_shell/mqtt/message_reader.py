@@ -8,7 +8,8 @@ on the same connection or after a reconnection, keeps its time. Not thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_shell.mqtt.broker_connection import Message
 from saros_shell.mqtt.payload_formats import Parser, Row
@@ -38,8 +39,7 @@ class ArrivalClock:
         return ticks
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(msgspec.Struct, frozen=True):
     """The lines of a message, their database, and the time of lines without one."""
 
     message: int
@@ -48,13 +48,12 @@ class Lines:
     time_ns: int
 
 
-@dataclass(slots=True)
-class ReadMessages:
+class ReadMessages(msgspec.Struct):
     """Rows or lines of several messages, each with the number of its message, and reasons of refusals by message."""
 
-    rows: list[tuple[int, Row]] = field(default_factory=list)
-    lines: list[Lines] = field(default_factory=list)
-    refusals: dict[int, list[str]] = field(default_factory=dict)
+    rows: list[tuple[int, Row]] = msgspec.field(default_factory=list)
+    lines: list[Lines] = msgspec.field(default_factory=list)
+    refusals: dict[int, list[str]] = msgspec.field(default_factory=dict)
 
     def refuse(self, message: int, reason: str) -> None:
         """Record that a message, or a part of it, cannot be written."""
@@ -63,8 +62,7 @@ class ReadMessages:
             reasons.append(reason)
 
 
-@dataclass(frozen=True, slots=True)
-class MessageReader:
+class MessageReader(msgspec.Struct, frozen=True):
     """A reader of messages, by routes and a payload format."""
 
     router: Router
@@ -94,8 +92,7 @@ class MessageReader:
         return message.arrival
 
 
-@dataclass(frozen=True, slots=True)
-class LineReader:
+class LineReader(msgspec.Struct, frozen=True):
     """A reader of payloads in line protocol; `tick_ns` is the database's unit."""
 
     router: Router

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import msgspec
 import orjson
 
 from saros_shell.mqtt.routes import BadMessage
@@ -35,8 +35,7 @@ _NANOSECOND_DIGITS = 9
 _INT64_MAX = 2**63 - 1
 
 
-@dataclass(slots=True)
-class Row:
+class Row(msgspec.Struct):
     """Values of a device at one time. Paths and names are canonical; `time` is None for the time of arrival."""
 
     device: str
@@ -44,16 +43,14 @@ class Row:
     values: dict[str, Value]
 
 
-@dataclass(slots=True)
-class Parsed:
+class Parsed(msgspec.Struct):
     """The rows of a payload, and the reasons why values are left out."""
 
-    rows: list[Row] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    rows: list[Row] = msgspec.field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeScale:
+class TimeScale(msgspec.Struct, frozen=True):
     """The meaning of times in payloads: numbers of `unit` since 1970, or ISO 8601 texts, by default in UTC.
 
     `database` is the database's unit, in which `ticks` returns times.
@@ -114,8 +111,7 @@ def parse_number(payload: bytes, path: tuple[str, ...] | None) -> Parsed:
     return Parsed([Row(join_nodes(path[:-1]), None, {path[-1]: value})])
 
 
-@dataclass(frozen=True, slots=True)
-class JsonParser:
+class JsonParser(msgspec.Struct, frozen=True):
     """A parser of objects of measurements; `time_key` names the member that is the time."""
 
     time_key: str | None
@@ -144,8 +140,7 @@ class JsonParser:
         parsed.rows.append(Row(device, time, _values(values, parsed.problems)))
 
 
-@dataclass(frozen=True, slots=True)
-class IotdbJsonParser:
+class IotdbJsonParser(msgspec.Struct, frozen=True):
     """A parser of objects in the format of IoTDB's MQTT service."""
 
     scale: TimeScale

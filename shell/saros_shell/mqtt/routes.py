@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_shell.mqtt.broker_address import MqttUsageError
 from saros_storage.base.errors import UserMistake
@@ -28,8 +29,7 @@ class BadMessage(Exception):
     """A message that cannot be written: its topic or its payload is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFilter:
+class TopicFilter(msgspec.Struct, frozen=True):
     """A topic filter, and the fields that its wildcards fill."""
 
     #: The text to subscribe to.
@@ -91,8 +91,7 @@ def _check_names(text: str, fields: Sequence[tuple[str, ...]]) -> None:
         raise MqttUsageError(f"--topic {text}: two wildcards are named {twice}; numbers count all wildcards")
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(msgspec.Struct, frozen=True):
     """A field within a node."""
 
     name: str
@@ -102,8 +101,7 @@ class _Field:
 _Node = tuple["str | _Field", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PathTemplate:
+class PathTemplate(msgspec.Struct, frozen=True):
     """A path with fields."""
 
     nodes: tuple[_Node, ...]
@@ -155,8 +153,7 @@ def _node_of(node: str, marker: str, names: Sequence[str]) -> _Node:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A filter, and the path of its messages; None if the payload names the devices."""
 
     topic: TopicFilter

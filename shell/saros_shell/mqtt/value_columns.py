@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 
+import msgspec
 import pyarrow as pa
 
 from saros_shell.mqtt.payload_formats import TimeScale, Value
@@ -33,8 +33,7 @@ _RANGES = {DataType.INT32: 2**31, DataType.INT64: 2**63}
 _FLOAT_MAX = (2 - 2**-23) * 2.0**127
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
+class Misfit(msgspec.Struct, frozen=True):
     """A value that does not fit: its index in the column, and the reason."""
 
     index: int

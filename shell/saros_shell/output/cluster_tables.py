@@ -8,10 +8,10 @@ Pure: rows in, texts out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
+import msgspec
 import pyarrow as pa
 
 from saros_cluster.placement.ring import NodeId
@@ -22,8 +22,7 @@ _META = "ConfigRegion"
 Row = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterReport:
+class ClusterReport(msgspec.Struct, frozen=True):
     """The rows of SHOW CLUSTER DETAILS, of SHOW REGIONS, and of SHOW CLUSTER CHANGE."""
 
     nodes: Sequence[Row]

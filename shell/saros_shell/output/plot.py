@@ -17,9 +17,9 @@ Pure: no terminal. NumPy does the work for each point, and Python code runs only
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -54,8 +54,7 @@ class NotPlottableError(Exception):
     """The result cannot be drawn; the message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Series:
+class _Series(msgspec.Struct, frozen=True):
     """The points of a series, ordered by time."""
 
     name: str

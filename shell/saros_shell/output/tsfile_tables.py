@@ -198,7 +198,7 @@ def _page_to_json(page: PageSurvey) -> Row:
 def _statistics_to_json(statistics: Statistics | None) -> Row | None:
     if statistics is None:
         return None
-    return {name: json_value(getattr(statistics, name)) for name in statistics.__slots__}
+    return {name: json_value(getattr(statistics, name)) for name in statistics.__struct_fields__}
 
 
 def json_value(value: Scalar) -> Scalar:

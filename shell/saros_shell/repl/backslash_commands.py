@@ -12,11 +12,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 
 import saros
@@ -42,8 +42,7 @@ class MetaError(Exception):
     """A backslash command was used wrongly; the message explains the correct use."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetaCommand:
+class MetaCommand(msgspec.Struct, frozen=True):
     """A command: its usage, its help text, and the function that runs it."""
 
     usage: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from zoneinfo import available_timezones
 
+import msgspec
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
@@ -48,8 +48,7 @@ _COPY_TARGET = re.compile(r""".*\)\s*to\s+('[^']*|"[^"]*|\S*)""", re.IGNORECASE 
 Words = Iterable[tuple[str, str]]
 
 
-@dataclass(slots=True)
-class DatabaseNames:
+class DatabaseNames(msgspec.Struct):
     """Names in the database. A look-up that fails returns no names, since completion must never disturb typing."""
 
     connection: Callable[[], saros.Connection]

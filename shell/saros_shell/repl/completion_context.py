@@ -12,36 +12,33 @@ Pure functions.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_shell.repl.statements import command_parts, is_quote_open, unfinished_statement
 
 
-@dataclass(frozen=True, slots=True)
-class WordAt:
+class WordAt(msgspec.Struct, frozen=True):
     """A keyword, function or series is being typed after `head`, the beginning of the statement."""
 
     head: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class PathAt:
+class PathAt(msgspec.Struct, frozen=True):
     """A node below `parent` is being typed."""
 
     parent: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandAt:
+class CommandAt(msgspec.Struct, frozen=True):
     """The name of a backslash command is being typed."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentAt:
+class ArgumentAt(msgspec.Struct, frozen=True):
     """The argument of a backslash command is being typed."""
 
     command: str

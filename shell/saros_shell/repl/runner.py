@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import TextWrapper
 from typing import TextIO
 
+import msgspec
 import pyarrow as pa
 
 import saros
@@ -36,8 +36,7 @@ STALE = "note: the rows may be stale: no node with newer ones answered in time; 
 MISSING = "note: data is missing: {}"
 
 
-@dataclass(slots=True)
-class Settings:
+class Settings(msgspec.Struct):
     """Settings that the user may change while the shell runs."""
 
     #: A key of `RENDERERS`.
@@ -50,14 +49,13 @@ class Settings:
     null: str = NULL
 
 
-@dataclass(slots=True)
-class StatementRunner:
+class StatementRunner(msgspec.Struct):
     """A runner of statements on one connection."""
 
     connection: saros.Connection
     out: Printer
     error: Printer
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = msgspec.field(default_factory=Settings)
     #: The place of the running statement in a script, "FILE:LINE: ", for errors.
     where: str = ""
     #: Returns columns and lines of the terminal. A table that does not fit is shown as blocks if these fit.

@@ -6,7 +6,8 @@ A statement ends with `;`, and a command ends at the end of its line. Single-thr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 import saros
 from saros_server.sources.plurals import counted
@@ -18,8 +19,7 @@ from saros_shell.repl.statements import command_of, numbered_statements, unsepar
 NOT_CONFIRMED = "not run"
 
 
-@dataclass(slots=True)
-class Session:
+class Session(msgspec.Struct):
     """The connection of a user, and the state that commands change."""
 
     runner: StatementRunner

@@ -14,9 +14,10 @@ import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+import msgspec
 
 import saros
 from saros.base.target import SCHEME
@@ -84,13 +85,12 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-@dataclass(slots=True)
-class _Bundle:
+class _Bundle(msgspec.Struct):
     """The file being written."""
 
     archive: zipfile.ZipFile
     #: The redacted reasons of sections that are missing.
-    errors: list[str] = field(default_factory=list)
+    errors: list[str] = msgspec.field(default_factory=list)
 
     def add(self, name: str, what: str, text: str) -> None:
         """Add a file, and print its name."""

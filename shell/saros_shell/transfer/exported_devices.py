@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 import saros
 from saros_storage.base.paths import split_series
@@ -11,8 +12,7 @@ from saros_storage.base.paths import split_series
 _NO_LEADER = 2017
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(msgspec.Struct, frozen=True):
     """A device to export, and its series as (measurement, type, encoding, compressor)."""
 
     path: str

@@ -15,9 +15,10 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+
+import msgspec
 
 import saros
 from saros_server.config.arguments import CommandParser
@@ -34,8 +35,7 @@ FORMATS = ("csv", "json", "parquet", "tsfile")
 _TIME = re.compile(r"\s*(-?\d|now\s*\()", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class Report:
+class Report(msgspec.Struct):
     """The number of files written, and of rows or points in them."""
 
     files: int = 0

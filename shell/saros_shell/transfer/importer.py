@@ -24,11 +24,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 import saros
 from saros.api.bulk import BulkWriter
@@ -63,31 +65,30 @@ LIKELY_YEARS = range(1980, 2100)
 TYPES_SHOWN_MAX = 20
 
 
-@dataclass(slots=True)
-class Report:
+class Report(msgspec.Struct):
     """The result of an import: counts, types, the range of times, and notes for the user."""
 
     files: int = 0
     rows: int = 0
     points: int = 0
     bad_rows: int = 0
-    bad_files: list[str] = field(default_factory=list)
+    bad_files: list[str] = msgspec.field(default_factory=list)
     #: True if rows are bad because their times do not have the expected format.
     bad_times: bool = False
     #: The types of each column's series; several if they differ between devices.
-    types: dict[str, list[DataType]] = field(default_factory=dict)
+    types: dict[str, list[DataType]] = msgspec.field(default_factory=dict)
     #: For each column, the number of integers that a DOUBLE rounded, and the first of them.
-    rounded: dict[str, Rounded] = field(default_factory=dict)
+    rounded: dict[str, Rounded] = msgspec.field(default_factory=dict)
     #: True if times are integers and the user has not given their unit.
     bare_times: bool = False
     #: TsFiles, which are loaded as a whole, and their points; `rows` does not include their rows.
     tsfiles: int = 0
     tsfile_points: int = 0
-    replaced: ReplacedPoints = field(default_factory=ReplacedPoints)
+    replaced: ReplacedPoints = msgspec.field(default_factory=ReplacedPoints)
     #: First and last time.
     times: tuple[pa.Scalar, pa.Scalar] | None = None
     #: Assumptions that were made and may be wrong.
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
 
     def numbers(self) -> list[tuple[int, str]]:
         """Return the counts to show and their units; If only TsFiles were loaded, there is no number of rows."""

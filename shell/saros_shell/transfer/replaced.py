@@ -8,8 +8,8 @@ in time order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -19,8 +19,7 @@ from saros_storage.base.types import BoolArray, Int64Array
 KEPT_BYTES_MAX = 128 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     times: Int64Array
     #: Which times a series has; None: all.
     present: Mapping[str, BoolArray | None]

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, cast, get_args
 
+import msgspec
+
 from saros_spark.base.errors import SourceError
 from saros_spark.base.times import parse_duration, parse_time
 from saros_storage.base.errors import UserMistake
@@ -83,8 +85,7 @@ class Connecting:
     timeout_s: float = _TIMEOUT_S
 
 
-@dataclass(frozen=True, slots=True)
-class ScanOptions:
+class ScanOptions(msgspec.Struct, frozen=True):
     """A relation: a part of the database, and its layout.
 
     Times are text here, since only the database knows the unit of its times.
@@ -109,8 +110,7 @@ class ScanOptions:
     lease_s: float = _LEASE_S
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True):
     """The options of a write. `devices`, `start` and `end` describe the data that mode overwrite replaces."""
 
     connecting: Connecting
@@ -128,8 +128,7 @@ class WriteOptions:
     progress: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileOptions:
+class FileOptions(msgspec.Struct, frozen=True):
     """Folders of TsFiles, and the part of them to read."""
 
     paths: tuple[str, ...]
@@ -145,8 +144,7 @@ class FileOptions:
     points_per_partition: int = _POINTS_PER_PARTITION
 
 
-@dataclass(frozen=True, slots=True)
-class FileWriteOptions:
+class FileWriteOptions(msgspec.Struct, frozen=True):
     """The folder for TsFiles, and the layout of the rows."""
 
     path: str
@@ -154,8 +152,7 @@ class FileWriteOptions:
     time_unit: str = "ms"
 
 
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
+class StreamOptions(msgspec.Struct, frozen=True):
     """A stream by time: each batch ends `delay` before the newest point, or earlier after `rows_per_trigger` rows."""
 
     scan: ScanOptions

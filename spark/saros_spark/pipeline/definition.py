@@ -15,9 +15,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec.structs import fields
 
 from saros_spark.base.errors import SourceError
 
@@ -25,8 +27,7 @@ from saros_spark.base.errors import SourceError
 _DURATION = re.compile(r"(\d+(y|mo|w|d|h|m|s|ms|us|ns))+", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeColumn:
+class TimeColumn(msgspec.Struct, frozen=True):
     """The time column: text in a pattern of Spark (`yyyy-MM-dd HH:mm:ss`; none: ISO), or integers of a unit."""
 
     column: str = "time"
@@ -35,28 +36,26 @@ class TimeColumn:
     unit: Literal["s", "ms", "us"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A condition in Spark's SQL that rows must meet, as CHECK in SQL; its name is the reason of rejected rows."""
 
     name: str
     keep: str
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(msgspec.Struct, frozen=True):
     """The step import: files into devices. `device` may contain {file} (without suffix) and {column} of any column."""
 
     files: list[str]
     device: str = ""
     format: Literal["csv", "parquet", "json", "tsfile"] = "csv"
     delimiter: str = ","
-    time: TimeColumn = field(default_factory=TimeColumn)
+    time: TimeColumn = msgspec.field(default_factory=TimeColumn)
     #: The columns to import, with their measurements; empty: all columns, under their own names.
-    columns: dict[str, str] = field(default_factory=dict)
+    columns: dict[str, str] = msgspec.field(default_factory=dict)
     #: Spark's types for columns of text files. Columns without an entry are double.
-    types: dict[str, str] = field(default_factory=dict)
-    rules: list[Rule] = field(default_factory=list)
+    types: dict[str, str] = msgspec.field(default_factory=dict)
+    rules: list[Rule] = msgspec.field(default_factory=list)
     #: Tells which of several rows with the same device and time is written.
     duplicates: Literal["last", "first"] = "last"
     #: The folder for rejected rows, as JSON lines with their reasons.
@@ -65,8 +64,7 @@ class Import:
     rejected_max: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rollup:
+class Rollup(msgspec.Struct, frozen=True):
     """The step rollup: windows of devices into other devices.
 
     `into` may hold {device} (last node) and {path} (nodes after root).
@@ -75,35 +73,33 @@ class Rollup:
     devices: str
     interval: str
     into: str
-    columns: list[str] = field(default_factory=list)
-    functions: list[str] = field(default_factory=lambda: ["avg", "min_value", "max_value", "count"])
+    columns: list[str] = msgspec.field(default_factory=list)
+    functions: list[str] = msgspec.field(default_factory=lambda: ["avg", "min_value", "max_value", "count"])
     start: str | None = None
     end: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(msgspec.Struct, frozen=True):
     """The step export: devices into Parquet, with a folder per device and time partition; it replaces the folder."""
 
     devices: str
     to: str
-    columns: list[str] = field(default_factory=list)
+    columns: list[str] = msgspec.field(default_factory=list)
     partition: Literal["year", "month", "day", "none"] = "day"
     start: str | None = None
     end: str | None = None
     where: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """The step report: gaps, outliers and drift of devices, as one HTML file."""
 
     devices: str
     to: str
-    columns: list[str] = field(default_factory=list)
+    columns: list[str] = msgspec.field(default_factory=list)
     title: str = "Data quality"
     #: Units of measurements, for the axes.
-    units: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = msgspec.field(default_factory=dict)
     #: The expected interval between points in seconds; None: the median.
     interval_s: float | None = None
     #: A point is an outlier if its distance from the median exceeds this number of (scaled) median absolute deviations.
@@ -116,16 +112,14 @@ Step = Import | Rollup | Export | Report
 _STEPS: dict[str, type[Step]] = {"import": Import, "rollup": Rollup, "export": Export, "report": Report}
 
 
-@dataclass(frozen=True, slots=True)
-class SparkSettings:
+class SparkSettings(msgspec.Struct, frozen=True):
     """Settings of the Spark session that is created if the caller passes none."""
 
     master: str = "local[*]"
-    conf: dict[str, str] = field(default_factory=dict)
+    conf: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(msgspec.Struct, frozen=True):
     """A checked pipeline; `folder` is the folder of its file."""
 
     folder: Path
@@ -256,7 +250,7 @@ def _made(type_: type[Any], value: object, where: _Key) -> Any:
     hints = get_type_hints(type_)
     given = _mapping(value, where, set(hints))
     for one in fields(type_):
-        if one.name not in given and one.default is MISSING and one.default_factory is MISSING:
+        if one.required and one.name not in given:
             raise _Invalid(where, f"has no {one.name}")
     return type_(**{name: _value(item, hints[name], (*where, name)) for name, item in given.items()})
 

@@ -13,9 +13,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +33,7 @@ _BUCKETS = 240
 _MARKS_MAX = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(msgspec.Struct, frozen=True):
     """Two neighbours that are too far apart, and how many points are missing between them."""
 
     start: float
@@ -47,8 +46,7 @@ class Gap:
         return "short" if self.missing < MEDIUM else "medium" if self.missing < LONG else "long"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """The points of a line, as lists of equal length; None where the line breaks."""
 
     at: list[float]
@@ -57,8 +55,7 @@ class Line:
     high: list[float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+class Quality(msgspec.Struct, frozen=True):
     """The figures of a series that has points."""
 
     points: int

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from saros_spark.base.connecting import connection_of
@@ -40,8 +40,7 @@ _TASKS_PER_SLOT = 3
 _WIDTH, _HEIGHT = 600, 90
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(msgspec.Struct, frozen=True):
     """A series to assess: its names on the page, and the statement that reads it."""
 
     device: str
@@ -49,8 +48,7 @@ class Series:
     sql: str
 
 
-@dataclass(frozen=True, slots=True)
-class Assessed:
+class Assessed(msgspec.Struct, frozen=True):
     """A series of the page; `number` is its position there."""
 
     number: int

@@ -8,8 +8,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from saros_spark.base.local_server import serving
 from saros_spark.pipeline.definition import Export, Import, Pipeline, Report, Rollup, SparkSettings
@@ -26,8 +27,7 @@ _LATER = {"InvocationThreshold": 50_000, "MinInvocationThreshold": 6_000, "Compi
           "BackEdgeThreshold": 400_000}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """The result of a step: a summary, and its duration."""
 
     step: str

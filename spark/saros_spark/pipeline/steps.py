@@ -13,9 +13,10 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from saros_spark.base.errors import SourceError
 from saros_spark.base.options import ScanOptions
@@ -30,15 +31,14 @@ _REASON, _ORDER, _RAW = "_saros_reason", "_saros_order", "row"
 _ROWS = "rows"
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """The values that steps share; `connecting` are options of format saros."""
 
     spark: SparkSession
     pipeline: Pipeline
     connecting: Mapping[str, str]
     #: Finished steps with their summaries: the report links their files.
-    done: list[tuple[Step, str]] = field(default_factory=list)
+    done: list[tuple[Step, str]] = msgspec.field(default_factory=list)
 
     def options(self, devices: str, **options: object) -> ScanOptions:
         """Return the options of a relation, to read it without a DataFrame. Raises SourceError."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from saros.errors import ProgrammingError
 from saros_spark.base.errors import SourceError
@@ -31,8 +32,7 @@ _CHECKED_MAX = 50
 DEVICES_PER_STATEMENT = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(msgspec.Struct, frozen=True):
     """Devices by canonical path, each with its measurements (canonical nodes) and their types."""
 
     unit: TimeUnit
@@ -54,8 +54,7 @@ class Catalogue:
         return {name: found[name][0] for name in sorted(found, key=unquote_node)}
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(msgspec.Struct, frozen=True):
     """The estimated rows of a device, and its first and last time; 0, 0, 0 for a device without rows."""
 
     rows: int

@@ -11,7 +11,8 @@ slice agree in the types of their series, so that one statement reads them. Pure
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_spark.read.catalogue import DEVICES_PER_STATEMENT, Catalogue, Extent, by_signature
 
@@ -19,8 +20,7 @@ from saros_spark.read.catalogue import DEVICES_PER_STATEMENT, Catalogue, Extent,
 _WINDOWS_MAX = 500_000
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(msgspec.Struct, frozen=True):
     """The part that one task reads: `measurements` (canonical) of `devices` in [start, end); None is open."""
 
     devices: tuple[str, ...]
@@ -29,8 +29,7 @@ class Slice:
     end: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(msgspec.Struct, frozen=True):
     """The intended size of slices in points, and the limit of their number."""
 
     points: int

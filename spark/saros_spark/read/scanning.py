@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from saros_spark.base.connecting import ELSEWHERE_S, addresses_of, connection_of, refuses
 from saros_spark.base.errors import SourceError
@@ -61,8 +62,7 @@ _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
 _MOVED_MAX = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """The statement of one read task; `names` are pairs (target column, result column) for columns that differ."""
 
     sql: str

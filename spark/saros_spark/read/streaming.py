@@ -9,7 +9,7 @@ is, more than `delay` late, is never returned. Independent of Spark's classes.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from saros_spark.base.connecting import connect, connection_of
 from saros_spark.base.errors import SourceError

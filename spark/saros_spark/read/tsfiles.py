@@ -13,10 +13,10 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -42,8 +42,7 @@ _FIXED = ("time", "device", "measurement", "value")
 _BATCH_ROWS = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """The part that one task reads: devices of a file in [start, end); `keys` are its folders' `key=value`."""
 
     file: str
@@ -53,8 +52,7 @@ class Part:
     keys: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """A device in a file: types of the wanted series, rows (estimated), first and last time."""
 
     types: Mapping[str, DataType]

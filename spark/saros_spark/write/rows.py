@@ -9,9 +9,9 @@ Rows keep their order within a device, so the later of two rows with equal times
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,8 +31,7 @@ _FIXED: dict[Layout, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """Rows of one device: `columns` by canonical measurement, each as long as `times`."""
 
     device: str
@@ -40,8 +39,7 @@ class Rows:
     columns: Mapping[str, pa.Array]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """The roles of a batch's columns, by position.
 
     `values` are the positions and names of the value columns; in layout by_device the names are canonical.

@@ -8,11 +8,11 @@ all its points. Types, encodings and compressors are those of existing series, o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 _ASKED_MAX, _SHOWN_MAX = 4, 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """The type, encoding and compressor of a series."""
 
     type: DataType
@@ -262,8 +261,7 @@ def _scatter(column: Column, slots: Int64Array, rows: int) -> Column:
     return Column(column.type, taken.values, None if valid.all() else valid)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Piece:
+class _Piece(msgspec.Struct, frozen=True, eq=False):
     """A device's rows in one slice."""
 
     device: str

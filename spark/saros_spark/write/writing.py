@@ -18,11 +18,11 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 _COMMIT_ATTEMPTS, _COMMIT_PAUSE_S = 3, 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One attempt of a write task: its job, its partition, and the number of the attempt."""
 
     job: str
@@ -54,8 +53,7 @@ class Attempt:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(msgspec.Struct, frozen=True):
     """The result of an attempt; `files` are loaded at the commit."""
 
     attempt: Attempt
@@ -63,8 +61,7 @@ class Receipt:
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """The values that the tasks and the commit of a job share."""
 
     name: str
@@ -73,8 +70,7 @@ class Job:
     replacement: Replacement | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(msgspec.Struct, frozen=True):
     """The data that mode overwrite replaces: devices and [start, end) in ticks."""
 
     patterns: tuple[str, ...]
@@ -272,8 +268,7 @@ def commit(receipts: Sequence[Receipt], options: WriteOptions, job: Job) -> None
     discard(options, job)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """A part of a commit, of no more statements than a node remembers; earlier parts load `loaded` of `files` files."""
 
     name: str

@@ -13,7 +13,8 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.checkpoint.checkpoint import Checkpoint, CheckpointFile, LogPiece, decode_capture, encode_capture
@@ -25,16 +26,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 FileKey = tuple[str, int, str, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObject:
+class StoredObject(msgspec.Struct, frozen=True):
     """The content of a file: its SHA-256, and its size in bytes."""
 
     sha256: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(msgspec.Struct, frozen=True):
     """The content of one backup."""
 
     number: int
@@ -46,10 +45,10 @@ class Catalog:
     #: True for a store, whose log can be replayed to points after the capture; False for a node of a cluster, which is
     #: restored as it was captured.
     exact: bool
-    schema: bytes = field(repr=False)
-    captures: tuple[Checkpoint, ...] = field(repr=False)
+    schema: bytes
+    captures: tuple[Checkpoint, ...]
     #: The objects of each capture, in the order of its files' numbers.
-    objects: tuple[tuple[StoredObject, ...], ...] = field(repr=False)
+    objects: tuple[tuple[StoredObject, ...], ...]
     #: CRC-32 of the last record of this backup's log. The next backup uses it to check that its log continues this one.
     last_crc32: int = 0
     #: True if this backup's log continues where the previous backup's log ended.

@@ -17,8 +17,10 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.backup.catalog import Catalog, FileKey, StoredObject, key_of
 from saros_storage.backup.repository import Repository
@@ -33,8 +35,7 @@ from saros_storage.log.record import HEADER_BYTES, scan
 _NOTED_BYTES = 256 << 20
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(msgspec.Struct):
     """The progress of a backup or a restore: the files to copy and the files copied, with their sizes in bytes."""
 
     files: int = 0

@@ -14,8 +14,9 @@ marks in the log. The exact millisecond at which a backup was taken stands for t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from saros_storage.backup.catalog import Catalog
 from saros_storage.backup.repository import NO_BACKUP
@@ -26,23 +27,20 @@ _MILLISECOND = 1_000_000
 Marks = Callable[[Catalog], Sequence[tuple[int, int]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """The backup that provides the files and the backups whose logs follow (`chain`), and the last entry to replay."""
 
     chain: tuple[Catalog, ...]
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtIndex:
+class AtIndex(msgspec.Struct, frozen=True):
     """The state after entry `index` was applied."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(msgspec.Struct, frozen=True):
     """The state at `time_ns` since the epoch."""
 
     time_ns: int

@@ -13,7 +13,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.backup.catalog import Catalog, StoredObject
 from saros_storage.backup.making import Progress
@@ -42,8 +44,7 @@ from saros_storage.partition.partition_files import save_manifest
 _NOT_EMPTY = 2053
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(msgspec.Struct, frozen=True):
     """The result: the backup's number, the last log entry (0 for a cluster's node), the files and bytes copied."""
 
     number: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.backup.catalog import StoredObject
 from saros_storage.backup.repository import Repository
@@ -12,15 +13,14 @@ from saros_storage.checkpoint.checkpoint import LogPiece
 from saros_storage.log.record import scan
 
 
-@dataclass(slots=True)
-class BackupReport:
+class BackupReport(msgspec.Struct):
     """The numbers of backups and objects verified, the objects' size in bytes, and the problems found."""
 
     backups: int = 0
     objects: int = 0
     size: int = 0
     #: Each problem, and the numbers of the backups that it affects.
-    problems: list[tuple[StorageError, list[int]]] = field(default_factory=list)
+    problems: list[tuple[StorageError, list[int]]] = msgspec.field(default_factory=list)
 
 
 def verify(repository: Repository, on_report: Callable[[BackupReport], None] = lambda _: None) -> BackupReport:

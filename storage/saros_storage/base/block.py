@@ -18,10 +18,11 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
+import msgspec
 import numpy as np
+from msgspec.structs import force_setattr
 
 from saros_storage.base.types import (
     NUMPY_DTYPE,
@@ -35,8 +36,7 @@ from saros_storage.base.types import (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextArray:
+class TextArray(msgspec.Struct, frozen=True, eq=False):
     """Variable-length bytes in Arrow's layout: value i is `data[offsets[i]:offsets[i + 1]]`.
 
     `offsets` is int32[n + 1], non-decreasing; it need not start at 0 (a slice shares `data`).
@@ -104,8 +104,7 @@ class TextArray:
 Values = NumericArray | TextArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class Column(msgspec.Struct, frozen=True, eq=False):
     """Values of one type; `valid` is None (all present) or a bool mask of the same length."""
 
     type: DataType
@@ -221,15 +220,14 @@ class Column:
         return [v if ok else None for v, ok in zip(plain, self.valid.tolist(), strict=True)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Block(msgspec.Struct, frozen=True, eq=False):
     """Rows in columns: `time` is int64[rows] or None, and every column has `rows` values."""
 
     time: Int64Array | None
     columns: tuple[Column, ...]
     rows: int
     #: The size in bytes, cached after the first access: every operator that a block passes through asks for it.
-    _nbytes: int | None = field(default=None, init=False, repr=False)
+    _nbytes: int | None = None
 
     @staticmethod
     def timed(time: Int64Array, columns: Iterable[Column]) -> Block:
@@ -253,7 +251,7 @@ class Block:
         found = self._nbytes
         if found is None:
             found = (0 if self.time is None else self.time.nbytes) + sum([c.nbytes for c in self.columns])
-            object.__setattr__(self, "_nbytes", found)
+            force_setattr(self, "_nbytes", found)
         return found
 
     def slice(self, start: int, stop: int) -> Block:

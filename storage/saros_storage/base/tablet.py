@@ -12,16 +12,15 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Column
 from saros_storage.base.types import Int64Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tablet:
+class Tablet(msgspec.Struct, frozen=True, eq=False):
     """A batch of rows: `device` in canonical text (see `paths`); `columns[i]` belongs to `measurements[i]`."""
 
     device: str
@@ -43,8 +42,7 @@ class Tablet:
         return len(self.times)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MultiTablet:
+class MultiTablet(msgspec.Struct, frozen=True, eq=False):
     """Rows of many devices with the same measurements, grouped by device.
 
     The first `counts[0]` rows belong to `devices[0]`, and so on. Writing it has the same effect as writing `tablets`,

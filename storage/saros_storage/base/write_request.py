@@ -10,11 +10,11 @@ statement that writes several times gives the number to at most one of them (`un
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRequest:
+class WriteRequest(msgspec.Struct, frozen=True):
     """The number of the client, the number of its request, and the deadline of the request."""
 
     #: 0: the client has no number.

@@ -18,9 +18,10 @@ values.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TypeAlias
+
+import msgspec
 
 from saros_storage.base.lru import LruCache
 from saros_storage.base.types import DataType
@@ -32,12 +33,11 @@ CellKey: TypeAlias = tuple[int, str, tuple[str, ...], int, int, int]
 _ENTRY_BYTES, _COLUMN_BYTES = 600, 250
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChunkCells:
+class ChunkCells(msgspec.Struct, frozen=True, eq=False):
     """The cells of some pages of a chunk, which are joined into one object once all pages are present."""
 
     #: The cells of each page; empty once all pages are present and joined.
-    pages: Mapping[int, Summaries] = field(default_factory=dict)
+    pages: Mapping[int, Summaries] = msgspec.field(default_factory=dict)
     whole: Summaries | None = None
     #: The first row of each page in `whole`, then the number of rows of `whole`.
     begins: Sequence[int] = ()

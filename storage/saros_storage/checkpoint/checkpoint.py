@@ -24,6 +24,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from saros_storage.base.errors import CorruptFile
 from saros_storage.folder.layout import RESOURCE, FileName, kind_folder
 from saros_storage.folder.manifest import FileEntry, Manifest, decode_manifest, encode_manifest
@@ -31,8 +33,7 @@ from saros_storage.log.segment_name import SALT_BITS
 from saros_storage.scan.snapshot import Rank
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointFile:
+class CheckpointFile(msgspec.Struct, frozen=True):
     """A file to copy: `name` is relative to its partition's folder (`seq/17-1-0-0.tsfile`)."""
 
     number: int
@@ -67,8 +68,7 @@ class CheckpointPartition:
             number += 2
 
 
-@dataclass(frozen=True, slots=True)
-class LogPiece:
+class LogPiece(msgspec.Struct, frozen=True):
     """Records `first` to `last` of one segment; they take `size` bytes, and each record contains its checksum."""
 
     first: int
@@ -78,16 +78,15 @@ class LogPiece:
     salt: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True):
     """A capture of one region; `note` contains data that the region's owner adds."""
 
     index: int
     reached: int
     schema_index: int
-    schema: bytes = field(repr=False)
+    schema: bytes
     partitions: tuple[CheckpointPartition, ...] = ()
-    note: bytes = field(default=b"", repr=False)
+    note: bytes = b""
     #: Oldest first. All records after `index` are present, but some of the older records may be missing.
     log: tuple[LogPiece, ...] = ()
 

@@ -6,15 +6,15 @@ Values; pure: any thread.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.base.types import TimeUnit
 from saros_storage.checkpoint.checkpoint import Checkpoint, decode_capture, encode_capture
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointSet:
+class CheckpointSet(msgspec.Struct, frozen=True):
     """The captures of one process; `ids` identify them in its registry."""
 
     time_unit: str
@@ -23,9 +23,9 @@ class CheckpointSet:
     #: True for a store, whose log can be replayed from the capture to any later point.
     exact: bool
     #: The schema, which is the same for all captures.
-    schema: bytes = field(repr=False)
+    schema: bytes
     ids: tuple[bytes, ...]
-    captures: tuple[Checkpoint, ...] = field(repr=False)
+    captures: tuple[Checkpoint, ...]
 
 
 def encode_checkpoint_set(frozen: CheckpointSet) -> bytes:

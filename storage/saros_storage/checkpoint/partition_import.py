@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_storage.checkpoint.checkpoint import Checkpoint
 from saros_storage.folder.layout import RESOURCE, FileName, kind_folder

@@ -16,7 +16,9 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, StorageError
@@ -40,8 +42,7 @@ class NoSuchCheckpoint(StorageError):
         super().__init__("the capture does not exist or was released; request a new one", code=2003)
 
 
-@dataclass(slots=True)
-class _Leased:
+class _Leased(msgspec.Struct):
     capture: Checkpoint
     folder: str
     #: The range of bytes of each file that belongs to the capture: its start, and its stop or None for the file's end.

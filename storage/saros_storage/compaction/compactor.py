@@ -19,7 +19,9 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, DiskFull, StorageError, StoreClosed, UnsupportedFile
@@ -46,8 +48,7 @@ class Cancelled(Exception):
     """The job was cancelled."""
 
 
-@dataclass(slots=True)
-class CompactionCounters:
+class CompactionCounters(msgspec.Struct):
     """Totals since the start."""
 
     jobs: int = 0
@@ -58,8 +59,7 @@ class CompactionCounters:
     failures: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
+class _Request(msgspec.Struct, eq=False):
     """A MERGE statement that waits for completion."""
 
     ground: CompactionContext
@@ -68,14 +68,13 @@ class _Request:
     #: Also rewrite single files that tombstones affect.
     full: bool
     #: Paths of files that need not be rewritten because this request created them.
-    settled: set[str] = field(default_factory=set)
+    settled: set[str] = msgspec.field(default_factory=set)
     cancelled: bool = False
     done: bool = False
     error: StorageError | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Task:
+class _Task(msgspec.Struct, frozen=True, eq=False):
     """A partition to examine, and the request that asked for it, if any."""
 
     ground: CompactionContext

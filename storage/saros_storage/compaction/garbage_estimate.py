@@ -14,8 +14,9 @@ file's time span. Belongs to the compactor's thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.base.types import TIME_MIN
@@ -33,8 +34,7 @@ _SPAN_PARTS = 16
 _NS_PER_SECOND = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """The dead share of a file, with the inputs from which it was computed."""
 
     dead_fraction: float

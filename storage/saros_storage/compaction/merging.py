@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import CorruptFile, StorageError
@@ -76,16 +77,14 @@ class Unmergeable(StorageError):
         self.file = file
 
 
-@dataclass(frozen=True, slots=True)
-class MergedFile:
+class MergedFile(msgspec.Struct, frozen=True):
     """A finished, durable file with a temporary name."""
 
     path: str
     summary: TsFileSummary
 
 
-@dataclass(slots=True)
-class MergeCounters:
+class MergeCounters(msgspec.Struct):
     """The work done by a job."""
 
     points_copied: int = 0
@@ -94,8 +93,7 @@ class MergeCounters:
     bytes_written: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MergeOptions:
+class MergeOptions(msgspec.Struct, frozen=True):
     """Options for writing. `split_bytes`: from this size on, the next device starts a new file; 0: never."""
 
     #: A chunk that would not fill a page is decoded, so that it is written together with its neighbours.

@@ -27,8 +27,9 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from saros_storage.scan.snapshot import DeviceSpan, FileSource, Rank, overlap
 
@@ -54,8 +55,7 @@ class Kind(Enum):
     CROSS = "cross"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The minimum number of files of a merge, and the maximum size of a file made by inner merges."""
 
     files_min: int = 8
@@ -67,8 +67,7 @@ class Limits:
         return _JOB_FILES_BYTES * self.file_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(msgspec.Struct, frozen=True):
     """Files to be merged, in order of rank."""
 
     kind: Kind

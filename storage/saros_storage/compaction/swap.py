@@ -17,7 +17,9 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.compaction.merging import MergedFile
@@ -39,8 +41,7 @@ from saros_storage.schema import TtlRules
 from saros_storage.schema.ttl import Expiry
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CompactionContext:
+class CompactionContext(msgspec.Struct, frozen=True, eq=False):
     """The parts of a region that compaction uses."""
 
     options: StoreOptions

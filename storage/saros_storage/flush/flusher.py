@@ -32,10 +32,12 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile, StorageError, UnsupportedFile
@@ -74,19 +76,17 @@ _GENTLY_TOGETHER_BYTES_MAX = 16 << 20
 _LOOK_SECONDS = 0.02
 
 
-@dataclass(slots=True)
-class _Saving:
+class _Saving(msgspec.Struct):
     """A partition being saved, and its oldest frozen MemTable or loaded file, if it has any."""
 
     partition: Partition
     frozen: MemTable | LoadedFile | None
     #: The partition's files when saving began.
     live: tuple[FileSource, ...]
-    written: list[WrittenFile] = field(default_factory=list)
+    written: list[WrittenFile] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Ending:
+class _Ending(msgspec.Struct):
     """The data that commits the saving of a partition: its new manifest and sources."""
 
     saving: _Saving
@@ -95,7 +95,7 @@ class _Ending:
     manifest: Manifest
     #: True if the new manifest's tombstones differ from those of the previous manifest.
     deletes: bool
-    sources: list[FileSource] = field(default_factory=list)
+    sources: list[FileSource] = msgspec.field(default_factory=list)
 
 
 class Journal(Protocol):

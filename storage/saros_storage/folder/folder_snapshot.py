@@ -20,7 +20,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.errors import StorageError, UserMistake
 from saros_storage.folder.layout import (
@@ -50,10 +51,9 @@ class _Changed(Exception):
     """The owner changed the folder during an attempt."""
 
 
-@dataclass(slots=True)
-class _Paths:
-    documents: list[str] = field(default_factory=list)
-    data: list[str] = field(default_factory=list)
+class _Paths(msgspec.Struct):
+    documents: list[str] = msgspec.field(default_factory=list)
+    data: list[str] = msgspec.field(default_factory=list)
 
 
 def take_snapshot(disk: Disk, folder: str, trees: Sequence[str] = ()) -> MemoryDisk:

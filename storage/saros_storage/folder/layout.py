@@ -22,8 +22,9 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import quote
+
+import msgspec
 
 from saros_storage.io.disk import Disk
 
@@ -44,8 +45,7 @@ _NAME_BYTES_MAX = 200
 _FILE_NAME = re.compile(r"(-?\d+)-(\d+)-(\d+)-(\d+)\.tsfile")
 
 
-@dataclass(frozen=True, slots=True)
-class FileName:
+class FileName(msgspec.Struct, frozen=True):
     """The parts of a TsFile's name, `{time}-{version}-{inner}-{cross}.tsfile`; the last two count compactions."""
 
     time: int

@@ -14,7 +14,9 @@ import json
 import re
 import zlib
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.scan.reading import TimeRange
@@ -24,8 +26,7 @@ _VERSION = 1
 _FIRST_LINE = re.compile(rb"saros-manifest (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(msgspec.Struct, frozen=True):
     """A live TsFile: its name within `seq/` or `unseq/`, its rank, size and checksum, and its resource's checksum."""
 
     name: str
@@ -36,8 +37,7 @@ class FileEntry:
     resource_crc32: int
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True):
     """The content of a partition's manifest."""
 
     #: The database of the partition (the folder's name may be shortened).

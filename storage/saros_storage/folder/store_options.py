@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import TimeUnit
@@ -23,8 +25,7 @@ def parse_durability(text: str) -> tuple[Durability, int]:
     return Durability(match.group(1)), 0
 
 
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
+class StoreOptions(msgspec.Struct, frozen=True):
     """Options of a store; all sizes are in bytes.
 
     `time_unit` and `time_partition_interval` never change for a folder.
@@ -69,7 +70,7 @@ class StoreOptions:
     def __post_init__(self) -> None:
         parse_durability(self.durability)
         if self.time_partition_interval == 0:
-            object.__setattr__(self, "time_partition_interval", _WEEK_SECONDS * self.time_unit.value)
+            force_setattr(self, "time_partition_interval", _WEEK_SECONDS * self.time_unit.value)
         assert self.time_partition_interval > 0
         assert self.page_rows > 0
         assert self.segment_bytes > 0

@@ -13,7 +13,8 @@ chunk. Pure over a mapped file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile, UserMistake
 from saros_storage.base.paths import join_nodes, split_path
@@ -36,8 +37,7 @@ from saros_storage.tsfile.reader import TsFileReader
 _CONFLICTS_MAX = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignDevice:
+class ForeignDevice(msgspec.Struct, frozen=True):
     """A device of the file; `span` is None if the device has no points."""
 
     path: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import UnsupportedFile, UserMistake
 from saros_storage.folder.resource import devices_of_file
@@ -38,8 +39,7 @@ def may_create_all(_: Catalogue, __: str, ___: Sequence[str]) -> None:
     """Allow all series."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
+class LoadOptions(msgspec.Struct, frozen=True):
     """`level`: how many nodes below root a new database is created; `verify`: decode every page before loading."""
 
     level: int = 1

@@ -10,8 +10,8 @@ memory holds only the rows of one chunk. Pure over mapped files, except for the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Block
@@ -96,8 +96,7 @@ def _rows(
         yield block
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True):
     """The rows of one chunk, or of one chunk group of an aligned device; `series` describes the columns of `block`."""
 
     device: ForeignDevice

@@ -42,8 +42,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.errors import UserMistake
@@ -76,8 +76,7 @@ _PIECE_BYTES = 1 << 15
 ReadPiece = Callable[[int, int], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """One entry. The writer defines the meaning of `kind`; `group` is the Raft group that the record belongs to."""
 
     index: int
@@ -93,8 +92,7 @@ class Record:
         return _span(len(self.payload))
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """A segment's good records, their end, and whether they end at a damaged record rather than at a torn tail."""
 
     records: list[Record]
@@ -102,8 +100,7 @@ class Scan:
     damaged: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRecord:
+class PendingRecord(msgspec.Struct, frozen=True):
     """A queued record, which has no index yet. Its payload is a list of parts, which are not copied."""
 
     group: int
@@ -151,8 +148,7 @@ def _span(size: int) -> int:
     return HEADER_BYTES + (size + 7 & -8)
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """The verified header of a record, with the start of the record's payload.
 
     The whole payload is intact if a later record's `synced` is at least this record's index.

@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.io.disk import Disk
@@ -23,8 +24,7 @@ SALT_BITS = 32
 _NAME = re.compile(r"(\d{1,20})(?:-([0-9a-f]{8}))?\.log")
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentName:
+class SegmentName(msgspec.Struct, frozen=True):
     """The index of a segment's first record, and the segment's salt (0 if the segment has no salt)."""
 
     first_index: int

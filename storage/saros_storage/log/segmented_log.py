@@ -37,10 +37,10 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.errors import CorruptFile, DiskFull, LogFailed, StoreClosed
@@ -61,8 +61,7 @@ class Durability(Enum):
     INTERVAL = "interval"
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(msgspec.Struct, frozen=True):
     """Options of a log; fixed while it is open."""
 
     durability: Durability = Durability.FSYNC
@@ -70,8 +69,7 @@ class LogOptions:
     segment_bytes: int = 64 << 20
 
 
-@dataclass(slots=True)
-class _Segment:
+class _Segment(msgspec.Struct):
     path: str
     name: SegmentName
     #: Size of the file; for the segment being written, the size that the file had when it was opened.

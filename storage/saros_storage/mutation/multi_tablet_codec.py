@@ -12,8 +12,8 @@ thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.tablet import MultiTablet, Tablet, first_rows
@@ -60,8 +60,7 @@ def _frame_of(tablet: Tablet) -> TabletFrame:
     return TabletFrame.of_bytes(encode_tablet(tablet))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True, eq=False):
     """The rows of devices with `count` rows each; `starts` are the positions of their first rows."""
 
     devices: Sequence[int]

@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.mutation.staged import StagedFile
@@ -32,8 +33,7 @@ _SMALL_BYTES = 512
 _PADDING = tuple(bytes(n) for n in range(8))
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(msgspec.Struct, frozen=True):
     """A deletion of the points in `time` of all series that any of the patterns matches."""
 
     patterns: tuple[str, ...]
@@ -62,8 +62,7 @@ class PlacedTablet(NamedTuple):
         return self.content.frame if isinstance(self.content, TabletFrame) else self.content
 
 
-@dataclass(frozen=True, slots=True)
-class Mutation:
+class Mutation(msgspec.Struct, frozen=True):
     """One log entry; its parts are applied in the order of the fields."""
 
     changes: Sequence[SchemaChange] = ()

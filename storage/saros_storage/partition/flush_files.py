@@ -25,9 +25,9 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Column
@@ -94,8 +94,7 @@ class _Alike(NamedTuple):
         return len(self.parts) == 1 and self.parts[0].stop <= _SHORT_ROWS
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
+class WrittenFile(msgspec.Struct, frozen=True):
     """A file that is not in the manifest yet; `path` is the file's path after `finish`."""
 
     entry: FileEntry

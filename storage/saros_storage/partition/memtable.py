@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Block, Column
@@ -389,8 +389,7 @@ class _Device:
         return None if run is None else run.sorted(index)
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesData:
+class SeriesData(msgspec.Struct, frozen=True):
     """The content of a MemTable for one series of a non-aligned device: sorted, without nulls, never empty."""
 
     measurement: str
@@ -398,8 +397,7 @@ class SeriesData:
     column: Column
 
 
-@dataclass(frozen=True, slots=True)
-class AlignedData:
+class AlignedData(msgspec.Struct, frozen=True):
     """The content of a MemTable for an aligned device: each row has at least one value; never empty."""
 
     times: Int64Array

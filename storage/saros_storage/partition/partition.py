@@ -22,8 +22,10 @@ store's lock; only `folder`, `key` and the manifest (a value) may be read withou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.folder.manifest import FileEntry, Manifest
 from saros_storage.mutation.staged import LoadedFile, StagedFile
@@ -39,8 +41,7 @@ _VERSIONS = 1 << 32
 Key = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(msgspec.Struct, frozen=True):
     """The content that a moved partition had in its former region; the files are linked into the partition's folder."""
 
     files: Sequence[tuple[FileEntry, FileSource]]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from saros_storage.mutation.staged import LoadedFile
 from saros_storage.partition.partition import Partition
 from saros_storage.scan.snapshot import FileSource
 
 
-@dataclass(frozen=True, slots=True)
-class FileStatus:
+class FileStatus(msgspec.Struct, frozen=True):
     """A live file, with the time span of all its devices; `staged`: loaded by LOAD, but not in the manifest yet."""
 
     name: str
@@ -23,8 +22,7 @@ class FileStatus:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
+class PartitionStatus(msgspec.Struct, frozen=True):
     """The status of a partition, which covers the times [start, end); sizes are in bytes.
 
     `set_aside` gives each damaged file's name and the reason.

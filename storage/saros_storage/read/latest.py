@@ -17,7 +17,9 @@ Belongs to a view; thread-safe.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.block import Block, Column
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
@@ -33,8 +35,7 @@ from saros_storage.scan.type_conversion import TypeChanged, is_newer, reads_as, 
 _Series = tuple[str, DataType]
 
 
-@dataclass(frozen=True, slots=True)
-class _Database:
+class _Database(msgspec.Struct, frozen=True):
     """A database's partitions. Active MemTables are separate: each write changes them, so they are not cached."""
 
     #: The bases of all partitions; None if some partition has no basis, so that nothing is cached.

@@ -12,9 +12,9 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Column
@@ -48,8 +48,7 @@ class WrittenRows(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LatestRows:
+class LatestRows(msgspec.Struct, frozen=True):
     """The latest values among a run's first `count` chunks."""
 
     count: int

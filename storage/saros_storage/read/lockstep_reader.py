@@ -17,7 +17,8 @@ Belongs to one thread at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.block import Block
 from saros_storage.cache.chunk_cache import ChunkCache
@@ -32,8 +33,7 @@ from saros_storage.scan.snapshot import FileSource, PartitionSnapshot
 _APARTS_MAX = 16
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(msgspec.Struct, frozen=True):
     """A time range in which a partition has data of the device; `end` is inclusive."""
 
     start: int

@@ -11,8 +11,7 @@ A slice without present rows has count 0 and positions -1, which `pick` turns in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Column
@@ -22,8 +21,7 @@ from saros_storage.kernels.windows import window_edges, window_extremes_f64, win
 _ALL_VALID = np.empty(0, np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
-class RowRanges:
+class RowRanges(msgspec.Struct, frozen=True):
     """Row ranges [starts[k], stops[k]); they may be empty and may overlap."""
 
     starts: Int64Array

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_storage.cache.chunk_cache import ChunkCache
 from saros_storage.read.latest import LatestPoints, LatestReader

@@ -6,19 +6,17 @@ the node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(slots=True)
-class Activity:
+class Activity(msgspec.Struct, eq=False):
     """Points written and read since the process opened the partition. Approximate: scans count without a lock."""
 
     written: int = 0
     read: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionActivity:
+class PartitionActivity(msgspec.Struct, frozen=True):
     """The cumulative activity of one partition, and the size of its files in bytes."""
 
     database: str

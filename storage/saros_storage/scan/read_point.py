@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.scan.reading import ReadView, TimeRange
 
@@ -55,8 +56,7 @@ class ReadHorizon:
 Sources = Collection[tuple[str, TimeRange]] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadScope:
+class ReadScope(msgspec.Struct, frozen=True):
     """The scope of a read: the schema at and below path patterns, and the points of some sources."""
 
     patterns: Collection[str]
@@ -67,8 +67,7 @@ class ReadScope:
 EVERYTHING = ReadScope(("root",), None)
 
 
-@dataclass(slots=True)
-class ReadPoint:
+class ReadPoint(msgspec.Struct):
     """The log index, by group, up to which entries must be applied for a read. Each statement has its own."""
 
     #: True if the read may lack acknowledged writes or data that the session was shown before. This may become true
@@ -85,16 +84,16 @@ class ReadPoint:
     partial: bool = False
     #: For each group whose data is left out, the reason. The mapping is replaced, never changed in place;
     #: new groups come last.
-    missing: Mapping[int, str] = field(default_factory=dict)
+    missing: Mapping[int, str] = msgspec.field(default_factory=dict)
     #: The time on the monotonic clock at which all waiting ends; None if each step has a separate limit.
     deadline_ns: int | None = None
     #: Path patterns of the part of the schema that the statement depends on, as far as it is determined yet.
     patterns: frozenset[str] = frozenset()
     #: For each group, the log index up to which the read must see entries. A read that need not be current has 0 for
     #: each group whose schema is known.
-    applied: Mapping[int, int] = field(default_factory=dict)
+    applied: Mapping[int, int] = msgspec.field(default_factory=dict)
     #: For each group, the log index up to which the session has seen entries; a read that shows fewer is stale.
-    wanted: Mapping[int, int] = field(default_factory=dict)
+    wanted: Mapping[int, int] = msgspec.field(default_factory=dict)
     #: Records what the read shows; None: nothing is recorded.
     horizon: ReadHorizon | None = None
     #: Returns the snapshot to read from; None if the read creates a new view.

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Block, Column
@@ -46,8 +47,7 @@ def rows_per_block(columns: int) -> int:
     return min(max(_BLOCK_VALUES_MAX // max(columns, 1), _BLOCK_ROWS_MIN), BLOCK_ROWS_MAX)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeRange:
+class TimeRange(msgspec.Struct, frozen=True):
     """Times in [start, end)."""
 
     start: int = TIME_MIN
@@ -67,8 +67,7 @@ class TimeRange:
         return first < self.end and last >= self.start
 
 
-@dataclass(frozen=True, slots=True)
-class ValueBound:
+class ValueBound(msgspec.Struct, frozen=True):
     """A bound on the wanted rows: the value in `column` is present and within [low, high] (None: unbounded).
 
     It permits the reader to skip rows, but does not require it to filter. `low` and `high` are inclusive, of a numeric
@@ -80,8 +79,7 @@ class ValueBound:
     high: int | float | None
 
 
-@dataclass(frozen=True, slots=True)
-class WindowGrid:
+class WindowGrid(msgspec.Struct, frozen=True):
     """Windows [origin + k * step, origin + (k + 1) * step) for all k; step None: one window for all of time."""
 
     origin: int = 0
@@ -96,8 +94,7 @@ class WindowGrid:
         return 1 if self.step is None else (last - self.origin) // self.step - (first - self.origin) // self.step + 1
 
 
-@dataclass(frozen=True, slots=True)
-class ScanRequest:
+class ScanRequest(msgspec.Struct, frozen=True):
     """A request to read columns of one device in a time range.
 
     For a non-aligned device, a request has one measurement (except with `ReaderFactory.open_lockstep` and
@@ -120,8 +117,7 @@ class ScanRequest:
     block_rows: int = BLOCK_ROWS_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(msgspec.Struct, frozen=True):
     """Statistics of the points that one series has in one span. `start` and `end` are the first and the last time.
 
     `minimum` and `maximum` are None for text-like types and BOOLEAN; `total` (the sum) is None for text-like types,
@@ -138,8 +134,7 @@ class Statistics:
     total: int | float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """The statistics of all rows of a span; `columns[i]` is None if requested column i has no point in it."""
 
     start: int
@@ -147,8 +142,7 @@ class Summary:
     columns: tuple[Statistics | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SpanStatistics:
+class SpanStatistics(msgspec.Struct, frozen=True):
     """`Statistics` of one column in many spans, one row per span: null (with count 0) where the column has no point.
 
     Fields that a type does not have are None, as in `Statistics`; BLOB has no first and last either.
@@ -256,8 +250,7 @@ def statistics_fields(type_: DataType) -> dict[str, DataType]:
     return names
 
 
-@dataclass(slots=True)
-class ReadCounters:
+class ReadCounters(msgspec.Struct):
     """Counters of the work that a reader has done, for EXPLAIN ANALYZE. They only grow."""
 
     files: int = 0
@@ -283,7 +276,7 @@ class ReadCounters:
                 setattr(self, name, getattr(self, name) + more)
 
 
-_COUNTERS = tuple(ReadCounters.__dataclass_fields__)
+_COUNTERS = tuple(ReadCounters.__struct_fields__)
 
 
 class SeriesReader(Protocol):
@@ -306,8 +299,7 @@ class SeriesReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Unaligned:
+class Unaligned(msgspec.Struct, frozen=True):
     """A time range in which the series of a request differ in their times: the caller reads them one by one."""
 
     time: TimeRange

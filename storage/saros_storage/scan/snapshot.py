@@ -15,8 +15,9 @@ Snapshots are immutable values; the partition keeps the files of a pinned snapsh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from saros_storage.base.block import Block
 from saros_storage.base.types import DataType, Scalar
@@ -45,8 +46,7 @@ class Rank(NamedTuple):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tombstone:
+class Tombstone(msgspec.Struct, frozen=True):
     """Hides points of rank <= `rank` in `time` of all series that `pattern` (text, may contain wildcards) matches."""
 
     pattern: str
@@ -54,16 +54,14 @@ class Tombstone:
     rank: Rank
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSpan:
+class DeviceSpan(msgspec.Struct, frozen=True):
     """First and last time (inclusive) of a device in a file: the content of `.resource`."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileSource:
+class FileSource(msgspec.Struct, frozen=True):
     """A sealed file. `devices` are those that it may contain; `access` reads the file (opened at the first use)."""
 
     rank: Rank
@@ -113,8 +111,7 @@ class MemorySource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionSnapshot:
+class PartitionSnapshot(msgspec.Struct, frozen=True):
     """One partition at one version. Lists are ordered by rank, lowest first."""
 
     database: str
@@ -127,7 +124,7 @@ class PartitionSnapshot:
     #: True if the last of `memtables` is the active one, which no tombstone affects.
     has_active: bool = False
     #: The activity of the partition, in which scans count the points that they deliver.
-    activity: Activity = field(default_factory=Activity, compare=False)
+    activity: Activity = msgspec.field(default_factory=Activity)
 
     @property
     def sources(self) -> Sequence[FileSource | MemorySource]:

@@ -15,24 +15,23 @@ Thread-safe: the index is cached under a lock; pages are read from a mapped file
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from saros_storage.base.block import Block
 from saros_storage.base.types import DataType
 from saros_storage.scan.reading import Statistics
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkMeta:
+class ChunkMeta(msgspec.Struct, frozen=True):
     """Offset of a chunk (its marker byte) and its statistics, which are None for a chunk without points."""
 
     offset: int
     statistics: Statistics | None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesIndex:
+class SeriesIndex(msgspec.Struct, frozen=True):
     """One series of a device in one file."""
 
     measurement: str
@@ -41,8 +40,7 @@ class SeriesIndex:
     chunks: tuple[ChunkMeta, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceIndex:
+class DeviceIndex(msgspec.Struct, frozen=True):
     """All series of a device in one file. `time` is the index of the time column of an aligned device, otherwise None.
 
     The time column's statistics carry only count, start and end (first/last 0, the rest None), its type is TIMESTAMP.
@@ -58,8 +56,7 @@ class DeviceIndex:
         return self.time is not None
 
 
-@dataclass(frozen=True, slots=True)
-class PageSpan:
+class PageSpan(msgspec.Struct, frozen=True):
     """One page (of an aligned device: the pages of all requested columns that share its time page).
 
     `statistics[i]` is None if column i has no point in the page. In a single-page chunk, these are the statistics of

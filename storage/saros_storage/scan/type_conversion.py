@@ -21,7 +21,8 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_storage.base.block import Column
 from saros_storage.base.errors import StorageError, UserMistake

@@ -14,7 +14,8 @@ An immutable value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.errors import UserMistake
 
@@ -24,8 +25,7 @@ ENTRIES_MAX = 10_000
 TEXT_MAX = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A numbered version of an entry. `text` is None if the entry was removed."""
 
     number: int
@@ -37,11 +37,10 @@ class Entry:
         return self.number, self.text is not None, self.text or ""
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(msgspec.Struct, frozen=True):
     """The entries by kind and key, including removed ones."""
 
-    by_key: Mapping[tuple[str, str], Entry] = field(default_factory=dict)
+    by_key: Mapping[tuple[str, str], Entry] = msgspec.field(default_factory=dict)
 
     def get(self, kind: str, key: str) -> str | None:
         """Return the text of an entry, or None if it does not exist."""

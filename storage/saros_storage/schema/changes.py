@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 from json.encoder import encode_basestring
+
+import msgspec
+from msgspec.structs import astuple
 
 from saros_storage.base.errors import CorruptFile, NewerFormat
 from saros_storage.base.identity_cache import cached_by_identity
@@ -32,22 +34,19 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _PLAIN_WORDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class CreateDatabase:
+class CreateDatabase(msgspec.Struct, frozen=True):
     """Mark `path` as a database."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteDatabase:
+class DeleteDatabase(msgspec.Struct, frozen=True):
     """Delete the database and everything below it."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSeries:
+class CreateSeries(msgspec.Struct, frozen=True):
     """Add series to a device, creating the device (aligned or not) if it does not exist."""
 
     device: str
@@ -58,26 +57,23 @@ class CreateSeries:
     if_missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteSeries:
+class DeleteSeries(msgspec.Struct, frozen=True):
     """Delete the series that the pattern matches, and the devices that then have no series."""
 
     pattern: str
 
 
-@dataclass(frozen=True, slots=True)
-class AlterSeries:
+class AlterSeries(msgspec.Struct, frozen=True):
     """Replace the alias, all tags and all attributes of a series."""
 
     device: str
     measurement: str
     alias: str | None = None
-    tags: dict[str, str] = field(default_factory=dict)
-    attributes: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = msgspec.field(default_factory=dict)
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class AlterType:
+class AlterType(msgspec.Struct, frozen=True):
     """Change the type and encoding of a series; see `scan.type_conversion`."""
 
     device: str
@@ -86,8 +82,7 @@ class AlterType:
     encoding: Encoding
 
 
-@dataclass(frozen=True, slots=True)
-class AlterStorage:
+class AlterStorage(msgspec.Struct, frozen=True):
     """Change the encoding or compressor of series of a device for future data. None leaves the property unchanged."""
 
     device: str
@@ -96,8 +91,7 @@ class AlterStorage:
     compressor: Compressor | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SetTtl:
+class SetTtl(msgspec.Struct, frozen=True):
     """Set the time to live of the devices that the pattern covers (see `ttl_rules`); None is an unlimited time."""
 
     pattern: str
@@ -106,16 +100,14 @@ class SetTtl:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UnsetTtl:
+class UnsetTtl(msgspec.Struct, frozen=True):
     """Remove the TTL rule of the pattern."""
 
     pattern: str
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SetEntry:
+class SetEntry(msgspec.Struct, frozen=True):
     """Set an entry of the catalogue, or remove it if `text` is None."""
 
     kind: str

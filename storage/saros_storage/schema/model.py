@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import (
@@ -18,8 +20,7 @@ from saros_storage.base.types import (
 from saros_storage.encoding import encodings_for
 
 
-@dataclass(frozen=True, slots=True)
-class Deadband:
+class Deadband(msgspec.Struct, frozen=True):
     """Limits that decide which points of a series are stored (see `kernels.deadband`).
 
     `shortest` and `longest` are in the database's time unit.
@@ -32,8 +33,7 @@ class Deadband:
     longest: int = TIME_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesSchema:
+class SeriesSchema(msgspec.Struct, frozen=True):
     """One series of a device. `encoding` is the declared encoding; files use the result of `stored_encoding`."""
 
     measurement: str
@@ -41,8 +41,8 @@ class SeriesSchema:
     encoding: Encoding
     compressor: Compressor
     alias: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = msgspec.field(default_factory=dict)
+    attributes: Mapping[str, str] = msgspec.field(default_factory=dict)
     #: Number of decimals to which values are rounded when they are written, or None if values are not rounded.
     decimals: int | None = None
     deadband: Deadband | None = None
@@ -51,8 +51,7 @@ class SeriesSchema:
     earlier: tuple[DataType, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSchema:
+class DeviceSchema(msgspec.Struct, frozen=True):
     """A device and its series by measurement. Immutable: a change creates a new value; readers may keep the old one."""
 
     path: str

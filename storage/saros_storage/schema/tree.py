@@ -18,9 +18,11 @@ that statements neither show, read nor count these series, and only deleting the
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import itemgetter
 from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.identity_cache import cached_by_identity
@@ -102,8 +104,7 @@ class _Node:
 _Parent = tuple[_Node, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """The facts about a node that decide which new devices may be created directly below it."""
 
     database: str | None

@@ -12,7 +12,8 @@ An immutable value: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.types import TIME_MIN, TimeUnit
 from saros_storage.scan.snapshot import FileSource
@@ -22,8 +23,7 @@ _MS_PER_SECOND = 1_000
 _NS_PER_SECOND = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(msgspec.Struct, frozen=True):
     """The TTL rules, evaluated at one moment."""
 
     rules: TtlRules

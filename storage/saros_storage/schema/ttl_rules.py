@@ -16,7 +16,8 @@ An immutable value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, parse_pattern, split_path
@@ -28,8 +29,7 @@ PATTERNS_MAX = 10_000
 _BELOW = ".**"
 
 
-@dataclass(frozen=True, slots=True)
-class TtlRule:
+class TtlRule(msgspec.Struct, frozen=True):
     """A numbered version of a rule. `milliseconds` is None for an unlimited life; `unset` marks a removed rule."""
 
     number: int
@@ -42,11 +42,10 @@ class TtlRule:
         return self.number, self.unset, float("inf") if self.milliseconds is None else self.milliseconds
 
 
-@dataclass(frozen=True, slots=True)
-class TtlRules:
+class TtlRules(msgspec.Struct, frozen=True):
     """The rules by pattern, including removed ones."""
 
-    by_pattern: Mapping[str, TtlRule] = field(default_factory=dict)
+    by_pattern: Mapping[str, TtlRule] = msgspec.field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Return whether any rule limits the life of points."""

@@ -15,9 +15,9 @@ Pure functions over a mapped file, for any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile
@@ -95,8 +95,7 @@ def _table(pages: Sequence[PageMeta]) -> NumericArray:
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkLayout:
+class ChunkLayout(msgspec.Struct, frozen=True):
     """The headers of a chunk and of its pages. `type` is None for a time chunk; a chunk without points has no pages."""
 
     file: str
@@ -131,8 +130,7 @@ class ChunkLayout:
         return CorruptFile(self.file, self.offset, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class RawChunk:
+class RawChunk(msgspec.Struct, frozen=True):
     """A chunk that can be copied into another file without decoding: header fields, encoded pages, statistics."""
 
     type: DataType | None

@@ -11,7 +11,8 @@ The time column of an aligned device is a series without a type. Pure functions 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.types import Compressor, DataType, Encoding
 from saros_storage.scan.reading import Statistics
@@ -19,8 +20,7 @@ from saros_storage.scan.tsfile_access import DeviceIndex, SeriesIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 
-@dataclass(frozen=True, slots=True)
-class PageSurvey:
+class PageSurvey(msgspec.Struct, frozen=True):
     """A page: its offset, stored size and decompressed size. `statistics` is None if the page has only nulls."""
 
     offset: int
@@ -29,8 +29,7 @@ class PageSurvey:
     statistics: Statistics | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkOutline:
+class ChunkOutline(msgspec.Struct, frozen=True):
     """A chunk. The chunk of a column of an aligned device may have no pages and no points."""
 
     offset: int
@@ -50,8 +49,7 @@ class ChunkOutline:
         return sum(page.size for page in self.pages)
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesOutline:
+class SeriesOutline(msgspec.Struct, frozen=True):
     """A series of a device. For the time column, `type` is None and `measurement` is empty."""
 
     measurement: str
@@ -60,8 +58,7 @@ class SeriesOutline:
     chunks: tuple[ChunkOutline, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSurvey:
+class DeviceSurvey(msgspec.Struct, frozen=True):
     """A device and its series in the file's order, the time column first."""
 
     path: str

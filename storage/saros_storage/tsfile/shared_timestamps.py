@@ -16,8 +16,7 @@ Any thread: two threads that decode the same times at once may both do the work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from saros_storage.base.lru import LruCache
@@ -33,8 +32,7 @@ _BYTES_MAX = 32 << 20
 _ROWS_MAX = 1 << 17
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CachedTimes:
+class _CachedTimes(msgspec.Struct, frozen=True, eq=False):
     """Decoded times, and the stored bytes by which they are recognised."""
 
     stream: bytes

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Block
@@ -40,8 +40,7 @@ _SUM_TOLERANCE = 1e-6
 Problem = CorruptFile | UnsupportedFile
 
 
-@dataclass(slots=True)
-class CheckResult:
+class CheckResult(msgspec.Struct):
     """The result of a check: the numbers of items checked, and at most `PROBLEMS_MAX` problems."""
 
     devices: int = 0
@@ -49,7 +48,7 @@ class CheckResult:
     chunks: int = 0
     pages: int = 0
     points: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
 
 
 def check_tsfile(path: str, data: memoryview) -> CheckResult:

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Column, TextArray, Values
@@ -82,8 +82,7 @@ _TIME_NAME = ""
 _HEADERS_MAX = 4_096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AlignedColumn:
+class AlignedColumn(msgspec.Struct, frozen=True, eq=False):
     """One column of an aligned chunk group; `column.type` equals `type`."""
 
     measurement: str
@@ -93,8 +92,7 @@ class AlignedColumn:
     column: Column
 
 
-@dataclass(frozen=True, slots=True)
-class TsFileSummary:
+class TsFileSummary(msgspec.Struct, frozen=True):
     """A finished file: its size in bytes, its CRC-32, and the time span of each device."""
 
     size: int
@@ -346,8 +344,7 @@ class _Page(NamedTuple):
     stored: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(msgspec.Struct, frozen=True):
     """The header of a chunk, created by `_header`. `type` is None for the time column."""
 
     measurement: str

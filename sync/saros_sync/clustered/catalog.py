@@ -12,7 +12,9 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.meta.metadata_kv import Notes
 from saros_storage.base.errors import CorruptFile
@@ -41,8 +43,7 @@ def decode_entry(sender: str, text: str) -> SenderEntry:
         raise CorruptFile(key_of(sender), 0, f"invalid state of a sender: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogVersion:
+class CatalogVersion(msgspec.Struct, frozen=True):
     """The catalog as of a version of the notes."""
 
     version: int
@@ -50,7 +51,7 @@ class CatalogVersion:
     #: The sender of each synced device.
     owners: Mapping[str, str]
     #: The note of each sender.
-    texts: Mapping[str, str] = field(repr=False, default_factory=dict)
+    texts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class ClusterCatalog:

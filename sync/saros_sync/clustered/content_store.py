@@ -15,7 +15,8 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.folder.layout import RESOURCE, write_synced
@@ -36,12 +37,11 @@ PIECE_BYTES = 1 << 20
 _PULLS_MAX = 8
 
 
-@dataclass(slots=True)
-class _Pull:
+class _Pull(msgspec.Struct):
     """A content that is being fetched from another node."""
 
     file: File
-    digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+    digest: hashlib._Hash = msgspec.field(default_factory=hashlib.sha256)
 
     def add(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:

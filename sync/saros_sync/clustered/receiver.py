@@ -21,9 +21,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_cluster.meta.metadata_kv import CHANGED, Notes
 from saros_storage.base.clock import Clock
@@ -89,8 +91,7 @@ class Cluster(schema.Cluster, Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _SchemaUpdate:
+class _SchemaUpdate(msgspec.Struct):
     """The last update of the schema for a sender, completed or pending; `since_ns` is when this node learned of it."""
 
     document: str

@@ -29,7 +29,8 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_cluster.multiraft.peers import Answers, BadRequest, CallHandler, RemoteError, StreamHandler
 from saros_cluster.multiraft.peers import Unreachable as NodeUnreachable
@@ -73,8 +74,7 @@ Ask = Callable[[NodeId, str, bytes, float], bytes]
 Read = Callable[[NodeId, str, bytes, float], Answers]
 
 
-@dataclass(slots=True)
-class _Round:
+class _Round(msgspec.Struct):
     """A round that this node has, or fetches."""
 
     document: Content

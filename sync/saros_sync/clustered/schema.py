@@ -11,8 +11,9 @@ Both steps are idempotent, so any node may repeat them after an interrupted comm
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from saros_cluster.database.synced_devices import SENDER, sender_of
 from saros_storage.base.errors import UserMistake

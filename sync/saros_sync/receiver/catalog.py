@@ -8,8 +8,10 @@ Values. Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile
@@ -25,8 +27,7 @@ _KIND = "device_owner"
 HISTORY_MAX = 20
 
 
-@dataclass(frozen=True, slots=True)
-class PastRound:
+class PastRound(msgspec.Struct, frozen=True):
     """A committed round.
 
     `committed_ns` is the time since the epoch by this server's clock; `files` and `size` (bytes) count the new files.
@@ -39,8 +40,7 @@ class PastRound:
     conflicts: int
 
 
-@dataclass(frozen=True, slots=True)
-class SenderEntry:
+class SenderEntry(msgspec.Struct, frozen=True):
     """A sender: its last committed round and its devices."""
 
     id: str
@@ -56,11 +56,10 @@ class SenderEntry:
     history: tuple[PastRound, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(msgspec.Struct, frozen=True):
     """All senders that have committed a round, by id."""
 
-    senders: Mapping[str, SenderEntry] = field(default_factory=lambda: MappingProxyType({}))
+    senders: Mapping[str, SenderEntry] = msgspec.field(default_factory=lambda: MappingProxyType({}))
 
     def owners(self) -> dict[str, str]:
         """Return the owner of each device that belongs to a sender."""

@@ -23,8 +23,9 @@ import os
 import zlib
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, StorageError
 from saros_storage.folder.layout import RESOURCE, write_durably
@@ -47,16 +48,15 @@ GOOD_BYTES = 8 << 20
 _OPEN_MAX = 8
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(msgspec.Struct):
     """A content whose bytes are arriving."""
 
     file: File
     #: The length that the journal records as durable.
     good: int
-    digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+    digest: hashlib._Hash = msgspec.field(default_factory=hashlib.sha256)
     #: Chunks that arrived ahead of their turn, by offset.
-    early: dict[int, bytes | memoryview] = field(default_factory=dict)
+    early: dict[int, bytes | memoryview] = msgspec.field(default_factory=dict)
     #: The length that `synced` makes durable.
     next_good: int = 0
     synced: Future[None] | None = None
@@ -74,8 +74,7 @@ class _Part:
         return well
 
 
-@dataclass(frozen=True, slots=True)
-class _CompleteFile:
+class _CompleteFile(msgspec.Struct, frozen=True):
     """A file that has all its bytes, and is being synced and checked."""
 
     content: Content

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile, UserMistake
 from saros_storage.folder.layout import RESOURCE
@@ -59,8 +60,7 @@ class MirrorFolder:
         return names
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Mirror:
+class Mirror(msgspec.Struct, frozen=True, eq=False):
     """One sender's committed round, opened for reading."""
 
     document: Content

@@ -12,7 +12,8 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_sync.transport import Conflict
 
@@ -22,8 +23,7 @@ HERE = "this server"
 NOBODY = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnershipDecision:
+class OwnershipDecision(msgspec.Struct, frozen=True):
     """The decision on the devices of a round: those that the sender owns, and those that are refused."""
 
     granted: frozenset[str]

@@ -21,8 +21,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import CorruptFile
@@ -76,12 +78,11 @@ class Host(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class VisibleSenders:
+class VisibleSenders(msgspec.Struct, frozen=True):
     """The senders' data that readers see: the owner of each synced device, and the owners' mirrors."""
 
-    owners: Mapping[str, str] = field(default_factory=dict)
-    mirrors: Mapping[str, Mirror] = field(default_factory=dict)
+    owners: Mapping[str, str] = msgspec.field(default_factory=dict)
+    mirrors: Mapping[str, Mirror] = msgspec.field(default_factory=dict)
 
 
 class Receiver:

@@ -10,7 +10,8 @@ they may contain devices of other owners. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.paths import join_nodes, split_path
@@ -26,8 +27,7 @@ from saros_storage.schema import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(msgspec.Struct, frozen=True):
     """Schema changes: all of `drops` come before `creates`."""
 
     drops: tuple[SchemaChange, ...]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import DiskFull
 from saros_storage.io.disk import FULL_ERRNOS, Disk
@@ -21,8 +22,7 @@ _NAME_CHARS_MAX = 100
 _RESERVED_BYTES = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(msgspec.Struct, frozen=True):
     """The user of a request, and its write permissions; the defaults hold for a server without users."""
 
     user: str = ""

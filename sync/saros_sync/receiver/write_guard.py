@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile
 from saros_storage.base.paths import parse_pattern
@@ -27,15 +28,14 @@ class Senders(NamedTuple):
     owners: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class SenderGuard:
+class SenderGuard(msgspec.Struct, frozen=True):
     """Refuses changes to senders' devices. Implements storage's `WriteGuard`; the checks raise SentElsewhere."""
 
     senders: Callable[[], Senders]
     schema: Callable[[], SchemaTree]
     disk: Disk
     #: See `WriteGuard.change_lock`.
-    change_lock: AbstractContextManager[object] = field(default_factory=nullcontext)
+    change_lock: AbstractContextManager[object] = msgspec.field(default_factory=nullcontext)
 
     def check_rows(self, devices: Iterable[str]) -> None:
         """See `WriteGuard`."""

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import asdict, dataclass, fields
+
+import msgspec
+from msgspec.structs import asdict
 
 from saros_storage.base.errors import CorruptFile, StorageError, UserMistake
 from saros_storage.folder.layout import write_durably
@@ -33,8 +35,7 @@ _KIND = "receiver"
 _NO_RECEIVER = 2063
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiverOptions:
+class ReceiverOptions(msgspec.Struct, frozen=True):
     """A receiver's address, and the options of its rounds."""
 
     #: `saros://[user[:password]@]host:port[?tls=ca.pem]`.
@@ -52,8 +53,7 @@ class ReceiverOptions:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiverFolder:
+class ReceiverFolder(msgspec.Struct, frozen=True):
     """The paths of one receiver's files."""
 
     path: str
@@ -128,7 +128,7 @@ class SenderFolder:
         """Return a receiver's options. Raises UserMistake 2063, CorruptFile."""
         path = self.of(name).receiver
         words = decode_framed(path, _KIND, bytes(self._disk.map(path)))
-        known = {field.name: words[field.name] for field in fields(ReceiverOptions) if field.name in words}
+        known = {name: words[name] for name in ReceiverOptions.__struct_fields__ if name in words}
         return ReceiverOptions(**known)  # type: ignore[arg-type]
 
     def drop(self, name: str) -> None:

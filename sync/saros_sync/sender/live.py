@@ -20,8 +20,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, UserMistake
 from saros_storage.base.types import TimeUnit
@@ -56,8 +57,7 @@ def read_at(path: str, offset: int, count: int) -> bytes:
         return file.read(count)
 
 
-@dataclass(frozen=True, slots=True)
-class LivePartition:
+class LivePartition(msgspec.Struct, frozen=True):
     """A partition's folder and slice; its manifest is read when it is needed."""
 
     folder: str
@@ -102,8 +102,7 @@ class LiveFolder:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """The segment and head of the record that was read last."""
 
     segment: SegmentName

@@ -13,7 +13,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from saros_storage.base.errors import FolderInUse, UserMistake
 from saros_storage.folder.layout import write_synced
@@ -205,7 +206,7 @@ class Worker:
         return {"history": [past, *self._status.history][:HISTORY_MAX], **rate}
 
     def _save_status(self, **changes: object) -> None:
-        self._status = replace(self._status, **changes)  # type: ignore[arg-type]
+        self._status = replace(self._status, **changes)
         try:
             write_synced(self._disk, self._own.status, encode_status(self._status))
         except OSError as error:

@@ -20,8 +20,10 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from saros_storage.base.errors import StorageError
 from saros_storage.folder.layout import write_durably
@@ -52,8 +54,7 @@ class Stopped(StorageError):
     """The sender was requested to stop; the next start resumes the round."""
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(msgspec.Struct):
     """The progress of a round; sizes in bytes."""
 
     round: int = 0
@@ -64,17 +65,15 @@ class Progress:
     failures: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Last:
+class Last(msgspec.Struct, frozen=True):
     """The receiver's state after the last round: its files, and a digest of the round."""
 
     number: int = 0
     digest: str = ""
-    keys: Mapping[FileKey, Content] = field(default_factory=dict)
+    keys: Mapping[FileKey, Content] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RoundResult:
+class RoundResult(msgspec.Struct, frozen=True):
     """The result of a committed round; `files` and `size` (bytes) count the contents that were sent."""
 
     number: int
@@ -87,8 +86,7 @@ class RoundResult:
     is_resumed: bool = False
 
 
-@dataclass(slots=True)
-class _ContentTransfer:
+class _ContentTransfer(msgspec.Struct):
     """A content that is being sent."""
 
     content: Content
@@ -96,7 +94,7 @@ class _ContentTransfer:
     #: The bytes that the receiver has, from the content's start.
     have: int
     #: The chunks in flight, oldest first: end offset, time of sending, answer.
-    waiting: deque[tuple[int, int, Answer]] = field(default_factory=deque)
+    waiting: deque[tuple[int, int, Answer]] = msgspec.field(default_factory=deque)
 
 
 class Sending:

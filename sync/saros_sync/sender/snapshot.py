@@ -17,7 +17,8 @@ import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.folder.layout import kind_folder, write_durably, write_synced
@@ -37,16 +38,14 @@ _THREADS = 2
 _OPEN_MAX = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """A round, and the contents of its files by their keys at the sender."""
 
     round: Round
     keys: Mapping[FileKey, Content]
 
 
-@dataclass(frozen=True, slots=True)
-class _New:
+class _New(msgspec.Struct, frozen=True):
     """A link to a file whose SHA-256 is not known yet."""
 
     source: str

@@ -5,7 +5,8 @@ The file is replaced from time to time during a round, and is only for display. 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import msgspec
+from msgspec.structs import asdict
 
 from saros_sync.framing import decode_framed, encode_framed
 
@@ -14,8 +15,7 @@ _KIND = "status"
 HISTORY_MAX, CONFLICTS_MAX = 20, 100
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """The status of one receiver.
 
     Times are in nanoseconds since the epoch, by the sender's clock; 0: never. Sizes are in bytes.
@@ -37,9 +37,9 @@ class Status:
     error_ns: int = 0
     conflicts: int = 0
     #: Device, owner and reason of the first conflicts.
-    conflict_list: list[list[str]] = field(default_factory=list)
+    conflict_list: list[list[str]] = msgspec.field(default_factory=list)
     #: Newest first: number, end time, files, bytes, seconds.
-    history: list[list[float]] = field(default_factory=list)
+    history: list[list[float]] = msgspec.field(default_factory=list)
 
 
 def encode_status(status: Status) -> bytes:

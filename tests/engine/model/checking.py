@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -26,7 +27,9 @@ from engine.model.expressions import Value
 from engine.model.history import TYPES, Database, Delete, Write
 from engine.model.queries import Answer, answer
 
+import saros_engine.planner.last as last
 import saros_engine.planning.distribution as distribution
+import saros_storage.read.latest as latest
 from saros_engine.base.errors import EngineError
 from saros_engine.memory.options import EngineOptions
 from saros_engine.operators import base, sorted_runs
@@ -160,22 +163,20 @@ def running(run: Run) -> Iterator[None]:
     spared = "saros_engine.analysis.sources"
     modules = [m for n, m in sys.modules.items() if n.startswith("saros_") and hasattr(m, "BLOCK_ROWS_MAX")]
     modules = [module for module in modules if module.__name__ != spared]
-    made = ScanRequest.__init__
-    children, defaults, share = distribution.CHILDREN_MIN, made.__defaults__, base._SHARE
+    children, share = distribution.CHILDREN_MIN, base._SHARE
     pieces = sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX
-    assert defaults is not None
     try:
         distribution.CHILDREN_MIN = run.children_min
         if run.in_files:
             base._SHARE, sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX = 1 << 60, 1, 3
-        made.__defaults__ = (*defaults[:-1], run.block_rows)
+        last.ScanRequest = latest.ScanRequest = partial(ScanRequest, block_rows=run.block_rows)
         for module in modules:
             module.BLOCK_ROWS_MAX = run.block_rows  # type: ignore[attr-defined]
         yield
     finally:
         distribution.CHILDREN_MIN, base._SHARE = children, share
         sorted_runs._PIECE_ROWS_MIN, sorted_runs._PIECE_ROWS_MAX = pieces
-        made.__defaults__ = defaults
+        last.ScanRequest = latest.ScanRequest = ScanRequest
         for module in modules:
             module.BLOCK_ROWS_MAX = BLOCK_ROWS_MAX  # type: ignore[attr-defined]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from saros_engine.aggregation.aggregation import WINDOW_ROWS_MAX, Calls, GlobalAggregation, TimeAggregation
 from saros_engine.aggregation.windows import grid, pane_sequence, window_sequence

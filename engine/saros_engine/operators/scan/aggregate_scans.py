@@ -18,10 +18,11 @@ batches, so that the states of a batch are turned into results before there are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from saros_engine.aggregation.aggregation import Calls, StateTable
 from saros_engine.aggregation.windows import WindowSequence, spans_inside, window_sequence
@@ -109,8 +110,7 @@ class _ScanStates:
         return self.calls.results(self._table.rows(0, self.count * self._rows))
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True):
     """Scans [first, stop) of the operator, which share one reader. A group of one scan may have several columns."""
 
     first: int

@@ -7,8 +7,9 @@ returned    Block Block   the blocks of a TimeJoin of Scans         Block     (t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from saros_engine.operators.base import PullOperator
 from saros_engine.operators.join.time_join import TimeJoinOperator

@@ -14,10 +14,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+import msgspec
 import pyarrow as pa
 
 #: The default memory limit of a process.
@@ -30,8 +30,7 @@ class ParquetRefused(Exception):
     """A file that is damaged, or needs more memory than allowed; the message has the reason and the next step."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetHead:
+class ParquetHead(msgspec.Struct, frozen=True):
     """The columns of a file, and its number of rows."""
 
     schema: pa.Schema

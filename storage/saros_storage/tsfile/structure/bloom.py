@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import mmh3
+import msgspec
 import numpy as np
 
 from saros_storage.base.types import Int64Array
@@ -31,8 +31,7 @@ _C1 = 0x87C37B91114253D5
 _C2 = 0x4CF5AD432745937F
 
 
-@dataclass(frozen=True, slots=True)
-class BloomFilter:
+class BloomFilter(msgspec.Struct, frozen=True):
     """A bloom filter of `size` bits. `bits` has the lowest bit of each byte first and omits trailing zero bytes."""
 
     bits: bytes

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby, pairwise
 from typing import TypeAlias
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile
 from saros_storage.base.lru import LruCache
@@ -46,16 +47,14 @@ class NodeKind(IntEnum):
     LEAF_MEASUREMENT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """The bytes [start, end) of the file."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class IndexNode:
+class IndexNode(msgspec.Struct, frozen=True):
     """A parsed node: `names[i]` (sort key `keys[i]`) is the first name below child i, which starts at `offsets[i]`."""
 
     kind: NodeKind

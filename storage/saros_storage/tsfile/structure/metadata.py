@@ -11,7 +11,8 @@ Pure: any thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile
 from saros_storage.tsfile.structure.bloom import BloomFilter
@@ -43,8 +44,7 @@ PROPERTIES: tuple[tuple[str, str | None], ...] = (
 _UNENCRYPTED = frozenset({None, "", "0"})
 
 
-@dataclass(frozen=True, slots=True)
-class FileMetadata:
+class FileMetadata(msgspec.Struct, frozen=True):
     """The metadata that a reader needs, apart from the index roots. The data area ends at `data_end`."""
 
     version: int

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from saros_storage.base.block import Column, TextArray, Values
@@ -35,8 +35,7 @@ from saros_storage.tsfile.structure.format import Cursor, prefixed, uvar
 Stored: TypeAlias = bool | int | float | bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredStatistics:
+class StoredStatistics(msgspec.Struct, frozen=True):
     """Statistics of `count` points; if `count` is 0, start > end and the other fields are None."""
 
     count: int
