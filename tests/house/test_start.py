@@ -107,7 +107,27 @@ with saros.connect({str(tmp_path)!r}) as db:
     for text in ("select last * from root.a.d", "select cast(s as TEXT), s from root.a.d where s in (1, 1e9)"):
         db.execute(text).fetch_arrow()
         db.execute(text).fetchall()
+    db.execute("insert into root.a.d(time, s) values (7, 7.0)")
+    print([c.dtype for c in db.execute("select s, i, s > 0 from root.a.d").fetch_numpy().values()])
 print("pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.split("\n")[1:] == ["False", ""]
+
+
+@pytest.mark.slow
+def test_the_shell_loads_neither_pandas_nor_what_its_commands_need(tmp_path: Path) -> None:
+    statements = """
+insert into root.a.d(time, x, note) values (1, 2.5, 'a'), (2, 3.5, null);
+select * from root.a.d; select avg(x) from root.a.d where time > 9; show timeseries
+"""
+    code = f"""
+import sys
+from saros_shell.main import main
+for format_ in ("table", "csv", "json", "vertical"):
+    main(["shell", {str(tmp_path)!r}, "--format", format_, "-e", {statements!r}])
+heavy = ("pandas", "pyarrow.parquet", "prompt_toolkit", "saros_shell.repl.backslash_commands")
+print("loaded", [m for m in heavy if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded []"

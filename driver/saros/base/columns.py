@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from saros.errors import database_error
+from saros_storage.base.arrow import numbers_from_arrow
 
 #: Microseconds for each tick of a unit; ticks of nanoseconds are divided to microseconds first.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
@@ -56,12 +56,15 @@ def numpy_columns(table: pa.Table) -> dict[str, np.ndarray[Any, Any]]:
 def _numpy_values(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
-    if column.null_count == 0 or not _fixed_width(column.type):
+    if not _fixed_width(column.type):
         values: np.ndarray[Any, Any] = column.to_numpy()
         return values
-    mask = pc.is_null(column).to_numpy()
-    filled = pc.fill_null(column, pa.scalar(0).cast(column.type)).to_numpy()
-    masked: np.ndarray[Any, Any] = np.ma.masked_array(filled, mask)
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    numbers = numbers_from_arrow(array)
+    if array.null_count == 0:
+        return numbers
+    mask = ~numbers_from_arrow(array.is_valid())
+    masked: np.ndarray[Any, Any] = np.ma.masked_array(np.where(mask, numbers.dtype.type(0), numbers), mask)
     return masked
 
 

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saros_server.sources.source_options import WIDE_BLANKS, SourceError, SourceOptions
-from saros_storage.base.arrow import arrow_type, data_type_of
+from saros_storage.base.arrow import arrow_type, data_type_of, text_to_arrow
+from saros_storage.base.block import TextArray
 from saros_storage.base.types import FLOATING_TYPES, STRING_TYPES, DataType, TimeUnit
 from saros_wire.client_values import arrow_array
 
@@ -35,12 +36,13 @@ _NEEDLESS = r"^\+|\.0*$"
 _BOOLEAN = r"^([tT]rue|[fF]alse|TRUE|FALSE)$"
 _BYTES = r"^0[xX]([0-9a-fA-F]{2})*$"
 #: Texts that loggers, spreadsheets and pandas write for a missing value.
-NA_MARKS = pa.array(
-    [
-        *("NA", "N/A", "n/a", "na", "#N/A", "#NA", "<NA>", "NULL", "Null", "null", "None", "none", "nil"),
-        *("-", "--", "---", "\N{EN DASH}", "\N{EM DASH}"),
-    ],
-    pa.string(),
+NA_MARKS = text_to_arrow(
+    TextArray.of(
+        (
+            *("NA", "N/A", "n/a", "na", "#N/A", "#NA", "<NA>", "NULL", "Null", "null", "None", "none", "nil"),
+            *("-", "--", "---", "\N{EN DASH}", "\N{EM DASH}"),
+        )
+    )
 )
 _MINUS = "\N{MINUS SIGN}"
 #: A number with a decimal comma, and optional separators of thousands.

@@ -16,6 +16,7 @@ import saros
 from saros_server.config.arguments import CommandParser
 from saros_shell.output.login import password_of
 from saros_shell.repl.shell_config import FORMATS, ShellConfig, config_folder, load_config
+from saros_shell.repl.user_files import NOT_UTF8, ScriptError, script_text
 
 READ_ONLY = ", read-only"
 Connect = Callable[[str], saros.Connection]
@@ -24,7 +25,7 @@ Connect = Callable[[str], saros.Connection]
 def main(arguments: Sequence[str]) -> int:
     """Run the shell and return its exit code."""
     options = parser().parse_args(arguments)
-    from saros_shell.repl.backslash_commands import new_database_note  # loads Arrow, which --help does not need
+    from saros_shell.repl.session import new_database_note  # loads Arrow, which --help does not need
 
     note = READ_ONLY if options.read_only else new_database_note(options.target)
     interactive = not (options.execute or options.file) and sys.stdin.isatty()
@@ -86,7 +87,6 @@ def _run_terminal(
 
 def run_script(connection: saros.Connection, connect: Connect, options: argparse.Namespace) -> int:
     """Run the statements of -e, -f or standard input, and return the exit code."""
-    from saros_shell.repl.backslash_commands import ScriptError
     from saros_shell.repl.runner import Settings, StatementRunner
     from saros_shell.repl.session import Session
 
@@ -109,8 +109,6 @@ def run_script(connection: saros.Connection, connect: Connect, options: argparse
 
 def _texts(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Yield the name of the file, if any, and the text of each script to run. Raises ScriptError."""
-    from saros_shell.repl.backslash_commands import NOT_UTF8, ScriptError, script_text
-
     if options.execute:
         yield from (("", text) for text in options.execute)
     elif options.file:

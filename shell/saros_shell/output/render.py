@@ -23,6 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from wcwidth import wcswidth
 
+from saros_storage.base.arrow import numbers_from_arrow, text_to_arrow
+from saros_storage.base.block import TextArray
+
 #: Rows that determine the column widths of a table.
 WIDTH_ROWS = 1_000
 NULL = "null"
@@ -59,7 +62,7 @@ def render_csv(schema: pa.Schema, batches: Batches) -> Iterator[str]:
 
     An empty field is an empty text if it is quoted, and otherwise null.
     """
-    yield ",".join(_csv_texts(pa.array(schema.names, pa.string())))
+    yield ",".join(_csv_texts(text_to_arrow(TextArray.of(schema.names))))
     absent = '""' if len(schema) == 1 else ""  # since an empty line is not a row
     for batch in batches:
         if batch.num_rows:
@@ -160,7 +163,7 @@ def _special(text: str, null: str) -> str:
 def _values(column: pa.Array) -> list[Any]:
     """Return Python values; numbers are converted by NumPy, which is many times faster."""
     if column.null_count == 0 and _is_number(column.type):
-        numbers: list[Any] = column.to_numpy().tolist()
+        numbers: list[Any] = numbers_from_arrow(column).tolist()
         return numbers
     values: list[Any] = column.to_pylist()
     return values
@@ -190,8 +193,7 @@ def iso_times(column: pa.Array) -> list[str | None]:
     naive = pc.local_timestamp(column) if column.type.tz else column
     utc = column.cast(pa.timestamp(unit))
     valid = column.is_valid().to_pylist() if column.null_count else None
-    local = naive.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    instants = utc.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    local, instants = numbers_from_arrow(naive.cast(pa.int64())), numbers_from_arrow(utc.cast(pa.int64()))
     ticks_per_minute = 60 * {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
     minutes = (local - instants) // ticks_per_minute
     shifted = instants + minutes * ticks_per_minute

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -28,18 +27,12 @@ from saros_shell.output.plot import NotPlottableError, plot
 from saros_shell.output.render import RENDERERS
 from saros_shell.repl import named_queries
 from saros_shell.repl.copy import copy_command
+from saros_shell.repl.session import MetaError, Session, new_database_note
 from saros_shell.repl.statements import command_parts, unquoted
-from saros_storage.folder.layout import NODE_FILE
-
-if TYPE_CHECKING:
-    from saros_shell.repl.session import Session
+from saros_shell.repl.user_files import ScriptError, script_text
 
 #: Runs a command with the text after its name; False if it failed, after printing the reason.
-Action = Callable[["Session", str], bool]
-
-
-class MetaError(Exception):
-    """A backslash command was used wrongly; the message explains the correct use."""
+Action = Callable[[Session, str], bool]
 
 
 class MetaCommand(msgspec.Struct, frozen=True):
@@ -50,24 +43,8 @@ class MetaCommand(msgspec.Struct, frozen=True):
     action: Action
 
 
-class ScriptError(Exception):
-    """A file of statements cannot be read; the message has the reason."""
-
-
 COMMANDS: dict[str, MetaCommand] = {}
-NOT_UTF8 = "it is not UTF-8 text (at byte {})"
 _ALSO = {r"\help": r"\?"}
-
-
-def script_text(name: str) -> str:
-    """Return the text of a file of statements, with its line ends unchanged. Raises ScriptError."""
-    try:
-        with Path(name).expanduser().open(encoding="utf-8-sig", newline="") as file:
-            return file.read()
-    except OSError as error:
-        raise ScriptError(f"cannot read {name}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ScriptError(f"cannot read {name}: {NOT_UTF8.format(error.start)}") from error
 
 
 def command(usage: str, what: str) -> Callable[[Action], Action]:
@@ -286,12 +263,6 @@ def _run_editor(file: Path) -> None:
         raise MetaError(f"cannot run the editor {editor}: {error}; set EDITOR") from error
     if code:
         raise MetaError(f"the editor {editor} ended with exit code {code}")
-
-
-def new_database_note(target: str) -> str:
-    """Return a note if connecting to the target creates a database, since the name of the folder may be mistyped."""
-    exists = target.startswith(SCHEME) or os.path.exists(os.path.join(target, NODE_FILE))
-    return "" if exists else ", a new database"
 
 
 @command(r"\c TARGET", "connect to another folder or server")

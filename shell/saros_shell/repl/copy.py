@@ -16,8 +16,8 @@ from saros_server.sources.parquet_files import StatedDevice, with_metadata
 from saros_server.sources.plurals import counted
 from saros_shell.output.render import RENDERERS
 from saros_shell.repl.statements import unquoted
+from saros_shell.repl.user_files import cannot_write
 from saros_storage.base.paths import quote_node
-from saros_storage.io.disk import FULL_ERRNOS
 
 _FORM = re.compile(
     r"""\(?(?P<statement>select\b.*?)\)?\s+to\s+(?P<file>'(?:[^']|'')+'|"(?:[^"]|"")+"|[^\s'"]\S*)\s*;?""",
@@ -63,12 +63,6 @@ def write_result(cursor: saros.Cursor, target: Path, *, device: StatedDevice | N
     finally:
         part.unlink(missing_ok=True)
     return rows
-
-
-def cannot_write(target: Path, error: OSError) -> saros.Error:
-    """Return the error to raise if the operating system refuses to write `target`."""
-    said = f"cannot write {target}: {error.strerror}"
-    return saros.OperationalError(said, 611) if error.errno in FULL_ERRNOS else saros.InterfaceError(said)
 
 
 def _titles(cursor: saros.Cursor, device: StatedDevice | None) -> list[str]:

@@ -43,9 +43,12 @@ _OF_PATTERNS = (ShowKind.TIMESERIES, ShowKind.DEVICES)
 
 def is_empty_result(table: pa.Table) -> bool:
     """Return whether a result has no rows, or a single row of nulls and zeros, the aggregates of an empty set."""
-    return table.num_rows == 0 or (
-        table.num_rows == 1 and all(column[0].as_py() in (None, 0) for column in table.columns)
-    )
+    return table.num_rows == 0 or (table.num_rows == 1 and all(map(_is_null_or_zero, table.columns)))
+
+
+def _is_null_or_zero(column: pa.ChunkedArray) -> bool:
+    """Return whether the only value of a column is null or zero. A time is not a zero."""
+    return bool(column.null_count) or (not pa.types.is_timestamp(column.type) and column[0].as_py() == 0)
 
 
 def hints_for(connection: saros.Connection, statement: str) -> list[str]:

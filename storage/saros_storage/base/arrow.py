@@ -170,12 +170,12 @@ def column_from_arrow(array: Arrow, unit: TimeUnit, what: str) -> Column:
             array = array.cast(stored)
         except pa.ArrowInvalid as error:
             raise UserMistake(f"{what}: a value does not fit {type_.name}: {error}", code=2008) from error
-    valid = np.asarray(array.is_valid()) if array.null_count else None
+    valid = numbers_from_arrow(array.is_valid()) if array.null_count else None
     if type_.is_text:
         return Column(type_, text_from_arrow(array), valid)
-    if type_ is DataType.BOOLEAN and valid is not None:
-        array = array.fill_null(False)
     numbers = numbers_from_arrow(array, NUMPY_DTYPE[type_])
+    if type_ is DataType.BOOLEAN and valid is not None:
+        numbers = numbers & valid
     return Column(type_, dates_of(numbers) if type_ is DataType.DATE else numbers, valid)
 
 
@@ -183,6 +183,7 @@ def numbers_from_arrow(array: Arrow, dtype: np.dtype[Any] | None = None) -> Nume
     """Return the values of an Arrow array of numbers or booleans; slots of nulls contain arbitrary values.
 
     For dates and timestamps, `dtype` is the type of the values in the buffer. None stands for the array's own type.
+    `Array.to_numpy` is avoided because it imports pandas.
     """
     dtype = np.dtype(array.type.to_pandas_dtype()) if dtype is None else dtype
     count, start = len(array), array.offset
