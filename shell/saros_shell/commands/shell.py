@@ -15,8 +15,8 @@ from typing import TextIO
 import saros
 from saros_server.config.arguments import CommandParser
 from saros_shell.output.login import password_of
+from saros_shell.output.user_files import NOT_UTF8, ScriptError, new_database_note, script_text
 from saros_shell.repl.shell_config import FORMATS, ShellConfig, config_folder, load_config
-from saros_shell.repl.user_files import NOT_UTF8, ScriptError, script_text
 
 READ_ONLY = ", read-only"
 Connect = Callable[[str], saros.Connection]
@@ -25,8 +25,6 @@ Connect = Callable[[str], saros.Connection]
 def main(arguments: Sequence[str]) -> int:
     """Run the shell and return its exit code."""
     options = parser().parse_args(arguments)
-    from saros_shell.repl.session import new_database_note  # loads Arrow, which --help does not need
-
     note = READ_ONLY if options.read_only else new_database_note(options.target)
     interactive = not (options.execute or options.file) and sys.stdin.isatty()
     config, mistakes = load_config(config_folder() / "config.toml") if interactive else (ShellConfig(), [])

@@ -5,6 +5,5 @@ completion  completion_context                 the words that Tab offers, and th
 shell_config                                   the user's preferences
 session  statements                            split a text into statements and backslash commands; run them in order
 runner  hints  confirmation                    run a statement; hints for an empty result; questions before deletions
-user_files                                     read files of statements; errors of reading and writing
 backslash_commands  copy  named_queries        `\d`, `\copy`, `\n`, and the other commands
 """

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -25,14 +26,16 @@ from saros_grammar.syntax_help import syntax_of, topics
 from saros_server.config.did_you_mean import did_you_mean
 from saros_shell.output.plot import NotPlottableError, plot
 from saros_shell.output.render import RENDERERS
+from saros_shell.output.user_files import ScriptError, new_database_note, script_text
 from saros_shell.repl import named_queries
 from saros_shell.repl.copy import copy_command
-from saros_shell.repl.session import MetaError, Session, new_database_note
-from saros_shell.repl.statements import command_parts, unquoted
-from saros_shell.repl.user_files import ScriptError, script_text
+from saros_shell.repl.statements import MetaError, command_parts, unquoted
+
+if TYPE_CHECKING:
+    from saros_shell.repl.session import Session
 
 #: Runs a command with the text after its name; False if it failed, after printing the reason.
-Action = Callable[[Session, str], bool]
+Action = Callable[["Session", str], bool]
 
 
 class MetaCommand(msgspec.Struct, frozen=True):

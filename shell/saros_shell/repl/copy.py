@@ -15,8 +15,8 @@ import saros
 from saros_server.sources.parquet_files import StatedDevice, with_metadata
 from saros_server.sources.plurals import counted
 from saros_shell.output.render import RENDERERS
+from saros_shell.output.user_files import cannot_write
 from saros_shell.repl.statements import unquoted
-from saros_shell.repl.user_files import cannot_write
 from saros_storage.base.paths import quote_node
 
 _FORM = re.compile(

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import saros
 from saros_shell.output.render import NULL, RENDERERS, TABULAR, render_fitting
+from saros_shell.output.user_files import cannot_write
 from saros_shell.repl.hints import hints_for, is_empty_result, no_series_note
-from saros_shell.repl.user_files import cannot_write
 
 Printer = Callable[[Iterable[str]], None]
 Brief = Callable[[pa.Table], pa.Table]

@@ -5,25 +5,18 @@ A statement ends with `;`, and a command ends at the end of its line. Single-thr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import msgspec
 
 import saros
-from saros.base.target import SCHEME
 from saros_server.sources.plurals import counted
+from saros_shell.output.user_files import ScriptError
 from saros_shell.repl.confirmation import question_before
 from saros_shell.repl.runner import StatementRunner, error_lines
-from saros_shell.repl.statements import command_of, numbered_statements, unseparated_command
-from saros_shell.repl.user_files import ScriptError
-from saros_storage.folder.layout import NODE_FILE
+from saros_shell.repl.statements import MetaError, command_of, numbered_statements, unseparated_command
 
 NOT_CONFIRMED = "not run"
-
-
-class MetaError(Exception):
-    """A backslash command was used wrongly; the message explains the correct use."""
 
 
 class Session(msgspec.Struct):
@@ -104,9 +97,3 @@ class Session(msgspec.Struct):
         if self.runner.output is not None:
             self.runner.output.close()
         self.runner.connection.close()
-
-
-def new_database_note(target: str) -> str:
-    """Return a note if connecting to the target creates a database, since the name of the folder may be mistyped."""
-    exists = target.startswith(SCHEME) or os.path.exists(os.path.join(target, NODE_FILE))
-    return "" if exists else ", a new database"

@@ -23,6 +23,10 @@ _BEFORE_COMMAND = re.compile(r"\n\s*(?=\\)")
 _WORDS = {"help": r"\?", "exit": r"\q", "quit": r"\q"}
 
 
+class MetaError(Exception):
+    """A backslash command was used wrongly; the message explains the correct use."""
+
+
 def command_parts(line: str) -> tuple[str, str]:
     r"""Return the name of a backslash command and the text after it, which begins after blanks or with `(`."""
     found = _NAME.match(line)

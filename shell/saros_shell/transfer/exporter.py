@@ -26,8 +26,8 @@ from saros_server.sources.parquet_files import StatedDevice
 from saros_server.sources.plurals import counted
 from saros_shell.output.login import password_of
 from saros_shell.output.progress import Progress
+from saros_shell.output.user_files import cannot_write
 from saros_shell.repl.copy import write_result
-from saros_shell.repl.user_files import cannot_write
 from saros_shell.transfer.exported_devices import Device, find_devices
 from saros_storage.base.paths import sql_node
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import saros
 from saros_server.api.arrow import to_column
 from saros_shell.output.progress import Progress
-from saros_shell.repl.user_files import cannot_write
+from saros_shell.output.user_files import cannot_write
 from saros_shell.transfer.exported_devices import Device
 from saros_storage.base.block import Column
 from saros_storage.base.paths import sql_node

@@ -1,10 +1,13 @@
-"""Files of the shell's user: the text of a file of statements, and errors of reading and writing."""
+"""Files and folders of the shell's user: files of statements, errors of writing, and folders without a database."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import saros
+from saros.base.target import SCHEME
+from saros_storage.folder.layout import NODE_FILE
 from saros_storage.io.disk import FULL_ERRNOS
 
 NOT_UTF8 = "it is not UTF-8 text (at byte {})"
@@ -29,3 +32,9 @@ def cannot_write(target: Path, error: OSError) -> saros.Error:
     """Return the error to raise if the operating system refuses to write `target`."""
     said = f"cannot write {target}: {error.strerror}"
     return saros.OperationalError(said, 611) if error.errno in FULL_ERRNOS else saros.InterfaceError(said)
+
+
+def new_database_note(target: str) -> str:
+    """Return a note if connecting to the target creates a database, since the name of the folder may be mistyped."""
+    exists = target.startswith(SCHEME) or os.path.exists(os.path.join(target, NODE_FILE))
+    return "" if exists else ", a new database"
