@@ -1,1 +1,1 @@
-"""What commands show and ask: tables of rows, nodes and TsFiles; progress lines; password prompts; files of the user."""
+"""Output and questions of commands: tables of rows, nodes and TsFiles; progress lines; passwords; files of the user."""
