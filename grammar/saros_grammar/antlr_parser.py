@@ -28,7 +28,7 @@ from saros_grammar.antlr.literal_lists import without_runs
 from saros_grammar.antlr.redaction import may_hold_password, redacted, redacted_error
 from saros_grammar.antlr.unsupported import unsupported_statement
 from saros_grammar.builders.builder import StatementBuilder
-from saros_grammar.builders.expressions import ExpressionBuilder, Slot
+from saros_grammar.builders.expressions import EXPRESSION_HEIGHT_MAX, TOO_DEEP, ExpressionBuilder, Slot
 from saros_grammar.generated.Sql import Sql
 from saros_grammar.limits import NESTING_MAX, STATEMENT_CHARACTERS_MAX
 from saros_grammar.shape import fill_in, scan
@@ -43,6 +43,10 @@ _FRAMES_BY_DEFAULT_SUFFICE = 30
 _OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
 _DEPTH = {Sql.LEFT_PARENTHESIS: 1, Sql.LEFT_BRACKET: 1, Sql.CASE: 1}
 _DEPTH |= {Sql.RIGHT_PARENTHESIS: -1, Sql.RIGHT_BRACKET: -1, Sql.END: -1}
+
+#: The AND of a BETWEEN is not an operator.
+_LINKS = {Sql.AND: 1, Sql.AMPERSAND: 1, Sql.OR: 1, Sql.BAR: 1, Sql.BETWEEN: -1}
+_CHAIN_ENDS = frozenset({Sql.COMMA, Sql.FROM, Sql.WHERE, Sql.GROUP, Sql.HAVING, Sql.ORDER, Sql.SEMICOLON})
 
 #: The types of nodes that the cache replaces with the nodes of another text.
 _REBOUND = (Literal, PathExpression)
@@ -68,6 +72,8 @@ def parse_source(text: str) -> Source:
 def _parse_tokens(text: str, tokens: Any) -> Source:
     if len(_OPENERS.findall(text)) > _FRAMES_BY_DEFAULT_SUFFICE:
         _check_nesting(text, tokens.tokens)
+    if len(tokens.tokens) > EXPRESSION_HEIGHT_MAX:
+        _check_chains(text, tokens.tokens)
     starts = [token.start for token in tokens.tokens if token.type == Sql.PARAMETER]
     try:
         built = _without_runs(text, tokens.tokens, starts)
@@ -132,6 +138,24 @@ def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
                 raise error_at(text, token.start, f"nested too deeply: at most {NESTING_MAX} levels are allowed")
     if deepest > _FRAMES_BY_DEFAULT_SUFFICE:
         _raise_frame_limit()
+
+
+def _check_chains(text: str, tokens: Sequence[Any]) -> None:
+    """Refuse a chain of AND and OR that the builder would refuse, since parsing a long chain takes seconds."""
+    links = [0]  # the length of the chain at each level of parentheses
+    for token in tokens:
+        step = _DEPTH.get(token.type, 0)
+        if step > 0:
+            links.append(0)
+        elif step < 0:
+            if len(links) > 1:
+                links.pop()
+        elif token.type in _CHAIN_ENDS:
+            links[-1] = 0
+        else:
+            links[-1] += _LINKS.get(token.type, 0)
+            if links[-1] > EXPRESSION_HEIGHT_MAX:
+                raise error_at(text, token.start, TOO_DEEP)
 
 
 def _raise_frame_limit() -> None:

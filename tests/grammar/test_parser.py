@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from grammar.corpus import fixture_statements
 
+from saros_grammar import antlr_parser
 from saros_grammar.builders.expressions import EXPRESSION_HEIGHT_MAX
 from saros_grammar.parser import NESTING_MAX, STATEMENT_CHARACTERS_MAX, parse, parse_source, warm
 from saros_grammar.syntax.ast import Binary, NotSupported, Select
@@ -76,6 +77,22 @@ def test_long_chains_parse_up_to_the_height_limit(word):
     assert hash(statement) == hash(statement)
     error = error_of(f"select s1 from root.a where s1 = 1{word * EXPRESSION_HEIGHT_MAX}")
     assert str(EXPRESSION_HEIGHT_MAX) in error.message
+
+
+@pytest.mark.parametrize("word", ["or", "and", "||", "&"])
+def test_chains_beyond_the_limit_are_refused_before_they_are_parsed(word, monkeypatch):
+    terms = f" {word} ".join(["s1 = 1"] * (EXPRESSION_HEIGHT_MAX + 2))
+    monkeypatch.setattr(antlr_parser, "_quick_tree", lambda tokens: pytest.fail("the chain was parsed"))
+    error = error_of(f"select s1 from root.a where (({terms}))")
+    assert "too deep" in error.message
+    assert error.text[error.column :].startswith(word)
+
+
+def test_only_one_chain_counts_for_the_limit():
+    chain = " or ".join(["s1"] * 600)
+    ranges = " and ".join(["s1 between 1 and 2"] * 300)
+    parse(f"select {chain}, ({chain}) from root.a where {chain} group by ([0, 9), 1ms) having {chain}")
+    parse(f"select s1 from root.a where {ranges}")
 
 
 @pytest.mark.slow

@@ -62,6 +62,7 @@ from saros_grammar.syntax.literals import (
 
 #: The maximum height of an expression's tree, which all later stages walk recursively.
 EXPRESSION_HEIGHT_MAX = 1_000
+TOO_DEEP = f"the expression is too deep: at most {EXPRESSION_HEIGHT_MAX} operators may depend on each other"
 
 _NOT_LEVEL, _COMPARISON_LEVEL, _SUM_LEVEL = 3, 4, 5
 
@@ -144,10 +145,7 @@ class ExpressionBuilder:
     def _check_height(self, context: Any) -> None:
         self.height = max(self.height, self._open)
         if self._open > EXPRESSION_HEIGHT_MAX:
-            raise self.error(
-                context,
-                f"the expression is too deep: at most {EXPRESSION_HEIGHT_MAX} operators may depend on each other",
-            )
+            raise self.error(context, TOO_DEEP)
 
     def _climb(self, left: Expression, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
         """Extend `left` by the links starting at `index` that bind at least as tightly as `minimum`.
