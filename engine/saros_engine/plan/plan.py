@@ -23,7 +23,6 @@ Pure data: any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -422,8 +421,7 @@ class FragmentInstance(msgspec.Struct, frozen=True):
     sink: int | None
 
 
-@dataclass(frozen=True)
-class QueryPlan:
+class QueryPlan(msgspec.Struct, frozen=True, dict=True):
     """A complete plan, ready to run; if `timed`, the result has a Time column before `fields`."""
 
     fields: tuple[Field, ...]

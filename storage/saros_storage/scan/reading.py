@@ -23,7 +23,6 @@ A reader belongs to one thread at a time; a view may be shared. Not here: value 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol
 
@@ -158,12 +157,11 @@ class SpanStatistics(msgspec.Struct, frozen=True):
     total: Column | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Summaries:
+class Summaries(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Many summaries as columns: each row represents all rows of a span. Spans are in scan order and disjoint.
 
     `block` is untimed; for each of the `types` of the scan it has the columns that `statistics_fields` names. Columns
-    with equal content may be shared between types. Without slots, so that `cached_property` works.
+    with equal content may be shared between types. It has a `__dict__`, so that `cached_property` works.
     """
 
     types: tuple[DataType, ...]
