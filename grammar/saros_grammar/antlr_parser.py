@@ -46,7 +46,9 @@ _DEPTH |= {Sql.RIGHT_PARENTHESIS: -1, Sql.RIGHT_BRACKET: -1, Sql.END: -1}
 
 #: The AND of a BETWEEN is not an operator.
 _LINKS = {Sql.AND: 1, Sql.AMPERSAND: 1, Sql.OR: 1, Sql.BAR: 1, Sql.BETWEEN: -1}
-_CHAIN_ENDS = frozenset({Sql.COMMA, Sql.FROM, Sql.WHERE, Sql.GROUP, Sql.HAVING, Sql.ORDER, Sql.SEMICOLON})
+_CHAIN_ENDS = frozenset(
+    {Sql.COMMA, Sql.FROM, Sql.WHERE, Sql.GROUP, Sql.HAVING, Sql.ORDER, Sql.WHEN, Sql.THEN, Sql.ELSE}
+)
 
 #: The types of nodes that the cache replaces with the nodes of another text.
 _REBOUND = (Literal, PathExpression)

@@ -93,6 +93,8 @@ def test_only_one_chain_counts_for_the_limit():
     ranges = " and ".join(["s1 between 1 and 2"] * 300)
     parse(f"select {chain}, ({chain}) from root.a where {chain} group by ([0, 9), 1ms) having {chain}")
     parse(f"select s1 from root.a where {ranges}")
+    cases = " ".join(["when s1 or s2 then s3 or s4"] * 600)
+    parse(f"select case {cases} else s1 or s2 end from root.a")
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@
         --one instance per holder--> FragmentInstance --drivers--> operators (`operators/`), one per node
 
 Each node describes its rows: `fields` are the names and types of the columns; timed rows also have a time and are in
-ascending order of time unless `descending`. Nodes are frozen; rules build new ones with `dataclasses.replace`.
+ascending order of time unless `descending`. Nodes are frozen; rules build new ones with `replace`.
 
     Scan                rows of one device: one non-aligned series, or columns of an aligned device
     AggregateScan       partial aggregates of one device per window, from statistics where exact

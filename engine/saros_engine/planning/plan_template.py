@@ -37,7 +37,7 @@ from saros_storage.scan.reading import ScanRequest, TimeRange
 
 Values = Sequence[ast.Literal]
 _ONE = ast.Literal(ast.LiteralKind.INTEGER, 1, "1")
-#: The types of fields whose values contain no dataclasses; most fields have one of these types.
+#: The types of fields whose values contain no structs; most fields have one of these types.
 _LEAVES = frozenset({type(None), str, bool, int, float})
 
 
@@ -199,7 +199,7 @@ def _with(part: ast.Expression, values: Values) -> ast.Expression:
 
 
 def parts_of(node: object) -> Iterator[object]:
-    """Yield the dataclass instances in a tree that have fields, parents before children."""
+    """Yield the structs in a tree that have fields, parents before children."""
     waiting = [node]
     while waiting:
         part = waiting.pop()

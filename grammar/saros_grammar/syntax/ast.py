@@ -2,7 +2,7 @@
 
     text --parser--> Statement --engine: analysis--> typed plan
 
-Everything is a frozen dataclass; `str(expression)` (`expression_tree.py`) is the name that IoTDB gives the result
+Everything is a frozen struct; `str(expression)` (`expression_tree.py`) is the name that IoTDB gives the result
 column.
 Paths are `PathExpression`s: a tuple of nodes in canonical form, with back-quotes only where they need them
 (`literals.quote_name`); `*` and `**` are wildcards unless they are quoted.

@@ -176,7 +176,7 @@ class _Invalid(Exception):
 
 
 def _text_loader() -> Any:
-    """Return a YAML loader that keeps all scalars except null as text; the dataclasses define the types.
+    """Return a YAML loader that keeps all scalars except null as text; the structs define the types.
 
     YAML would otherwise read a start of 2024-01-01 as a date, a column `no` as false, and a password_file of digits as
     a number.
@@ -246,7 +246,7 @@ def _mapping(value: object, where: _Key, known: set[str]) -> Mapping[str, Any]:
 
 
 def _made(type_: type[Any], value: object, where: _Key) -> Any:
-    """Return the dataclass of a mapping."""
+    """Return the struct of a mapping."""
     hints = get_type_hints(type_)
     given = _mapping(value, where, set(hints))
     for one in fields(type_):
