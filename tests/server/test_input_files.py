@@ -165,6 +165,9 @@ def test_a_word_that_makes_numbers_text_is_named(tmp_path: Path) -> None:
 def test_date_and_time_of_day_may_stand_in_two_columns(tmp_path: Path) -> None:
     batch = read(tmp_path, "Date,Time,v\n2020-01-01,08:00:01,1\n", time_columns=("Date", "Time"))
     assert ([1577865601], ["v"]) == ([t.timestamp() for t in batch.times.to_pylist()], list(values(batch)))
+    text = "Date;Time;v\n01.01.2020;13:30:01 +0530;1\n"
+    batch = read(tmp_path, text, time_columns=("Date", "Time"), time_format="%d.%m.%Y %H:%M:%S %z")
+    assert ([1577865601], ["v"]) == ([t.timestamp() for t in batch.times.to_pylist()], list(values(batch)))
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,9 @@ def test_bad_rows_that_an_import_left_are_no_file_of_the_next_one(
     assert [("root.a.p",), ("root.a.q",)] == [row[:1] for row in rows(tmp_path, "show devices")]
 
 
-def test_an_interrupted_import_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_import_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = tmp_path / "p.csv"
     lines = [f"{1_000_000_000_000 + i},{i}" for i in range(1_000)]
     source.write_text("time,x\n" + "\n".join(lines) + "\n")
@@ -94,6 +96,7 @@ def test_an_interrupted_import_goes_on_where_it_stopped(tmp_path: Path, monkeypa
     monkeypatch.setattr(BulkWriter, "add", failing)
     arguments = ("--device", "root.a.d", "--batch-rows", "100", str(source))
     assert 130 == run(tmp_path, *arguments)
+    assert f"interrupted; --resume continues from {tmp_path / 'state.json'}\n" in capsys.readouterr().err
     monkeypatch.setattr(BulkWriter, "add", add)
     assert json.loads((tmp_path / "state.json").read_text())
     assert 0 == run(tmp_path, *arguments, "--resume")
