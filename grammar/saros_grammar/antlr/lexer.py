@@ -15,7 +15,7 @@ from typing import Any
 from antlr4 import CommonTokenStream, InputStream
 from antlr4.Token import CommonToken, Token
 
-from saros_grammar.generated.SqlLexer import SqlLexer
+from saros_grammar.generated.Sql import Sql
 
 #: The beginnings of tokens that `_TOKEN` does not match.
 _DOUBTFUL = re.compile(r"--|/\*|\$")
@@ -32,37 +32,37 @@ _TOKEN = re.compile(
     |(?P<QUOTED_NAME>`[^`]+(?:``[^`]*)*`)""",
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-_KEYWORDS = {SqlLexer.symbolicNames[type_]: type_ for type_ in range(SqlLexer.ABORT, SqlLexer.ZONE + 1)}
+_KEYWORDS = {Sql.symbolicNames[type_]: type_ for type_ in range(Sql.ABORT, Sql.ZONE + 1)}
 _SIGNS = {
-    ".": SqlLexer.DOT,
-    ",": SqlLexer.COMMA,
-    ";": SqlLexer.SEMICOLON,
-    ":": SqlLexer.COLON,
-    "::": SqlLexer.DOUBLE_COLON,
-    "*": SqlLexer.STAR,
-    "**": SqlLexer.DOUBLE_STAR,
-    "(": SqlLexer.LEFT_PARENTHESIS,
-    ")": SqlLexer.RIGHT_PARENTHESIS,
-    "[": SqlLexer.LEFT_BRACKET,
-    "]": SqlLexer.RIGHT_BRACKET,
-    "+": SqlLexer.PLUS,
-    "-": SqlLexer.MINUS,
-    "/": SqlLexer.SLASH,
-    "%": SqlLexer.PERCENT,
-    "=": SqlLexer.EQUAL,
-    "==": SqlLexer.EQUAL,
-    "!=": SqlLexer.NOT_EQUAL,
-    "<>": SqlLexer.NOT_EQUAL,
-    "<": SqlLexer.LESS,
-    "<=": SqlLexer.LESS_EQUAL,
-    ">": SqlLexer.GREATER,
-    ">=": SqlLexer.GREATER_EQUAL,
-    "!": SqlLexer.BANG,
-    "&": SqlLexer.AMPERSAND,
-    "&&": SqlLexer.AMPERSAND,
-    "|": SqlLexer.BAR,
-    "||": SqlLexer.BAR,
-    "?": SqlLexer.PARAMETER,
+    ".": Sql.DOT,
+    ",": Sql.COMMA,
+    ";": Sql.SEMICOLON,
+    ":": Sql.COLON,
+    "::": Sql.DOUBLE_COLON,
+    "*": Sql.STAR,
+    "**": Sql.DOUBLE_STAR,
+    "(": Sql.LEFT_PARENTHESIS,
+    ")": Sql.RIGHT_PARENTHESIS,
+    "[": Sql.LEFT_BRACKET,
+    "]": Sql.RIGHT_BRACKET,
+    "+": Sql.PLUS,
+    "-": Sql.MINUS,
+    "/": Sql.SLASH,
+    "%": Sql.PERCENT,
+    "=": Sql.EQUAL,
+    "==": Sql.EQUAL,
+    "!=": Sql.NOT_EQUAL,
+    "<>": Sql.NOT_EQUAL,
+    "<": Sql.LESS,
+    "<=": Sql.LESS_EQUAL,
+    ">": Sql.GREATER,
+    ">=": Sql.GREATER_EQUAL,
+    "!": Sql.BANG,
+    "&": Sql.AMPERSAND,
+    "&&": Sql.AMPERSAND,
+    "|": Sql.BAR,
+    "||": Sql.BAR,
+    "?": Sql.PARAMETER,
 }
 _NO_SOURCE = (None, None)
 
@@ -80,6 +80,8 @@ def tokens_of(text: str) -> CommonTokenStream:
 
 def exact_tokens_of(text: str) -> CommonTokenStream:
     """Return all tokens of a text from ANTLR's lexer, with lines and columns."""
+    from saros_grammar.generated.SqlLexer import SqlLexer  # its tables take 50 ms, and few texts need them
+
     stream = CommonTokenStream(SqlLexer(InputStream(text)))
     stream.fill()
     return stream
@@ -95,12 +97,12 @@ def _match_tokens(text: str) -> list[Any] | None:
             return None
         kind, part = found.lastgroup or "", found[0]
         if kind == "word":
-            type_ = _KEYWORDS.get(part.upper(), SqlLexer.NAME)
+            type_ = _KEYWORDS.get(part.upper(), Sql.NAME)
         elif kind == "sign":
             type_ = _SIGNS[part]
         else:
-            type_ = getattr(SqlLexer, kind)
-        channel = Token.HIDDEN_CHANNEL if type_ == SqlLexer.WHITESPACE else Token.DEFAULT_CHANNEL
+            type_ = getattr(Sql, kind)
+        channel = Token.HIDDEN_CHANNEL if type_ == Sql.WHITESPACE else Token.DEFAULT_CHANNEL
         tokens.append(_token(type_, channel, at, found.end(), part, len(tokens)))
         at = found.end()
     tokens.append(_token(Token.EOF, Token.DEFAULT_CHANNEL, at, at, "<EOF>", len(tokens)))
