@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from free_ports import free_addresses
 from log_cutting import cut_log
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 from system.cluster_fixture import Nodes
 from waiting import PATIENCE_S, wait_equal, wait_until
 
@@ -515,7 +515,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
     asked_s: list[float] = []
 
     def one_after_the_other(groups: Groups, topology: Topology) -> None:
-        object.__setattr__(groups._ground, "raft", RaftOptions(election_ticks=6_000))
+        force_setattr(groups._ground, "raft", RaftOptions(election_ticks=6_000))
         if groups._ground.node == joined:
             settle(groups, topology)
             asked_s.append(time.monotonic())
