@@ -1,8 +1,8 @@
-"""Time until the console has drawn a long series: the node's reduction, and the page in headless Chromium.
+"""How long the console takes to draw a long series: the request to the node, and the page in headless Chromium.
 
     .venv/bin/python benchmarks/bench_chart.py [--points 100000000] [--folder DIR]
 
-An existing folder is reused.
+If the folder exists, the points in it are used again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def fill(folder: str, points: int) -> None:
 
 
 def of_node(link: str) -> list[float]:
-    """Return the seconds of requests for the chart."""
+    """Return the seconds that each request for the chart takes."""
     url, _, ticket = link.partition("/console/#ticket=")
     with httpx.Client(base_url=url, timeout=600) as client:
         session = client.post("/console/ticket", json={"ticket": ticket}).json()

@@ -1,12 +1,12 @@
-"""Processor time of writes by thread: 100 rows x 50 doubles to an embedded database, a server, and a cluster.
+"""Processor time of each kind of thread when 100 rows x 50 doubles are written: embedded, to a server, to a cluster.
 
 python benchmarks/bench_cluster_write.py [points [clients [nodes ...]]]
 
 Durability is fsync: a batch is acknowledged when a majority of the replicas has synced it. The program prints points
 per second (also relative to one embedded writer), latencies, and each kind of thread's processor time per batch of
-5,000 points, including flushes. From the sum of these processor times follows the rate that an otherwise idle machine
-could reach; other load hardly affects this sum. All clients share one driver connection in this process; each node is a
-process of its own. The points belong to 20 devices in 4 databases. The compiled kernels of flush and compaction are
+5,000 points, including flushes. The sum of these processor times gives the rate that an otherwise idle machine could
+reach; other load hardly affects the sum. All clients share one driver connection in this process; each node is a
+separate process. The points belong to 20 devices in 4 databases. The compiled kernels of flush and compaction are
 loaded before the measurement.
 """
 
@@ -91,7 +91,7 @@ def start(folder, nodes):
 
 
 def spent(process):
-    """Return the processor seconds by kind of thread, and the number of context switches."""
+    """Return the processor seconds of each kind of thread, and the number of context switches."""
     found, switches = Counter(), 0
     for task in os.listdir(f"/proc/{process.pid}/task"):
         try:
@@ -101,7 +101,7 @@ def spent(process):
                 found[kind] += int(run.read().split()[0]) / 1e9
                 switches += sum(map(int, re.findall(r"ctxt_switches:\s+(\d+)", status.read())))
         except OSError:
-            continue  # it has ended
+            continue  # the thread has ended
     return found, switches
 
 
@@ -116,7 +116,7 @@ def options_of(clients, points):
 
 
 def warm(connection, clients):
-    """Write and merge two files per partition, with points a day older than those that are measured later."""
+    """Write and merge two files per partition. Their points are a day older than the points of the measurement."""
     bench.warm(connection)
     options = options_of(clients, WARM_POINTS)
     bench.make_databases(connection, options.groups)

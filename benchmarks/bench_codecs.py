@@ -1,4 +1,4 @@
-"""Codecs on pages of 10 000 values: million values per second, best of several rounds, on one thread.
+"""Million values per second that each codec handles on one thread, in pages of 10 000 values: best of several rounds.
 
 python benchmarks/bench_codecs.py
 """

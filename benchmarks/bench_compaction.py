@@ -4,7 +4,7 @@
 
 20 files of one device (10 series, DOUBLE) are merged into one file, without a rate limit:
 
-    copied        in time order, or files that overlap while the chunks of each series do not
+    copied        files in time order, or files that overlap although the chunks of each series do not
     merged        files that overlap by half (every point occurs twice), or in every row
 
 Then, with the default rate limit: the time of a query that decodes 200 000 points, and the points per second of one
@@ -133,7 +133,7 @@ def total(store):
 
 
 def latencies(store, seconds):
-    """Return the milliseconds of queries, one after the other."""
+    """Run queries one after the other, and return the milliseconds that each takes."""
     found = []
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
@@ -155,7 +155,7 @@ def ingest(store, seconds, start):
 
 
 def beside(folder, work):
-    """Run `work(store)` during a merge; return its result, and a text that gives the merge's rate and any early end."""
+    """Run `work(store)` during a merge; return its result and a text: the merge's rate, and whether it ended early."""
     path = os.path.join(folder, "store")
     shutil.copytree(os.path.join(folder, "template"), path)
     store = Store.open(path, LIMITED, LocalDisk(), SystemClock())

@@ -2,7 +2,7 @@
 
 python benchmarks/bench_connections.py [--idle 5000] [--busy 64] [--rush 1000] [--seconds 10]
 
-    a server | this process: --busy threads, each a query after the other, without and with --idle logged-in connections
+    a server | this process: --busy threads, each runs query after query, without and with --idle logged-in connections
                              --rush threads that connect at once, log in, and run a query
 
 The program prints the server's resident memory, the p50 and p99 of the busy connections' queries, and the time until

@@ -1,4 +1,4 @@
-"""IoTDB's own client (apache-iotdb) calling a running Apache IoTDB and a Saros server in alternation.
+"""Calls by IoTDB's own client (apache-iotdb) to a running Apache IoTDB and to a Saros server, in alternation.
 
 python benchmarks/bench_iotdb.py PORT [--processes PID ...] [--calls 2000] [--rounds 4]
 
@@ -79,7 +79,7 @@ class Side:
             self.session.execute_non_query_statement(f"delete database {DATABASE}")
 
     def report(self, kind: str, call: Callable[[int], float], calls: int) -> None:
-        """Print what calls take."""
+        """Print how long calls take, and the processor time that they use."""
         server, client = self._processor_s(), time.process_time()
         taken = sorted(call(i) for i in range(calls))
         server, client = self._processor_s() - server, time.process_time() - client

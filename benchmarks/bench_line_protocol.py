@@ -1,4 +1,4 @@
-"""InfluxDB's line protocol: points per second of the parser alone and over one HTTP connection, next to InfluxDB.
+"""InfluxDB's line protocol: points per second of the parser alone, and of Saros and InfluxDB over one HTTP connection.
 
     python benchmarks/bench_line_protocol.py [--points N] [--digits D]
 
@@ -36,7 +36,7 @@ HOSTS, FIELDS, LINES = 10, 10, 5_000
 WARM_UP_REQUESTS = 4
 START_NS = 1_700_000_000_000_000_000
 _INFLUXD = "influxd"
-#: Seconds to wait after a server's start, in which it compiles its kernels.
+#: Seconds to wait after the start of a server, while it compiles its kernels.
 SETTLE_S = 10.0
 _CONFIGURATION = """
 reporting-disabled = true

@@ -1,4 +1,4 @@
-"""Cost of a lost, frozen or slow node for its cluster: strong SELECTs and inserts of each database, before and after.
+"""How much a lost, frozen or slow node slows down the strong SELECTs and the inserts of its cluster.
 
 python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
 
@@ -6,7 +6,7 @@ python benchmarks/bench_lost_nodes.py [SCENARIO ...] [--seconds 6]
     lost-2        5 nodes, 3 replicas, 10 databases; two nodes killed
     frozen        3 nodes, 3 replicas; one node stopped by SIGSTOP: the longest call through the others
     slow          3 nodes, 3 replicas; each fsync of the node that leads a group takes one second more
-    restart       3 nodes, 3 replicas; one node killed and started: time until it reads and writes
+    restart       3 nodes, 3 replicas; one node killed and started: time until it answers reads and writes
     groups        20 nodes, 1 replica: point queries, where a read needs one group of 20
 
 One client per database makes three kinds of calls: a strong SELECT with a time range, a strong SELECT without a time
@@ -68,12 +68,12 @@ class Calls:
 
 
 def routing_of(nodes: int, replicas: int) -> Routing:
-    """Return the initial routing of such a cluster."""
+    """Return the initial routing of a cluster with `nodes` nodes, and with `replicas` replicas of each group."""
     return Routing(Topology.first({NodeId(n): Node("", "") for n in range(1, nodes + 1)}, replicas, SLOTS), 1 << 62)
 
 
 def databases_of(routing: Routing, per_group: int) -> dict[str, int]:
-    """Return databases by path, each with all its data in one group: `per_group` of each group."""
+    """Return `per_group` databases for each group, as {path: group}; all data of such a database is in the group."""
     wanted = {int(group): per_group for group in routing.groups}
     found: dict[str, int] = {}
     number = 0
@@ -140,7 +140,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def compare(before: dict[str, Calls], during: dict[str, Calls], lost: set[str]) -> None:
-    """Print the ratio for each kind of call to databases that keep their groups, and the other databases' errors."""
+    """Print how much slower calls to databases that keep their groups are, and the errors of the lost databases."""
     healthy = [path for path in before if path not in lost]
     for kind in ("bounded", "whole", "insert"):
         then = [s for path in healthy for s in before[path].seconds[kind]]

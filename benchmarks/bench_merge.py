@@ -1,4 +1,4 @@
-"""Merging overlapping sources by rank, and forming the union of joined series' times: million rows per second.
+"""Million rows per second when overlapping sources are merged by rank, and when the times of joined series are united.
 
 python benchmarks/bench_merge.py
 

@@ -4,8 +4,8 @@ python benchmarks/bench_mqtt.py [--messages N] [--devices N] [--rounds N]
 
 A mosquitto broker without limits queues N messages for a session. The messages are then received in three ways: by
 mosquitto_sub, by this program without writing (the most that paho-mqtt can reach), and by this program while it writes
-to a server in another process, with fsync. Payloads are single numbers, which get their time of arrival, and JSON
-objects with a time and ten numbers. The figures are medians of the rounds.
+to a server in another process, with fsync. Payloads are single numbers, whose timestamp is their time of arrival, and
+JSON objects with a time and ten numbers. The figures are medians of the rounds.
 
 Other load on the machine changes the messages per second, but hardly this process's processor time per message.
 """

@@ -1,4 +1,4 @@
-"""Cost of a statement before planning, in ms: cold, warm, from the statement cache, and by the INSERT fast path.
+"""Milliseconds to parse a statement: cold, warm, from the statement cache, and by the fast path for INSERT.
 
     python benchmarks/bench_parse.py [--rounds 200]
 

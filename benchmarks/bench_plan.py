@@ -1,4 +1,4 @@
-"""Planning: microseconds per statement, and per series for wildcards, without running anything.
+"""Planning time in microseconds: per statement, and per series of a statement with wildcards. No statement is run.
 
 python benchmarks/bench_plan.py
 """

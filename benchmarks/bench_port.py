@@ -3,9 +3,9 @@
 python benchmarks/bench_port.py [--calls N]
 
 A server process has one device of 100,000 rows x 10 DOUBLE in a file. Three calls are measured: an empty call (PING), a
-point query, and an insert of 100 x 10 with fsync; each on an embedded database, from one client process, and from four
-client processes at once, which insert into separate devices. Then one client inserts 20,000 x 10 (bulk) and calls
-`fetch_arrow` for 400,000 x 10 (export).
+point query, and an insert of 100 x 10 with fsync. Each is made on an embedded database, from one client process, and
+from four client processes at once, which insert into separate devices. Then one client inserts 20,000 x 10 (bulk) and
+calls `fetch_arrow` for 400,000 x 10 (export).
 
 Other load on the machine changes the calls per second, but hardly the processor time per call.
 """
@@ -30,7 +30,7 @@ ROWS, WARM, CLIENTS = 100_000, 300, (1, 4)
 BULK_ROWS, BULK_BATCHES, ROUNDS = 20_000, 20, 3
 COLUMNS = {f"s{i}": np.random.default_rng(i).random(100) for i in range(10)}
 SELECT = "select s1 from root.g.d1 where time = ?"
-#: Seconds to wait after a server's start, in which it compiles its kernels and parses a first statement.
+#: Seconds to wait after the start of a server, while it compiles its kernels and parses a first statement.
 SETTLE_SECONDS = 5.0
 WHAT = ("ping", "query", "insert")
 

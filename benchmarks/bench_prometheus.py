@@ -24,7 +24,7 @@ from system.local_cluster import processor_s_of
 from saros_wire.generated.prometheus_pb2 import Label, ReadRequest, Sample, TimeSeries, WriteRequest
 
 START_MS, STEP_MS = 1_700_000_000_000, 15_000
-#: Seconds to wait after a server's start, in which it compiles its kernels.
+#: Seconds to wait after the start of a server, while it compiles its kernels.
 SETTLE_SECONDS = 8.0
 SERIES, WRITE, READ = 10_000, "/api/v1/write", "/api/v1/read"
 VALUES = np.random.default_rng(1).random(1 << 16).tolist()
@@ -55,7 +55,7 @@ def request(series: range, samples: range) -> bytes:
 
 
 def measure(client: httpx.Client, pid: int, what: str, path: str, bodies: Sequence[bytes], samples: int) -> None:
-    """Send requests one after the other, and print their durations; `samples`: of all."""
+    """Send requests one after the other, and print their durations. All requests together have `samples` samples."""
     before, began = processor_s_of(pid), time.perf_counter()
     for body in bodies:
         answer = client.post(path, content=body, headers=HEADERS)

@@ -12,8 +12,8 @@ points each. The points are decoded from files unless `--cache` is given; batche
 the processor time of the process.
 
 The ratio of the time with one worker to the time with two measures how well a query is parallelized; 2 is best. Each
-statement runs on a database with one worker, and directly afterwards on a database with two workers, which is a copy;
-the ratio is the median over these pairs. `--awake`: processes of idle priority keep all processors awake; this is for
+statement runs on a database with one worker, and directly afterwards on a copy of the database with two workers; the
+ratio is the median over these pairs. `--awake`: processes of idle priority keep all processors awake; this is for
 virtual machines on which waking the second processor takes longer than a query.
 """
 
@@ -70,7 +70,7 @@ def fill(folder: str, shape: Shape) -> None:
 
 
 def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
-    """Return by name the kinds of queries: functions that return a statement for a random device and time."""
+    """Return a function for each kind of query, by name; it returns a statement for a random device and time."""
     points = shape.points
     end = START + points * STEP_MS
 
@@ -107,7 +107,7 @@ def kinds(shape: Shape) -> dict[str, Callable[[random.Random], str]]:
 
 
 def heavy_kinds(shape: Shape) -> dict[str, str]:
-    """Return by name statements that each read all points."""
+    """Return statements by name; each statement reads all points."""
     end = START + shape.points * STEP_MS
     return {
         "windows": f"select avg(*) from root.** group by ([{START}, {end}), 10m)",

@@ -1,4 +1,4 @@
-"""The Raft log: rounds that append entries of 4 KiB to six groups and wait; the median of microseconds per round.
+"""The Raft log: the median microseconds of a round that appends entries of 4 KiB to six groups and waits for them.
 
 python benchmarks/bench_raft_log.py [folder]
 

@@ -2,7 +2,7 @@
 
 python benchmarks/bench_registration.py [--devices 20000] [--only rows,bulk]
 
-Devices of ten DOUBLE series with one row each, a thousand devices below each parent, in an embedded database:
+Each case writes a row to each of many devices of an embedded database: ten DOUBLE series, a thousand devices a parent.
 
     rows      Connection.insert with a device for each row, 1,000 devices a call
     bulk      BulkWriter.add, one call per device

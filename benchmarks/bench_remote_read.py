@@ -3,10 +3,10 @@
 python benchmarks/bench_remote_read.py [million points]
 
 The node that has the series is a separate process, the holder. `blocks` reads blocks that the holder keeps in memory,
-which measures codec and transport. `join` reads a hundred series concurrently, a block of each in turn, so that most of
-these series have no stream. `store` reads a real store without a cache, whose files are decoded during the read; the
-time of the same scan in the holder's process is printed next to it. `average` runs AggregateScan for `count` and `avg`,
-over all time or in windows of 600 and 60 points.
+to measure codec and transport. `join` reads a hundred series concurrently, a block of each in turn; the holder has too
+few streams for them, so most blocks take a call. `store` reads a real store without a cache, whose files are decoded
+during the read; the time of the same scan in the holder's process is printed next to it. `average` runs AggregateScan
+for `count` and `avg`, over all time or in windows of 600 and 60 points.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TEXTS = ScanRequest("root.db.t", ("v",), (DataType.TEXT,), False)
 
 
 class Kept:
-    """A view of a group whose readers return blocks from memory; the first read of a device makes its blocks."""
+    """A view of a group. Its readers return blocks from memory, which are made when a device is first read."""
 
     def __init__(self, points, kept):
         self._points = points

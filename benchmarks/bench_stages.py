@@ -5,8 +5,8 @@ python benchmarks/bench_stages.py [--points 5_000_000] [--queries 100]
     parse       text to statement: the statement cache, or ANTLR for a new shape
     plan        statement to plan: the plan cache, or analysis, planner and optimiser
     start       privileges, view of the store, submission of drivers to the scheduler
-    wait        for blocks: the work of operators on other threads, and hand-overs
-      scan, other     the operators' part of it, scans and the rest, from EXPLAIN ANALYZE of one such query
+    wait        for blocks, which operators on other threads make and pass to this thread
+      scan, other     the work of scans and of other operators (EXPLAIN ANALYZE of one such query)
     driver      blocks to an Arrow table, cursor
 
 `first` is the total of the first query of a kind, when nothing is cached. The data is that of `saros bench`, and is

@@ -55,7 +55,7 @@ _PLAIN, _CHECKED = b"p", b"c"
 
 
 def serve(pipe: Connection, folder: str) -> None:
-    """Run a server that was warmed up as by `saros start`; send its processor time on request until asked to end."""
+    """Run a server that was warmed up as by `saros start`; answer requests for its processor time until told to end."""
     logging.disable(logging.CRITICAL)
     server = Server(folder, HOST, 0)
     WarmUp().run()

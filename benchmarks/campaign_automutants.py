@@ -51,7 +51,7 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Modules of a room, as paths within its package, and the tests that could find the modules' mutants."""
+    """Modules of a room, as paths within the room's package, and the tests that could find the modules' mutants."""
 
     name: str
     room: str

@@ -2,8 +2,8 @@
 
 python benchmarks/campaign_cluster.py [--cycles 50 | --minutes M] [--nodes 3] [--replicas 3] [--seed 1] [--faults kill]
 
-    writers (processes)      batches of new points, several databases and slices      ┐ each call and its result in a
-    registers (processes)    points that all overwrite, delete, read: strong and mid  ├ ledger: see tests/cluster
+    writers (processes)      batches of new points on lanes, one device for each lane ┐ each call and its result in a
+    registers (processes)    points that all clients overwrite, delete and read       ├ ledger: see tests/cluster
     replica readers          the same points, weakly, at each node                    ┘
     this process             a fault, its end, waiting until every lane of writes continues; sometimes an audit
 
@@ -63,7 +63,7 @@ import saros
 from saros_wire.status import status_of
 
 WRITERS, LANES = 2, 4
-#: Clients of each register process: (consistency, seconds of fail-over). Short fail-overs leave outcomes unknown.
+#: Clients of each register process: (consistency, seconds of fail-over). A short fail-over leaves outcomes unknown.
 REGISTER_CLIENTS = ((("strong", 15.0), ("strong", 1.0)), (("strong", 5.0), ("mid", 5.0)))
 WRITER_FAILOVER_S = 10.0
 #: Pause between two calls of a client, because the nodes need the machine's two cores, too.
@@ -248,7 +248,7 @@ class Fault:
 
     @property
     def after(self) -> str:
-        """The kind of fault by which the summary reports the times until writes continue."""
+        """The name under which the summary reports the times until writes continued after such a fault."""
         if not self.kills:
             return "another fault"
         return "the kill of one node" if len(self.nodes) == 1 else "the kill of all"
@@ -361,7 +361,7 @@ class Campaign:
         self._told: set[str] = set()
         self.evidence = Evidence(folder)
         self.tally = Tally()
-        #: The replicas' state that the nodes reported at the end.
+        #: The state of the replicas, as the nodes reported it at the end.
         self.replicas = ""
 
     def run(self) -> None:

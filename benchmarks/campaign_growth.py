@@ -5,7 +5,7 @@ python benchmarks/campaign_growth.py [--faults 8] [--only-faults] [--seed 1] [--
     1  stage one without load: 4 -> 5 nodes                                                    limit 1.5 s
     2  with the clients of `campaign_cluster`: 3 -> 4 -> 5 -> 4 -> 3, then 3 -> 5 in one change
           an audit after each: every point against the clients' ledgers, at each node too      nothing lost or wrong
-          the longest call of each writer's lane during a change                               p99 at most 1 s
+          the longest call of each writer to each of its devices during a change               p99 at most 1 s
           acknowledged points of any 5 s during a change, relative to those before             at least half
     3  faults while a node joins: drawn from all cases of `growth_matrix` without repetition,  every change ends, and
           each point once before any repeats, in separate clusters, whose nodes check for a    all data is right
@@ -45,10 +45,10 @@ import saros
 NODES, REPLICAS = 3, 3
 #: Limits for a quiet machine: seconds of stage one, seconds of a lane's longest call, fraction of the throughput.
 STAGE_ONE_S_MAX, GAP_S_MAX, THROUGHPUT_SHARE_MIN = 1.5, 1.0, 0.5
-#: Faults per cluster: a slice has few points, so after twenty faults thousands of slices would move in each change.
+#: Faults per cluster. Slices of time have few points: after twenty faults, each change would move thousands of slices.
 FAULTS_A_CLUSTER = 16
-#: Time between an audit and the next change, in which the throughput without a change is measured; also the wait before
-#: the change without load.
+#: Time between an audit and the next change; in this time, the throughput without a change is measured. It is also the
+#: wait before the change without load.
 CALM_SECONDS = 8.0
 
 
@@ -63,7 +63,7 @@ class Growth:
     effects: list[Effect] = field(default_factory=list)
     #: Faults that are still to be injected.
     drawn: deque[Case] = field(default_factory=deque)
-    #: The cases that were tried, each with whether a node reached its point.
+    #: The cases that were tried, and for each case, whether a node reached its point.
     cases: list[tuple[Case, bool]] = field(default_factory=list)
 
 

@@ -45,7 +45,7 @@ def device_of(slot: int) -> str:
 
 
 def operation(number: int) -> tuple[str, int]:
-    """Return (kind, slot); slot k has a device's times [k * ROWS, (k + 1) * ROWS), of which "row" writes the first."""
+    """Return (kind, slot). Slot k has a device's times [k * ROWS, (k + 1) * ROWS); "row" writes only the first one."""
     if number % 29 == 28:
         return "delete", number - 7
     if number % 7 == 6:
@@ -188,7 +188,7 @@ def matches(connection: Connection, model: Model) -> str | None:
 
 
 class EmbeddedRounds:
-    """Rounds that each start a child, which runs operations, and kill it."""
+    """Rounds that each start a child process, let it run operations, and kill it."""
 
     def __init__(self, folder: str, durability: str) -> None:
         self._folder, self._durability = folder, durability
@@ -214,7 +214,7 @@ class EmbeddedRounds:
 
 
 class IotdbRounds:
-    """Rounds that each start and kill a server; one child, a client, runs operations through all rounds."""
+    """Rounds that each start and kill a server. One client process runs operations through all rounds."""
 
     def __init__(self, folder: str, durability: str) -> None:
         sys.path.insert(0, str(TESTS))

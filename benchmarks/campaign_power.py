@@ -9,17 +9,17 @@ In each round, processes work on a file system in an image file (ext4 or xfs, wi
     maintenance  flushes, merges, backups
     sync         now and then a second server, and rounds of `saros sync once` to it
 
-After some acknowledgements the file system is shut down by its ioctl, and the processes are killed. The image is
-mounted again, which replays the journal, and checked by fsck. Then a process verifies the data folder, opens it, and
-compares all points and series with the acknowledged operations; in each lane, the operation in progress must have
-happened completely or not at all. `saros backup verify` must accept all backups; the last acknowledged backup is
-restored and compared. If the round used sync, one more round of sync must make the receiver equal to the sender. Some
-cuts occur while the folder is being opened.
+After some acknowledgements an ioctl shuts the file system down, and the processes are killed. The image is mounted
+again, which replays the journal, and checked by fsck. Then a process verifies the data folder, opens it, and compares
+all points and series with the acknowledged operations; in each lane, the operation in progress must have happened
+completely or not at all. `saros backup verify` must accept all backups; the last acknowledged backup is restored and
+compared. If the round used sync, one more round of sync must make the receiver equal to the sender. Some cuts occur
+while the folder is being opened.
 
 Acknowledgements come through pipes, outside the file system. The operations are drawn from the seed; the moment of a
 cut depends on the machine. On a violation, the exit code is 1, and the data folder is kept as the cut left it. Without
-root, loop devices or the file system's tools, the campaign reports this and does nothing. With `--durability os`, it
-must find violations.
+root, loop devices or the file system's tools, the campaign reports this and does nothing. With `--durability os`, the
+campaign must find violations.
 """
 
 from __future__ import annotations
@@ -376,7 +376,7 @@ def check_backups(folders: Folders, evidence: Evidence) -> None:
 
 
 def states(model: Model, last: int) -> Iterator[Model]:
-    """Yield a copy of the model at each position from its current one to `last`."""
+    """Yield a copy of the model at each position from the model's current position to `last`."""
     while True:
         yield model.copy()
         if model.next >= last:

@@ -13,9 +13,9 @@ python benchmarks/campaign_sim.py --mutants [NAME ...] [--seeds 2000]
                                                                                        tests/cluster/deletion_world.py
 
 The worlds `raft` and `cluster` get the same share of the time. Some seeds are run twice, in different processes, and
-must have the same trace. The first violation ends the campaign: seed and story are printed, the exit code is 1, and
-`World(seed).run()` reproduces it (for an odd seed of cluster, `World(seed, growing=True)`; for every fourth seed,
-`few_voters=True`).
+must have the same trace. The first violation ends the campaign: the seed and the last events are printed, the exit code
+is 1, and `World(seed).run()` reproduces it (for an odd seed of cluster, `World(seed, growing=True)`; for every fourth
+seed, `few_voters=True`).
 
 With `--histories`, the clients' calls in the cluster worlds and their results are written to files in a folder, and
 porcupine, an independent checker, judges them at the end (tests/cluster/exported_history.py).

@@ -5,7 +5,7 @@ python benchmarks/campaign_soak.py [--minutes 120] [--seed 1] [--folder F] [--ou
     writers     batches of new and of late points into the database of the round; each acknowledged one is recorded
     readers     raw and windowed queries, latest points, counts
     vanishing   a process that reads a large result, and is killed in the middle of it
-    this one    in each round: a new database and its series, an audit of the last one, the drop of one before;
+    this one    in each round: a new database and its series, an audit of the one before, the drop of an older one;
                 in turn: a backup, FULL MERGE, a node that joins, the node that leaves again
 
 A round takes a minute, and only the data of the last two rounds exists: a figure that grows over the rounds shows a
@@ -344,7 +344,7 @@ class Soak:
                     self.samples.add(name, p50_ms=float(p50), p99_ms=float(p99))
 
     def _begin(self, round_: int) -> None:
-        """Create a round's database and let the clients use it; audit the previous one, and drop the one before."""
+        """Create a round's database and let the clients use it; audit the previous database, and drop the older one."""
         self._execute(f"create database {database(round_)}")
         for number in range(WRITERS):
             self._execute(f"create timeseries {database(round_)}.d{number}.x DOUBLE tags(round='{round_}')")

@@ -4,7 +4,7 @@ python benchmarks/campaign_storage.py [--minutes M] [--seed 1] [--processes 1]
 python benchmarks/campaign_storage.py --whole
 python benchmarks/campaign_storage.py --mutants [--only name]
 
-    crashes      random stories, cut off at each disk operation; some of the remaining disks continue and are cut again
+    crashes      stories (random operations), cut off at each disk operation; some of these disks go on, are cut again
     failures     a disk operation fails, once or for a while, with EIO or ENOSPC
     answers      random operations under random settings, compared with dictionaries; all plans give the same result
     backups      backups and restores are cut off, or the disk fails
@@ -66,7 +66,7 @@ Round = Callable[[int], Counter[str]]
 
 
 def crashes(seed: int) -> Counter[str]:
-    """Crash a random story at each disk operation, and some of the resulting disks again while the story continues."""
+    """Crash a random story at each disk operation; continue it on some of the resulting disks, and crash again."""
     chance = Random(seed)
     options = replace(
         OPTIONS,
@@ -195,7 +195,7 @@ def work(first: int, step: int, deadline: float, results: Queue[tuple[Counter[st
     results.put((Counter(), "over"))
     results.close()
     results.join_thread()
-    os._exit(0)  # threads of stores may still run after a violation
+    os._exit(0)  # after a violation, threads of stores may still run
 
 
 def campaign(minutes: float, seed: int, processes: int) -> int:

@@ -11,9 +11,9 @@ workers), or a fault occurs in the code of the source or the sink. A fault raise
 occurs before, during or after a task's rows, in planning, before the sink records a batch, or between the sink's record
 and Spark's own commit.
 
-At the end, after a run without faults, the sink must have recorded as many rows as were inserted; the record would be
+At the end, after a run without faults, the sink must have recorded as many rows as were inserted; the number would be
 too high if the source returned a row twice or if a batch was recorded twice. And every output row must have the input's
-value plus one half; rows that were written again after they were recorded would lack the half.
+value plus one half; a row that was written again after its batch was recorded would lack the half.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ FAULTS = (
 #: Two fractions of all restarts: those for which the campaign kills Spark's driver, which also needs a new JVM, and
 #: those for which it stops the query in an orderly way. All other restarts follow a fault.
 KILLS, STOPS = 0.1, 0.25
-#: A run is stopped or killed within the first of these times; a fault that has not occurred within the second is
-#: abandoned.
+#: A run is stopped or killed within `RUN_S`; a fault that has not occurred within `PATIENCE_S` is abandoned.
 RUN_S, PATIENCE_S = 4.0, 60.0
 
 

@@ -1,12 +1,12 @@
-"""The sync tool with new seeds: random stories over unreliable links, and crashes and failing disks on both sides.
+"""The sync tool with new seeds: random stories over unreliable links; crashes and failing disks on both sides.
 
     python benchmarks/campaign_sync.py --minutes 20 [--seed N]
     python benchmarks/campaign_sync.py --mutants [--only name]
 
-The receiver of a story is a server or a cluster. Crashes and failures occur at any disk operation of a sender, a server
-or a node. A failure occurs once, or repeatedly until there is space again. Prints a line about once a minute; the first
-violation is printed with its seed, and the exit code is 1. `--mutants` instead plants mistakes one at a time: each
-mistake must be found.
+A story is a sequence of operations and rounds of sync; its receiver is a server or a cluster. Crashes and failures
+occur at any disk operation of a sender, a server or a node. A failure occurs once, or repeatedly until there is space
+again. A line is printed about once a minute; the first violation is printed with its seed, and the exit code is 1.
+`--mutants` instead plants mistakes one at a time: each mistake must be found.
 """
 
 from __future__ import annotations

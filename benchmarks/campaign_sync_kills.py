@@ -112,7 +112,7 @@ class World:
             time.sleep(0.1)
 
     def fill(self, edge: str, part: int) -> None:
-        """Write and seal a part of an instance's points; the third part also deletes some, and the last merges."""
+        """Write and seal a part of an instance's points; delete some after the third part, and merge after the last."""
         rows = self.points // _DEVICES // _PARTS
         random = np.random.default_rng(part)
         with saros.connect(str(self.folder / edge)) as db:

@@ -110,9 +110,9 @@ def statements_of(seed: int) -> Iterator[str]:
 
 
 def comparable(query: Query) -> Query:
-    """Return a query without what is known to differ, and would change values.
+    """Return the query without the constructs that are known to yield other values in IoTDB.
 
-    Divisions of whole numbers are whole in Saros; IoTDB reads `3 < x` as `x < 3`, and `x * -1` as `x - 1`;
+    In Saros, the quotient of whole numbers is a whole number; IoTDB reads `3 < x` as `x < 3`, and `x * -1` as `x - 1`;
     in descending order, its windows of rows begin with the last row.
     """
     windows = query.windows
@@ -128,7 +128,7 @@ def comparable(query: Query) -> Query:
 
 
 def _alike(part: Any) -> Any:
-    """Return an expression without what differs, or anything else unchanged."""
+    """Return an expression without the constructs that differ; return any other object unchanged."""
     if not isinstance(part, Expression):
         return tuple(map(_alike, part)) if isinstance(part, tuple) else part
     changed = replace(part, **{field.name: _alike(getattr(part, field.name)) for field in fields(part)})

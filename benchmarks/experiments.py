@@ -7,10 +7,11 @@ python benchmarks/experiments.py [--only idle,loaded,migration,throughput,ingest
     throughput   6.7, 6.8             writes over time while a node joins, and while one leaves: 4 -> 5 -> 4
     ingest       6.9                  writes by size of the cluster: 3 to 6
 
-Each experiment stores its numbers in `results.json` without changing those of the others; then the page and the charts
-are generated from all numbers (`experiments_page`). All nodes share the machine with their clients, so the experiments
-measure the cost of growing rather than the gain of more machines. `throughput` therefore begins with a baseline, in
-which an idle server runs next to the cluster, and reports the processor time of each process (`growth_phases`).
+Each experiment stores its numbers in `results.json` without changing those of other experiments; then all numbers are
+used to generate the page and the charts (`experiments_page`). All nodes share the machine with their clients, so the
+experiments measure the cost of growing rather than the gain of more machines. `throughput` therefore begins with a
+baseline, in which an idle server runs next to the cluster, and reports the processor time of each process
+(`growth_phases`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ DATABASES, BATCH_ROWS = 20, 100
 #: Sensors per device; the thesis has 200 devices and 10,000 series.
 SENSORS = 50
 STEP_MS = 1_000
-#: Rows of a slice: few rows, so that every group has slices; and many rows, to measure the files that move.
+#: Rows in a slice of time: few, so that there are slices for every group; and many, to measure the files that move.
 SLICE_ROWS, LONG_SLICE_ROWS = 1_000, 10_000
 CLIENTS = 2
 SIZES_OF_CLUSTERS = (3, 4, 5, 6)
@@ -152,7 +153,7 @@ def fill(cluster: LocalCluster, series: int, first_row: int, rows: int) -> None:
 
 
 def file_bytes(cluster: LocalCluster, nodes: Sequence[int]) -> int:
-    """Return the bytes of all TsFiles of nodes."""
+    """Return the total size in bytes of the nodes' TsFiles."""
     paths = [path for node in nodes for path in cluster.folder_of(node).rglob("*.tsfile")]
     return sum(os.path.getsize(path) for path in paths)
 
@@ -176,7 +177,7 @@ def loaded() -> Numbers:
 
 
 def _members(cluster: LocalCluster) -> Numbers:
-    """Measure for each change the seconds of stage one and in total, and the phases of the growth from 4 to 5."""
+    """Measure how long stage one and all of each change take, and the phases of the growth from 4 to 5 nodes."""
     adds, removes, phases = [], [], {}
     for size in SIZES_OF_CLUSTERS[:-1]:
         time.sleep(CALM_SECONDS)
@@ -195,7 +196,7 @@ def _members(cluster: LocalCluster) -> Numbers:
 
 
 def migration() -> Numbers:
-    """Measure figures 6.4 to 6.6: seconds until a fourth node has its data, the data's size, and the files' sizes."""
+    """Measure figures 6.4 to 6.6: the seconds until a fourth node has its data, and the sizes of data and files."""
     by_points, by_points_long, by_series = [], [], []
     for slice_rows, measured in ((SLICE_ROWS, by_points), (LONG_SLICE_ROWS, by_points_long)):
         with cluster_of(REPLICAS, slice_rows) as cluster:
@@ -268,7 +269,7 @@ def _steady(name: str) -> Phase:
 
 
 def _baseline(lone: dict[str, int]) -> list[Phase]:
-    """Start an idle server on the cluster's machine, and stop it later. While it runs, `lone` has its process."""
+    """Start an idle server on the cluster's machine, and stop it later. Until then, `lone` has the server's process."""
     folder = Path(tempfile.mkdtemp(prefix="saros-idle-"))
     try:
         began = time.monotonic()

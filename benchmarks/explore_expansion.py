@@ -1,4 +1,4 @@
-"""Check all interleavings of the protocol of growing and shrinking, for a larger configuration than the tests do.
+"""Check all interleavings of the protocol of growing and shrinking, for a larger configuration than the tests use.
 
 python benchmarks/explore_expansion.py [--writes 2]
 

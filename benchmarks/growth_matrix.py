@@ -4,7 +4,7 @@
     role     the leader of the meta group, another existing node, or the joining node
     kind     kill     SIGKILL, and a restart after a second
              lose     SIGKILL; the node is given up, and removed or replaced by a new one
-             pause    six seconds, longer than an election
+             pause    the node stops for six seconds, longer than an election takes
              cut      the node continues, without any messages for six seconds
              full     the node continues, with a full disk for six seconds
 
@@ -30,8 +30,8 @@ import saros
 
 LEADER, OTHER, JOINER = "the leader of the meta group", "another one", "the one that joins"
 KINDS = ("kill", "lose", "pause", "cut", "full")
-#: For each point, the roles that reach it. Points of data groups lack the role of the meta leader, which is an ordinary
-#: member there.
+#: For each point, the roles that reach it. Points of data groups lack the role of the meta leader, because that node is
+#: an ordinary member of data groups.
 POINT_ROLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(befallen_node.META_STEPS, (LEADER, OTHER, JOINER)),
     "a group begins": (OTHER, JOINER),

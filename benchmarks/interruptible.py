@@ -1,4 +1,4 @@
-"""Runs a campaign's main function: Ctrl-C ends the process with one line of output and exit code 130.
+"""Run a campaign's main function so that Ctrl-C ends the process with one line of output and exit code 130.
 
 The process ends even if other threads are still running. Child processes ignore Ctrl-C, and end with their parent.
 """

@@ -259,7 +259,7 @@ class _Failed:
         self.names: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note it."""
+        """Record the test if it failed."""
         if report.failed:
             self.names.append(report.nodeid)
 

@@ -155,14 +155,14 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _is_plain(test: ast.expr) -> bool:
-    """Return whether the condition has no part whose mutation negates the whole condition."""
+    """Return whether a mutant negates the condition; comparisons, `and`, `or` and `not` have other mutants instead."""
     return not isinstance(test, ast.Compare | ast.BoolOp) and not (
         isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     )
 
 
 def _is_left_alone(node: ast.AST) -> bool:
-    """Return whether no part of the node is mutated, as in assertions, f-strings, signatures and calls of loggers."""
+    """Return whether the node is never mutated: an assertion, f-string, signature, docstring or call of a logger."""
     match node:
         case ast.Assert() | ast.JoinedStr() | ast.arguments() | ast.Expr(ast.Constant()) | ast.keyword(arg="strict"):
             return True
@@ -228,7 +228,7 @@ def _children(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
-    """Yield the functions of a module and of its classes that have a unique qualified name, each with this name."""
+    """Yield (qualified name, function) for the functions of a module and of its classes, if the name is unique."""
 
     def within(prefix: str, body: list[ast.stmt]) -> Iterator[tuple[str, Function]]:
         for node in body:

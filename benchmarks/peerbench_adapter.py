@@ -1,8 +1,8 @@
-"""Saros as a peer of the common workload in `../shared/peerbench`, on which the goals for Saros are measured.
+"""Saros as a peer of the common workload in `../shared/peerbench`, by which the goals for Saros are measured.
 
     SAROS_DURABILITY=fsync python benchmarks/peerbench_adapter.py --peer saros --profile small --phases bulk,query
 
-    saros            served by a process of its own, one client on the same machine
+    saros            a server in a separate process, one client on the same machine
     saros-embedded   in the client's process
 
 The arguments are those of the workload's `bench.py`, and the data is in the folder PEERBENCH_ROOT. `SAROS_DURABILITY`

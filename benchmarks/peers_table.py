@@ -26,7 +26,7 @@ OURS = ("saros", "saros-embedded")
 
 @dataclass(frozen=True)
 class Goal:
-    """A required ratio to the best of `peers` for a `field` of the results (in the phase `query`, a query's name)."""
+    """A required ratio to the best of `peers`. `field` names a result or, in the phase `query`, a query."""
 
     name: str
     what: str
@@ -78,7 +78,7 @@ GOALS = [
 
 
 class Results:
-    """Records by (peer, profile, phase)."""
+    """The records of the results files, by (peer, profile, phase)."""
 
     def __init__(self, files, others_max):
         self._found = defaultdict(list)

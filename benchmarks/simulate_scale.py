@@ -1,4 +1,4 @@
-"""Clusters of hundreds of nodes, simulated with the real Raft, topology and placement: traffic, times and sizes.
+"""Simulate clusters of hundreds of nodes with the real Raft, topology and placement; print traffic, times and sizes.
 
 python benchmarks/simulate_scale.py [--nodes 50 200 1000] [--seconds 10]
 
@@ -10,7 +10,7 @@ nodes the program prints
     idle        messages and bytes per second that a node sends: for data groups, as meta learner and as meta leader;
                 the fraction of a core that the leader's Raft uses for the meta group
     election    the meta group's leader dies: virtual time until another leads, and until all nodes know it
-    growth      10 nodes join: time to plan it, moves, entries and bytes, time to apply them all
+    growth      10 nodes join: time to plan the change; moves, entries and bytes; time to apply all entries
     rack        all nodes of one of five racks die: virtual time until all groups have leaders, until all have accepted
                 a write, and until the dead voters have been replaced
     size, start the size of the meta group's state; time to read it, and to build the routing

@@ -3,9 +3,9 @@
     samples after the warm-up --medians of equal spans--> slope (Theil-Sen)  rise over the whole time
                                                           z (Mann-Kendall)   rises at all?
 
-Both use the order of the values only, so that single outliers such as a garbage collection do not count. The medians of
-spans are tested instead of the samples, because neighbouring samples are not independent, and the test would take their
-noise for a trend.
+Both use medians or the order of values, so that single outliers such as a garbage collection hardly count. The medians
+of spans are tested instead of the samples, because neighbouring samples are not independent, and the test would take
+their noise for a trend.
 """
 
 from __future__ import annotations

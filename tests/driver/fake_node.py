@@ -2,8 +2,8 @@
 
     with FakeNode(answer) as node: saros.connect(node.target)
 
-`answer` is called with each `Request` on the thread of its connection, and sends frames by the request's methods. It is
-not called for the opening and closing of sessions.
+`answer` is called with each `Request` on the thread of the request's connection, and sends frames by the request's
+methods. It is not called for the opening and closing of sessions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Request:
 
     @property
     def message(self) -> bytes:
-        """The head without its prefix."""
+        """The message, which is the head without the prefix."""
         return self.head[frames.PREFIX_BYTES :]
 
     def reply(self, message: object = None, body: bytes = b"", *, more: bool = False) -> None:
@@ -81,7 +81,7 @@ class Link:
     pongs: bool = True
     #: The number of PINGs received.
     pings: int = 0
-    #: Whether the client has not closed the connection.
+    #: False once the client has closed the connection.
     is_open: bool = True
 
     def send(self, kind: Kind, request: int, head: bytes = b"", body: bytes = b"", call: int = 0) -> None:
@@ -157,7 +157,7 @@ class FakeNode:
         self.close()
 
     def close(self) -> None:
-        """End, and close all connections."""
+        """Stop listening, and close all connections."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join()

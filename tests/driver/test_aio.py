@@ -20,7 +20,7 @@ from saros_server.server import Server
 
 @pytest.fixture(params=WAYS)
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A folder, and a server."""
+    """Yield a folder, or the address of a server."""
     with target_of(request.param, tmp_path / "data") as target:
         yield target
 

@@ -1,6 +1,6 @@
-"""SQLAlchemy's compliance suite for dialects, in a separate process since its pytest plugin changes the collection.
+"""SQLAlchemy's compliance suite for dialects, run in a separate process because its plugin changes pytest's collection.
 
-`alchemy_suite/suite_exclusions.py` lists what is left out.
+`alchemy_suite/suite_exclusions.py` lists the tests that are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of Python values."""
+"""The conversion of a result's columns to rows of Python values."""
 
 from __future__ import annotations
 

@@ -420,7 +420,7 @@ def test_a_lost_write_is_unknown_when_the_node_forgot(nodes: list[Node]) -> None
         nodes[0].lose(Call.INSERT, then=restart)
         with pytest.raises(saros.OperationalError) as caught:
             connection.insert("root.a.e", [1], {"x": [1.0]})
-        assert (2018, 1) == (caught.value.code, nodes[0].calls[Call.INSERT] - 1)  # the second was refused
+        assert (2018, 1) == (caught.value.code, nodes[0].calls[Call.INSERT] - 1)  # the repeated call was refused
 
 
 def test_a_lost_write_does_not_go_to_a_node_with_another_memory(nodes: list[Node]) -> None:
@@ -542,7 +542,7 @@ def test_an_insert_of_several_messages_that_fails_names_all_missing_rows(
     written: list[tuple[int, int]],
     missing: list[tuple[int, int]],
 ) -> None:
-    """The client sends three messages of ten rows; of a message that is written in part, four rows are written."""
+    """The client sends three messages of ten rows; of a message that is written only in part, four rows are written."""
     sent = 0
 
     def insert(_: EmbeddedSession, __: str, times: Int64Array, *___: object, **____: object) -> int:

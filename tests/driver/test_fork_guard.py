@@ -3,7 +3,7 @@
     parent     connects, writes
       child    is refused its parent's connection, connects by itself, writes
 
-The program runs in a separate process, because this one has threads of many kinds.
+The program runs in a separate process, because the process of the tests has threads of many kinds.
 """
 
 from __future__ import annotations

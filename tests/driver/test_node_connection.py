@@ -312,7 +312,7 @@ def test_a_stream_that_is_canceled_gives_its_connection_back(perform: Callable[[
 
 
 def test_items_that_come_after_a_stream_was_canceled_are_thrown_away(perform: Callable[[Steps], Any]) -> None:
-    """Another thread or task cancels while one waits for an item; items sent before the end are discarded."""
+    """A thread or task cancels the stream for which another waits; items sent before the end are discarded."""
 
     def answer(request: Request) -> None:
         request.reply(more=True)

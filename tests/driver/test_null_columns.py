@@ -21,7 +21,7 @@ from saros_server.server import Server
 from saros_shell.transfer import importer
 
 TYPES = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "TEXT", "STRING", "BLOB", "TIMESTAMP", "DATE")
-#: Two nulls each.
+#: For each kind of column, a column of two nulls.
 KINDS: dict[str, Any] = {
     "list": [None, None],
     "object": np.array([None, float("nan")], object),
@@ -70,7 +70,7 @@ def declare(connection: saros.Connection) -> None:
 
 
 def columns_of(nulls: object) -> dict[str, object]:
-    """Return nulls for a series of each type and for a new one, and a column of values."""
+    """Return nulls for a series of each type and for a new series, and a column of values."""
     return {**{f"of_{type_}": nulls for type_ in TYPES}, "fresh": nulls, "p": [1.5, 2.5]}
 
 

@@ -1,4 +1,4 @@
-"""Folders opened read-only, while another process has them open or not."""
+"""Read-only access to folders, whether or not another process has the folder open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import saros.aio
 from saros_shell.main import main
 
 #: A program that writes rows 0, 1, 2, ..., prints each acknowledged one, and sometimes flushes, deletes and merges. A
-#: deletion removes the oldest rows, so rows [m, n) remain of the first n.
+#: deletion removes the oldest rows, so of the first n rows, rows [m, n) remain.
 OWNER = """
 import itertools, sys
 import saros

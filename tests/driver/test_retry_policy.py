@@ -179,7 +179,7 @@ def test_an_insert_whose_outcome_a_node_of_a_cluster_does_not_know_is_sent_again
 
 
 def partial(*, final: bool = False) -> Failure:
-    """Return the failure of a call of which a node has written only some rows."""
+    """Return the failure of a call when a node has written only some of the call's rows."""
     written = [client_pb2.RowRanges(device="root.a", starts=[1], ends=[1])]
     missing = [client_pb2.RowRanges(device="root.a", starts=[2, 9], ends=[3, 9])]
     rows = client_pb2.PartialWrite(written=written, missing=missing, final=final)

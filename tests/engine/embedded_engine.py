@@ -22,7 +22,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Engine:
-    """See the module; `options` are the engine's."""
+    """A store in `folder` and an engine over this store; `options` are passed to the engine."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ def install(
 
 
 def install_example(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """The package of `examples/`."""
+    """Install the module in `examples/`."""
     functions = {name: name for name in ("fahrenheit", "running_total", "geometric_mean")}
     triggers = {name: name for name in ("limits", "alarm")}
     install(patch, folder, "plant_extensions", EXAMPLE.read_text(), {"functions": functions, "triggers": triggers})

@@ -53,7 +53,7 @@ def blocks(types: Sequence[DataType], rows: Sequence[Row], size: int, *, timed: 
 
 
 def rows_of(produced: Sequence[Block]) -> list[Row]:
-    """Blocks as rows."""
+    """Return the rows of blocks."""
     result: list[Row] = []
     for one in produced:
         columns = [column.to_list() for column in one.columns]
@@ -166,7 +166,7 @@ class FakeReaders:
 
 
 def backwards(piece: Piece) -> Piece:
-    """The rows last first."""
+    """Return the piece with its rows in reverse order."""
     if isinstance(piece, Summary):
         return piece
     order = np.arange(piece.rows - 1, -1, -1)

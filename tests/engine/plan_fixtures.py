@@ -133,7 +133,7 @@ def written(bound: Bound) -> str:
 
 
 def cases(name: str) -> list[tuple[str, str]]:
-    """Return (statement, output) of each case; in the file, a line `----` is between them, an empty line after them."""
+    """Return (statement, output) of each case; in the file, a line `----` separates them, and an empty line follows."""
     found = []
     for block in (TESTDATA / name).read_text(encoding="utf-8").split("\n\n"):
         lines = [line for line in block.strip("\n").splitlines() if not line.startswith("#")]

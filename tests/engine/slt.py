@@ -3,7 +3,7 @@
     # a comment
     statement ok                    the statement below succeeds
     statement error 701 some words  it fails with this code, and its message holds the words
-    query                           it answers the header and rows below the line ----, cells parted by " | "
+    query                           it answers the header and rows below the line ----, cells separated by " | "
 
 A record ends at an empty line; comments before the record belong to it. Each file starts with an empty database.
 `PYTHONPATH=tests python tests/engine/slt.py FILE` prints the file with the current answers, for review.
@@ -67,7 +67,7 @@ def problem(engine: Engine, record: Record) -> str | None:
 
 
 def answer(engine: Engine, text: str) -> list[str]:
-    """Header and rows as lines."""
+    """Return the header and the rows of a statement's answer as lines."""
     header, rows = engine.ask(text)
     return [SEPARATOR.join(header), *(SEPARATOR.join(map(_cell, row)) for row in rows)]
 
@@ -79,7 +79,7 @@ def _cell(value: object) -> str:
 
 
 def rewritten(path: Path) -> str:
-    """The file with today's answers."""
+    """Return the text of the file with the current answers."""
     parts = []
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Path(folder))

@@ -53,7 +53,7 @@ class MemoryDirectory:
 
 
 class ListTrail:
-    """Remembers what it is told."""
+    """An audit trail that keeps its entries in a list."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, int]] = []
@@ -266,7 +266,7 @@ def test_every_class_of_statement_has_a_rule_and_every_kind_of_show() -> None:
 def test_an_administrator_may_everything(engine: Secured) -> None:
     engine.do(CreateRole("clerks"), GrantRole("clerks", "ann"))
     for text in STATEMENTS:
-        with suppress(UserMistake):  # some drop what others need
+        with suppress(UserMistake):  # some statements drop objects that later statements need
             engine.ask_as("root", text)
 
 

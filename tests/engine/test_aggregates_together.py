@@ -1,6 +1,6 @@
 """Aggregates of many devices, computed together, equal the aggregates of each single device, bit by bit.
 
-d0, d1, d2      all series in step, in files of several pages, a file over them, and a MemTable
+d0, d1, d2      all series have the same times, in files of several pages, a file over them, and a MemTable
 d3              one series has different times, in pages that cover the same time spans
 d4              only one series has points in the MemTable
 d5              points of one series are deleted

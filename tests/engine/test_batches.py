@@ -1,4 +1,4 @@
-"""Batches of several devices: one write, the outcome of each, and failures that are reported once."""
+"""Batches of several devices are written by one write; each has its outcome, and a failure is reported once."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_a_finished_query_leaves_nothing(engine: Engine) -> None:
 
 @pytest.mark.speed
 def test_a_query_past_its_time_out_ends_within_two_quanta_with_its_cause(engine: Engine) -> None:
-    engine.ask(HEAVY)  # compiles what it needs
+    engine.ask(HEAVY)  # compiles the kernels that the statement needs
     started = time.perf_counter()
     execution = execution_of(engine, HEAVY, timeout_ms=30)
     with pytest.raises(QueryTimedOut):
@@ -88,7 +88,7 @@ def test_a_query_past_its_time_out_ends_within_two_quanta_with_its_cause(engine:
 
 
 def test_a_client_that_does_not_read_holds_the_query_back(engine: Engine) -> None:
-    execution = execution_of(engine, "select s, s + 1, s + 2, s + 3 from root.g.**")  # four times what may wait
+    execution = execution_of(engine, "select s, s + 1, s + 2, s + 3 from root.g.**")  # four times the buffer
     time.sleep(0.3)
     produced = sum(driver.root.statistics.bytes for driver in execution.drivers)
     assert produced < ROWS * DEVICES * 8 * 2

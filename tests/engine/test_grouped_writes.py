@@ -93,7 +93,7 @@ def test_writes_that_come_while_one_is_under_way_are_one_group(threads: ThreadPo
     writes = grouped(database)
     first = threads.submit(writes.write, row(0), UNNUMBERED)
     assert gate.entered.wait(PATIENCE_S)
-    writes._led_since_ns += 3_600 * 10**9  # nobody loses patience
+    writes._led_since_ns += 3_600 * 10**9  # no write stops waiting for the leader
     others = [threads.submit(writes.write, row(time), UNNUMBERED) for time in (2, 3, 4)]
     wait_equal(3, lambda: len(writes._waiting))
     gate.open.set()

@@ -25,7 +25,7 @@ CHANCE = np.random.default_rng(7)
 def run(
     name: str, times: Sequence[int], *columns: Sequence[float | None], **attributes: str
 ) -> list[tuple[int, float]]:
-    """The function's points; None is null."""
+    """Return the points that the function makes; None is null."""
     call = FunctionCall(name, (), DataType.DOUBLE, tuple(attributes.items()))
     given = tuple(Column.of(DataType.DOUBLE, list(values)) for values in columns)
     made = POINT_FUNCTIONS[name].make(call, TimeUnit.MILLISECOND)(Points(np.array(times, np.int64), given))

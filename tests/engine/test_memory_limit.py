@@ -38,7 +38,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture
 def spilling(engine: Engine, tmp_path: Path) -> Iterator[Engine]:
-    """The same with files."""
+    """Yield the same engine with more memory and with a folder for spilled files."""
     before = engine.options
     engine.set_options(replace(before, query_memory_bytes_max=SPILLING_BYTES, spill_folder=str(tmp_path)))
     yield engine

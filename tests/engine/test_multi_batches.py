@@ -137,7 +137,7 @@ def test_outcomes_series_and_points_are_those_of_writing_each_device(engine: Eng
 
 
 def numbers(devices: list[str], **columns: Column) -> MultiBatch:
-    """Two rows for each device."""
+    """Return a batch with two rows for each device."""
     rows = 2 * len(devices)
     given = columns or {"a": Column(DataType.DOUBLE, np.arange(rows) / 2), "b": Column(DataType.INT64, np.arange(rows))}
     return MultiBatch(devices, [2] * len(devices), np.arange(rows) % 2, given, None)

@@ -218,7 +218,7 @@ CELLS = st.lists(
 
 
 def with_times(cells: list[tuple[int, int | None, str | None]], descending: bool) -> list[Row]:
-    """Gaps become times."""
+    """Return rows with times; each cell begins with the gap since the previous row."""
     rows: list[Row] = []
     time = 0
     for gap, number, text in cells:

@@ -1,9 +1,9 @@
 """The result of a query depends neither on the physical layout of the data nor on how the query is run.
 
-    data       one history of writes, late rows, overwritten and deleted points, carried out by stores that never flush,
+    data       one history of writes, late rows, overwritten and deleted points, executed by stores that never flush,
                flush now and then, flush at the end, merge; in pages of few rows; with tombstones everywhere, so that
                hardly any statistics can be used
-    running    one driver, two, four; twice, so that caches answer
+    running    one driver, two, four; each query twice, so that the second answer comes from caches
 
 The queries are drawn at random from one seed; the first store with one driver is the reference.
 """
@@ -53,7 +53,7 @@ def value(type_: DataType, chance: Random) -> Scalar:
 
 
 def fill(engine: Engine, chance: Random, flush_each: int, merge: bool, touched: bool) -> None:
-    """Write the random history, which is the same for all layouts: each draws the same numbers from `chance`."""
+    """Write the random history, which is the same for all layouts: each call draws the same numbers from `chance`."""
     for number in range(1, WRITES + 1):
         device = chance.choice(list(DEVICES))
         start = chance.randrange(END)

@@ -70,7 +70,7 @@ def plan(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: Plan
 
 
 def met(cache: PlanCache, parsed: Parsed, given: Sequence[Literal], asked: PlanRequest | None = None) -> None:
-    """Plan a statement once, so that its next plan is cached."""
+    """Plan a statement once; the cache keeps the plan from the second time on."""
     plan(cache, parsed, given, asked or asking())
 
 

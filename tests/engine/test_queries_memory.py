@@ -28,9 +28,9 @@ from saros_storage.base.clock import SystemClock
 
 MIB = 1 << 20
 ROWS = 400_000
-#: A query that keeps some 30 MiB, because it has a state for each value. It cannot go into files.
+#: A query that keeps some 30 MiB: a state for each value. This state cannot be spilled to files.
 HEAVY = "select mode(n) from root.a.d"
-#: Keep 6 MiB, or files.
+#: Queries that keep 6 MiB in memory, or spill to files.
 SORT = "select n from root.a.d order by n desc"
 LINEAR = "select n, edges from root.a.d fill(linear)"
 #: A query with some 13 MiB of rows, of which 8 MiB fit into a buffer.

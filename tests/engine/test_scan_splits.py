@@ -56,7 +56,7 @@ def cuts_of_the_first(request: ScanRequest) -> list[int]:
 
 
 def turns(bodies: Sequence[Node], instances: int = 2) -> list[list[tuple[str, Node]]]:
-    """Return the devices and bodies of each instance."""
+    """Return for each instance its devices, each with the body that reads the device."""
     parts = in_slices(distribute(merge(bodies), instances), cuts_of_the_first)[1:]
     roots = [part.fragment.root for part in parts]
     assert all(isinstance(root, DeviceMerge) for root in roots)

@@ -1,4 +1,4 @@
-"""Queries of several series of a device, which one reader reads where their times agree, return the rows written.
+"""Queries of several series of a device return the written rows; one reader reads the series where their times agree.
 
 files       a and b in step   |   then b lacks rows   |   late rows over them   |   in step again   |   MemTable
 """

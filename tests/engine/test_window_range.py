@@ -12,7 +12,7 @@ from saros_grammar.syntax.ast import Binary, BinaryOperator, Duration, GroupByTi
 from saros_storage.base.types import TimeUnit
 
 HOUR, DAY = 3_600_000_000_000, 86_400_000_000_000
-#: Of one kind each.
+#: Steps of each kind: fixed, in months, in calendar days.
 STEPS = [Duration(0, HOUR), Duration(0, 7 * DAY), Duration(1), Duration(12), Duration(0, 0, 1), Duration(0, 0, 7)]
 INTERVALS = [*STEPS, Duration(0, 40 * HOUR), Duration(1, HOUR, 1)]
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "+05:30"]

@@ -68,7 +68,7 @@ def test_what_the_sample_holds_prints_as_sql() -> None:
     ],
 )
 def test_what_prints_parses_to_the_same_tree(text: str) -> None:
-    """Views keep their expressions so."""
+    """Views store their expressions as such texts."""
     (expression,) = expressions([f"select {text} from root.a"])
     statement = parse(f"select {expression} from root.a").statement
     assert isinstance(statement, Select)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_is_that_of_the_docstrings() -> None:
-    """Otherwise run: python docs/api_reference.py"""
+    """If this test fails, run: python docs/api_reference.py"""
     generated = runpy.run_path(str(ROOT / "docs" / "api_reference.py"))["page"]()
     assert generated == (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 

@@ -34,7 +34,7 @@ def test_files_are_short() -> None:
 
 
 def test_the_bundle_is_of_the_sources() -> None:
-    """`make console` makes it again."""
+    """If this test fails, run `make console`."""
     names = sorted(
         [str(path.relative_to(CONSOLE)) for path in SOURCES] + ["build.mjs", "package.json", "package-lock.json"]
     )
@@ -55,7 +55,7 @@ def test_the_licences_of_all_bundled_packages_are_told() -> None:
 
 
 def test_reports_of_pipelines_have_the_library_of_the_console() -> None:
-    """`make console` copies it."""
+    """If this test fails, run `make console`, which copies the library."""
     wanted = re.search(r'"uplot": "([\d.]+)"', (CONSOLE / "package.json").read_text(encoding="utf-8"))
     assert wanted is not None
     page = ROOT / "spark" / "saros_spark" / "pipeline" / "page"

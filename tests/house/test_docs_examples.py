@@ -16,14 +16,14 @@ answered = runpy.run_path(str(DOCS / "examples.py"))["answered"]
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_answer_as_shown(page: str, tmp_path: Path) -> None:
-    """Otherwise run: python docs/examples.py PAGE"""
+    """If this test fails, run: python docs/examples.py PAGE"""
     text = (DOCS / page).read_text(encoding="utf-8")
     assert re.search(r"^```(sql|python|sh)$", text, re.MULTILINE)
     assert text == answered(text, tmp_path)
 
 
 def test_drawings_are_those_of_their_descriptions() -> None:
-    """Otherwise run: python docs/drawings.py"""
+    """If this test fails, run: python docs/drawings.py"""
     drawn = runpy.run_path(str(DOCS / "drawings.py"))["drawn"]
     sources = sorted((DOCS / "drawings").glob("*.txt"))
     made = {source.stem: drawn(source.read_text(encoding="utf-8")) for source in sources}
@@ -31,7 +31,7 @@ def test_drawings_are_those_of_their_descriptions() -> None:
 
 
 def test_plots_are_those_of_their_answers() -> None:
-    """Otherwise run: python docs/plots.py"""
+    """If this test fails, run: python docs/plots.py"""
     plots = runpy.run_path(str(DOCS / "plots.py"))["plots"]
     made = plots((DOCS / "sql" / "functions.md").read_text(encoding="utf-8"))
     images = DOCS / "images" / "functions"

@@ -38,7 +38,7 @@ def boxes(kind: str, text: str = REFERENCE) -> list[str]:
 
 STATEMENTS = boxes("sql")
 ERRORS = (DOCS / "sql" / "errors.md").read_text(encoding="utf-8")
-#: Code and statement.
+#: Pairs of an error code and a statement that fails with this code.
 EXPECTED_ERRORS = [(int(code), text) for code, text in (line.split(maxsplit=1) for line in boxes("sql error"))]
 #: Statements that need a cluster.
 OF_CLUSTERS = boxes("sql cluster")

@@ -1,4 +1,4 @@
-"""Of the rooms storage and cluster, other rooms import only the modules that the room's `__init__` lists as public."""
+"""Other rooms import only those modules of storage and cluster that the `__init__` of these rooms lists as public."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def public(room: str) -> Iterator[set[str]]:
 
 
 def imported_from_outside(room: str) -> Mapping[str, set[str]]:
-    """Return, for each module of the room, the modules of other rooms that import it, if only for type checkers."""
+    """Return, for each module of the room, the modules of other rooms that import it, also for type checkers only."""
     found = defaultdict(set)
     for importer, imported in imports(types=True).items():
         for module in imported:

@@ -1,4 +1,4 @@
-"""Names in backquotes in docstrings and comments exist, so these texts must follow when an identifier is renamed."""
+"""Names in backquotes in docstrings and comments exist, so a renamed identifier must be renamed in them, too."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@
     meta group     PREPARE, GROUP_READY, GO, FENCED, LOADED(slot, node), DONE(slot), CHANGE_DONE; or ABORT, GIVE_UP
 
 Raft's guarantees are assumed: a group's log is one list, and each member of the old group has applied a prefix of it. A
-write is acknowledged when it is in the log, and a strong read waits until the member has applied the whole log. The
-driver of the change is stateless: each of its steps may happen at any time after its preconditions, and repeatedly.
+write is acknowledged when it is in the log, and a strong read waits until the member that it reads has applied the
+whole log. The driver of the change is stateless: each step may happen at any time after the step's preconditions, and
+repeatedly.
 
 Faults: a node crashes once (its staged data is lost, its leases end, it replays its log), or node 4 is lost for good
 and given up. The coordinator may learn of changes arbitrarily late.
@@ -108,7 +109,7 @@ class State(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The limits of events."""
+    """The events that may occur: the number of writes, whether there is a read, and whether there are faults."""
 
     writes: int = 1
     reads: bool = False
@@ -116,7 +117,7 @@ class Scope(NamedTuple):
 
 
 class Expansion:
-    """The protocol, which omits the rule that `wrong` names."""
+    """The protocol without the rule that `wrong` names."""
 
     def __init__(self, scope: Scope, wrong: str | None = None) -> None:
         self.scope = scope
@@ -253,7 +254,7 @@ class Expansion:
             yield f"LOADED(a, {node})", state._replace(loaded=_sorted(*state.loaded, ("a", node)))
 
     def _may_pull(self, state: State, at: int) -> bool:
-        """I4: pull only from a member that has applied the fence, and so all writes acknowledged before it."""
+        """I4: pull only from a member that has applied the fence, and therefore all writes acknowledged before it."""
         fence = state.fence
         if self.wrong == "M-A":
             return True
@@ -307,7 +308,7 @@ class Expansion:
                 yield "the read begins anew", over
 
     def _read_old(self, state: State, read: Read, over: State) -> Iterator[tuple[str, State]]:
-        """ReadIndex: read where the whole log is applied; an applied fence refuses the read."""
+        """Read at a member that has applied the whole log (ReadIndex), unless the member has applied the fence."""
         for place, node in enumerate(OLD_MEMBERS):
             is_current = state.applied[place] == len(state.old) or self.wrong == "F-3"
             log = state.old[: state.applied[place]]

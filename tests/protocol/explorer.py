@@ -1,6 +1,6 @@
-"""All interleavings of a small model, breadth first, so that a violation is found by the shortest path.
+"""Explore all interleavings of a small model, breadth first, so that a violation is found by the shortest path.
 
-    explore(start, steps)      each state once, by its hash; the first violated rule, and the path to it
+    explore(start, steps)      visit each state once; return the first violated rule, and the path to it
 
 A model is a hashable state and `steps`, which yields the possible next steps as (name, next state), or raises `Broken`
 if a step violates a rule. An end state must be reachable from every state; otherwise the protocol can get stuck.

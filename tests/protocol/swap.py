@@ -1,4 +1,4 @@
-"""A model of a group that replaces a member, {1, 2, 3} by {1, 2, 4}, during leader changes: Raft in an expansion.
+"""A model of a Raft group that replaces a member in an expansion, {1, 2, 3} by {1, 2, 4}, during leader changes.
 
     node      term, log, commit; a leader also knows how much of its log each other node has (`match`)
     step      an election, one entry sent (conflicting entries are truncated), a commit; each is atomic
@@ -9,9 +9,9 @@ leader changes members only after an entry of its own term is committed, and doe
 entries.
 
 The argument `wrong` selects a wrong protocol. "thesis" is the method of the thesis. PRE adds node 4 when it is
-received; once PRE is done, the meta group's END removes node 3 on each node that hears of it, regardless of its log.
-PRE is done when it is committed or, in "C2", when more than half of the nodes have it. The other two protocols omit
-JOINT, or append NEW before JOINT is committed.
+received; once PRE is done, the meta group's END removes node 3 on each node that hears of END, regardless of the node's
+log. PRE is done when it is committed or, in "C2", when more than half of the nodes have it. The other two protocols
+omit JOINT, or append NEW before JOINT is committed.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def test_queries_that_end_before_the_sentinel_looks_do_not_wake_it_each_time() -
     far = time.monotonic_ns() + 3_600 * 10**9
     for number in range(50):
         driver = ScriptedDriver(str(number), 0, [nothing])
-        # `lend` runs the query on this thread, so that it ends before the sentinel runs.
+        # `lend` runs the query on this thread, so that the query ends before the sentinel runs.
         query = QueryId(str(number))
         scheduler.submit([driver], query=query, listener=Listener(), deadline_ns=far + number, lend=True)
         time.sleep(0.002)

@@ -195,7 +195,7 @@ class FrameClient:
 
 
 def columns(device: str, times: list[int], sequence: int = 0, **values: Any) -> bytes:
-    """The body of an INSERT."""
+    """Return the body of an INSERT."""
     batch = pa.record_batch([pa.array(times, pa.int64()), *map(pa.array, values.values())], names=["", *values])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:

@@ -38,12 +38,12 @@ def i64(number: int) -> tuple[int, bytes]:
 
 
 def text(data: bytes, size: int | None = None) -> tuple[int, bytes]:
-    """Encode a text; `size`: the size it claims."""
+    """Encode a text; `size` is the size that the encoding claims."""
     return _BINARY, varint(len(data) if size is None else size) + data
 
 
 def array(type_: int, items: Sequence[bytes], size: int | None = None) -> tuple[int, bytes]:
-    """Encode a list; `size`: the size it claims."""
+    """Encode a list; `size` is the size that the encoding claims."""
     return _LIST, bytes([0xF0 | type_]) + varint(len(items) if size is None else size) + b"".join(items)
 
 

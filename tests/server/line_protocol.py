@@ -3,7 +3,7 @@
 LOGIN user password                     OK
 SQL statement                           the rows as CSV, then END; OK count if the statement has no rows
 INSERT device time name=number ...      OK points
-CANCEL                                  no answer of its own: the running statement ends with ERR 715
+CANCEL                                  no separate answer: the running statement ends with ERR 715
 QUIT                                    the connection is closed
 
 An error is answered by `ERR code message`.

@@ -208,7 +208,7 @@ def test_who_has_finer_times_is_told_how_to_cut_them() -> None:
 
 
 def message_of(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
-    """The message of an insert."""
+    """Return the message of an insert."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(batch)

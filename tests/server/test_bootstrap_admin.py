@@ -1,4 +1,4 @@
-"""`saros cluster secure`: an administrator for a cluster that was created without one, and failing calls."""
+"""`saros cluster secure`: it creates an administrator for a cluster without users, or explains why it cannot."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         nodes.node(0).engine.insert_columns("root.a.d", times, {"x": Column(DataType.DOUBLE, times.astype(np.float64))})
     nodes.run(0, "insert into root.b.d(time, x) values (1, 1)")
     for number in range(3):
-        nodes.run(number, "select count(x) from root.*.d")  # all has come to this node
+        nodes.run(number, "select count(x) from root.*.d")  # then this node has all data
     nodes.run(0, "flush")
     yield nodes
     nodes.close()
@@ -228,7 +228,7 @@ def test_a_node_that_does_not_answer_is_named(tmp_path: Path) -> None:
     with closing(Nodes(tmp_path, 3, 3)) as cluster:
         cluster.run(0, "insert into root.b.d(time, x) values (1, 1)")
         for number in range(3):
-            cluster.run(number, "select count(x) from root.*.d")  # all has come to this node
+            cluster.run(number, "select count(x) from root.*.d")  # then this node has all data
         cluster.run(0, "flush")
         cluster.stop(2)
         check_node_3_is_named(cluster)

@@ -1,4 +1,4 @@
-"""Clients' statements at a real server: complete answers, answers with a remainder, and unread remainders."""
+"""Clients' statements at a real server: complete answers, answers with more rows to fetch, and rows never fetched."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_queries_of_tasks_that_are_cancelled_are_ended_at_once(server: Server, m
 def test_large_results_that_wait_for_their_clients_keep_no_call_waiting(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There are as many open results as threads for other calls; a client that had to wait for a thread lost rows."""
+    """There are as many open results as threads for other calls; a client that waited for a thread would lose rows."""
     monkeypatch.setattr(result_cursors, "LEASE_SECONDS", 0.5)
     with saros.connect(f"saros://{server.address}") as connection:
         cursors = [connection.execute(LARGE) for _ in range(40)]

@@ -13,7 +13,7 @@ from saros_wire.payload import decode_insert_head, encode_insert_head
 
 
 def messages() -> tuple[bytes, bytes]:
-    """The schema and the batch of an insert."""
+    """Return the messages of an insert: the schema and the batch."""
     insert = columns("root.a.d", [1, 2], i=[3, 4])
     reader = pa.ipc.MessageReader.open_stream(insert[decode_insert_head(insert)[1] :])
     schema, batch = reader.read_next_message(), reader.read_next_message()

@@ -92,7 +92,7 @@ def test_a_query_ends_and_the_connection_goes_on(tmp_path: Path) -> None:
         assert main is not None
         threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
         began = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):  # of some minutes
+        with pytest.raises(KeyboardInterrupt):  # otherwise takes some minutes
             connection.execute("select dtw(s, s), dtw(s + 1, s), dtw(s + 2, s) from root.a.d").fetchall()
         assert time.monotonic() - began < 20
         assert [(5_000,)] == connection.execute("select count(s) from root.a.d").fetchall()

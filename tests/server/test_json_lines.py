@@ -1,4 +1,4 @@
-"""Imports of JSON lines: members become columns; the types of their values."""
+"""Imports of JSON lines: the members of objects become columns, whose types follow from the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader soon hands its group over to the member that is to lead it, the head, but not again and again."""
+"""A leader soon hands its group over to the head, the member that should lead it, but waits before it does so again."""
 
 from __future__ import annotations
 

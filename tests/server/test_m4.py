@@ -1,4 +1,4 @@
-"""The reduction of series to pixels."""
+"""The reduction of a series to the first, last, least and greatest point of each window (M4), for charts."""
 
 from __future__ import annotations
 

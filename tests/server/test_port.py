@@ -220,7 +220,7 @@ def test_a_handler_ends_its_connection_and_is_closed_once(
     listener = listen()
     client = EchoClient(listener.address)
     client.send(b"bye")
-    client.send(b"more")  # is not read
+    client.send(b"more")  # the server does not read this
     assert b"bye" == client.receive()
     assert client.is_ended()
     client.close()
@@ -250,7 +250,7 @@ def test_clients_that_go_away_are_forgotten_and_not_logged(
     for words in (b"", b"EC", b"ECHO", b"ECHO\0\0", b"ECHO\0\0\0\4wa", b"ECHO\0\0\0\2ab"):
         plain = connect(listener.address)
         plain.sendall(words)
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # it is reset
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # `close` resets the connection
         plain.close()
         EchoClient(listener.address, words).close()
     wait_until(lambda: sum(found.connections for found in listener.counters().values()) == 0)

@@ -75,7 +75,7 @@ def test_a_command_names_the_folder_that_it_may_not_use(
 
 @contextmanager
 def readable(folder: Path) -> Iterator[None]:
-    """Make a folder read-only, and run the block as another user than its owner if the tests run as root."""
+    """Make a folder read-only, and run the block; root runs it as a user without ownership of the folder."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     user = os.geteuid()
@@ -106,7 +106,7 @@ def test_what_only_reads_works_where_nothing_can_be_written(
         expected = connection.execute(query).fetchall()
     for command in (f"verify {data}", f"backup --data {data} --to before"):
         assert 0 == main(command.split())  # so that everything that the call needs is loaded
-    if "numba" in sys.modules:  # kernels that are called below for the first time lie where that user may write
+    if "numba" in sys.modules:  # the other user must be able to write the kernels compiled below
         monkeypatch.setattr("numba.config.CACHE_DIR", str(data.parent / "kernels"))
     if not locked:
         (data / "LOCK").unlink()
@@ -129,7 +129,7 @@ def test_what_only_reads_works_for_who_can_keep_no_compiled_code_anywhere(data: 
         connection.execute("insert into root.a.d(time, x) values (1, 1.5), (2, 2.5)")
         connection.execute("flush")
     code = "import sys; from saros_shell.main import main; sys.exit(main(sys.argv[1:]))"
-    nowhere = os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}  # for code that lies in a ZIP file
+    nowhere = os.environ | {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}  # for code in ZIP files only
     words = [sys.executable, "-c", code, "verify", str(data)]
     done = subprocess.run(words, env=nowhere, capture_output=True, text=True, check=False)
     assert (0, f"{data}: all is well") == (done.returncode, done.stdout.splitlines()[-1]), done.stderr

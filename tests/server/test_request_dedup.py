@@ -20,7 +20,7 @@ def test_a_request_is_new_then_running_then_answered() -> None:
     assert State.RUNNING is known.begin((1, 1))
     known.finish((1, 1), 0)
     assert [0, 0] == [known.begin((1, 1)), known.begin((1, 1))]
-    assert State.NEW is known.begin((2, 1))  # another client's
+    assert State.NEW is known.begin((2, 1))  # another client's request
 
 
 def test_a_request_that_failed_may_come_again() -> None:
@@ -70,7 +70,7 @@ def test_clients_are_bounded_the_one_that_wrote_longest_ago_goes(monkeypatch) ->
     assert 1 == known.begin((1, 1))
     known.begin((3, 1))
     assert [1, State.NEW] == [known.begin((1, 1)), known.begin((2, 1))]
-    known.finish((3, 1), 0)  # its client is gone
+    known.finish((3, 1), 0)  # the client has been evicted
 
 
 def test_repetitions_wait_for_the_first_and_get_its_answer() -> None:
@@ -96,7 +96,7 @@ def test_after_a_failure_the_next_one_carries_it_out() -> None:
     requests = Requests()
     with pytest.raises(ZeroDivisionError):
         requests.run_once((1, 1), lambda: 1 // 0)
-    assert -1 == requests.run_once((1, 1), lambda: -1)  # rows: nothing to remember
+    assert -1 == requests.run_once((1, 1), lambda: -1)  # -1 means rows, which are not remembered
     assert 5 == requests.run_once((1, 1), lambda: 5)
     assert 5 == requests.run_once((1, 1), lambda: 6)
     assert [7, 8] == [requests.run_once(NO_REQUEST, lambda: 7), requests.run_once(NO_REQUEST, lambda: 8)]

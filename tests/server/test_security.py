@@ -476,7 +476,7 @@ def test_a_new_certificate_is_taken_without_a_restart(tmp_path: Path, certificat
         shutil.copy(certificate.certificate, tmp_path / "own.pem")
         saros.connect(target).close()
         Path(new.key).replace(certificate.key)
-        saros.connect(target).close()  # as before
+        saros.connect(target).close()  # works as before
         assert f"{certificate.key} is not the key" in status_of(made)
         shutil.copy(new.certificate, certificate.certificate)
         with pytest.raises(saros.OperationalError, match="has not signed the server's certificate"):
@@ -577,7 +577,7 @@ def test_the_first_start_makes_an_administrator_with_a_password_for_once(tmp_pat
 
 @pytest.mark.slow
 def test_no_password_ever_appears(tmp_path: Path) -> None:
-    """1. canaries in logins, statements and mistakes; 2. every file of the server and every answer is searched."""
+    """Logins, statements and mistakes contain canaries; no file of the server and no answer may contain them."""
     data = cheap(tmp_path / "data")
     (tmp_path / "password").write_text("canary-of-root\n")
     words = ("--auth", "--init-admin-password-file", str(tmp_path / "password"), "--log-level", "DEBUG")

@@ -1,6 +1,6 @@
 """Weak and mid sessions: a read at any node returns no older data than the session has seen, or is marked stale.
 
-The tests overwrite one register with 1, 2, 3 ..., while they make one replica of its group lag.
+The tests overwrite one point, the register, with 1, 2, 3 ..., while one replica of the point's group lags.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def test_series_that_were_shown_elsewhere_are_asked_for(town: Town, monkeypatch:
 def test_series_that_nobody_tells_of_are_missed_and_said(
     town: Town, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that is cut off, with a lagging replica or none, does not read a series that it does not know."""
+    """A cut-off node, with a lagging replica or none, does not find a new series, and marks its answer as stale."""
     register, session = Register(town), SessionContext(consistency="weak")
     monkeypatch.setattr(ReadBarrier, "refresh", lambda *_: None)
     leave_behind(town)

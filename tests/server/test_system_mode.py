@@ -1,4 +1,4 @@
-"""SET SYSTEM TO READONLY: the operations refused and those allowed, its duration, and the nodes affected."""
+"""SET SYSTEM TO READONLY: which operations are refused, how long the mode lasts, and which nodes it affects."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_rounds_of_senders_are_refused(tmp_path: Path) -> None:
         session.close()
 
 
-#: Kinds of statements of which no statement changes data or schema; SELECT does so with INTO.
+#: Kinds of statements that change neither data nor schema. SELECT is left out, because SELECT INTO writes.
 HARMLESS = {
     "AbortChange", "AdmitNode", "AlterUser", "ChangeNodes", "ClearCache", "Count", "CreateRole", "CreateToken",
     "CreateUser", "DismissNode", "DropPrincipal", "DropToken", "Explain", "Flush", "GiveUpNodes", "Grant", "GrantRole",

@@ -69,7 +69,7 @@ def test_rows_come_with_times_and_nulls(client: ThriftClient) -> None:
 def test_results_without_times_say_so(client: ThriftClient, name: str) -> None:
     result = client.execute("select count(i), max_time(t) from root.a.d", name=name)
     assert (True, [(3, 3)]) == (result.answer.ignore_time, result.all())
-    result = client.execute("select 1", name=name)  # by which pools check that a connection is alive
+    result = client.execute("select 1", name=name)  # pools check connections with this statement
     assert (True, ["1"], ["INT64"], [(1,)]) == (
         result.answer.ignore_time,
         result.answer.columns,
@@ -245,7 +245,7 @@ def test_old_clients_fetch_rows_of_every_type_until_nothing_comes(client: Thrift
     assert (None, 3) == (answer.blocks, len(answer.data_set.times) // 8)
     forms, found = "?iqfdtit", old_rows(answer.data_set, "?iqfdtit")
     while True:
-        fetch = structs.FetchResults(client.statement_id, "", 3, answer.query_id, True)  # with the numbers swapped
+        fetch = structs.FetchResults(client.statement_id, "", 3, answer.query_id, True)  # with swapped ids
         page = checked(client.call("fetchResults", fetch, FetchAnswer))
         found += old_rows(page.data_set, forms)
         if not page.has_result:
@@ -380,7 +380,7 @@ def test_queries_of_nothing_are_refused(client: ThriftClient) -> None:
 
 
 def test_running_queries_have_their_times_as_those_of_rows(client: ThriftClient) -> None:
-    """Clients of IoTDB 1.3 can read no other column of times."""
+    """Clients of IoTDB 1.3 can read times only if they are the times of rows."""
     result = client.execute("show queries")
     assert ("QueryId", "TEXT", False) == (result.answer.columns[0], result.answer.types[0], result.answer.ignore_time)
 

@@ -1,4 +1,4 @@
-"""Records of IoTDB's session protocol as columns: groups, rounds, nulls; records that are wrong."""
+"""Records of IoTDB's session protocol become columns: groups, rounds, nulls; wrong records are refused."""
 
 from __future__ import annotations
 

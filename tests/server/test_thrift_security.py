@@ -1,4 +1,4 @@
-"""Each call of IoTDB's session protocol by clients without the right to make it is refused, and changes nothing."""
+"""Each call of IoTDB's session protocol by a client without the necessary right is refused, and changes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from saros_server.thrift.methods import METHODS
 OPEN_TO_ALL = {
     *("openSession", "closeSession", "requestStatementId", "getProperties", "testConnectionEmptyRPC"),
     *("cancelOperation", "closeOperation"),
-    "pruneSchemaTemplate",  # refused whatever it asks for
+    "pruneSchemaTemplate",  # refused in all cases
 }
 #: Calls that any user may make: calls about the user's own session, and a query about templates.
 ANY_USER = {"getTimeZone", "setTimeZone", "fetchResults", "fetchResultsV2", "querySchemaTemplate"}

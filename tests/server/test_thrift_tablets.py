@@ -1,4 +1,4 @@
-"""Tablets of IoTDB's session protocol as columns; messages whose parts do not agree."""
+"""Tablets of IoTDB's session protocol become columns; messages whose parts do not agree are refused."""
 
 from __future__ import annotations
 

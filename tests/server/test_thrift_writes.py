@@ -64,7 +64,7 @@ def call(session: ThriftSession, name: str, request: object) -> Status:
 
 
 def rows(session: ThriftSession, query: str) -> list[dict[str, Any]]:
-    """All rows, times as numbers."""
+    """Return all rows of a query, with times as numbers."""
     own: EmbeddedSession = session.api._own
     outcome, found = own.execute(query, (), None), []
     while (batch := outcome.next_batch()) is not None:

@@ -219,7 +219,7 @@ def test_a_secret_is_in_its_answer_only(secured: Secured) -> None:
     secret = create(secured, "create token gateway for user ann")
     secured.open("ann", secret)
     with pytest.raises(Refused):
-        secured.open(secret, secret)  # given as the user, too
+        secured.open(secret, secret)  # the secret is also the user's name
     with secured.connect("root", ROOT) as root:
         assert secret not in str(root.execute("show tokens").fetchall())
         assert secret not in str(root.execute("show queries").fetchall())

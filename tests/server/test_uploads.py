@@ -126,7 +126,7 @@ def test_a_lost_answer_does_not_lose_a_file(server: Server, tmp_path: Path, monk
     calls = []
 
     def losing(*words: object) -> object:
-        """A server that loses every third answer."""
+        """Call the server, but lose every third answer."""
         answer = call(*words)  # type: ignore[arg-type]
         calls.append(answer)
         if len(calls) % 3 == 0:

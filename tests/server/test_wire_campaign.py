@@ -1,4 +1,4 @@
-"""A share of the campaign of mutated messages (`benchmarks/campaign_wire.py`), and its tools."""
+"""A short run of the campaign of mutated messages (`benchmarks/campaign_wire.py`), and tests of its tools."""
 
 from __future__ import annotations
 

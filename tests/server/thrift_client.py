@@ -41,7 +41,7 @@ class ProtocolRefusal(Exception):
 
 
 class Failed(Exception):
-    """A status that is no success."""
+    """A status other than success."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
@@ -50,12 +50,12 @@ class Failed(Exception):
 
 
 def message(name: str, arguments: bytes, number: int = 1, kind: int = TMessageType.CALL) -> bytes:
-    """A message without a frame."""
+    """Return a message without a frame."""
     return struct.pack(">HHi", 0x8001, kind, len(name)) + name.encode() + struct.pack(">i", number) + arguments
 
 
 def request_bytes(request: object, *, bare: bool = False) -> bytes:
-    """The arguments of a call."""
+    """Return the encoded arguments of a call."""
     return encode(request) if bare else b"\x0c\0\1" + encode(request) + b"\0"
 
 
@@ -95,7 +95,7 @@ class ThriftClient:
             return True
 
     def call(self, name: str, request: object, answer: type[_Answer], *, bare: bool = False) -> _Answer:
-        """Call a method; its answer. Raises ProtocolRefusal."""
+        """Call a method and return its answer. Raises ProtocolRefusal."""
         self.number += 1
         self.send_frame(message(name, request_bytes(request, bare=bare), self.number))
         return self.answer(name, answer)
@@ -131,7 +131,7 @@ class ThriftClient:
         return Result(self, checked(self.call(name, request, ExecuteAnswer)), rows)
 
     def fetch(self, query_id: int, rows: int) -> FetchAnswer:
-        """The next page. Raises Failed."""
+        """Fetch the next page. Raises Failed."""
         request = structs.FetchResults(self.session_id, "", rows, query_id, True, 0, self.statement_id)
         return checked(self.call("fetchResultsV2", request, FetchAnswer))
 
@@ -182,7 +182,7 @@ def decode(kind: type[_Answer], data: bytes) -> _Answer:
 
 
 def decode_block(data: bytes) -> list[tuple[Any, ...]]:
-    """The rows of a TsBlock: (time, values...)."""
+    """Return the rows of a TsBlock as (time, values...)."""
     reader = _Bytes(data)
     width = reader.take(">i")
     types = [reader.take(">b") for _ in range(width)]

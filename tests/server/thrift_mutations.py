@@ -95,7 +95,7 @@ class Mutations:
         return "goes on" if goes_on else "ended"
 
     def _call(self, name: str) -> bytes:
-        """A call with arguments of the right types."""
+        """Return a call with arguments of the right types."""
         method = METHODS[name]
         values = {
             field.name: self._value(hint, field.name)
@@ -104,7 +104,7 @@ class Mutations:
         return message(name, request_bytes(method.arguments(**values), bare=method.bare))
 
     def _value(self, hint: typing.Any, name: str) -> typing.Any:
-        """A value of a field."""
+        """Return a value of the field's type."""
         parts = [part for part in typing.get_args(hint) if part is not type(None)]
         match typing.get_origin(hint):
             case typing.Annotated:

@@ -1,7 +1,7 @@
 """Mutated messages of both client protocols against a server process, while another client must be served.
 
     seed --> valid messages, mutated: bits, lengths, pieces left out, repeated, exchanged, nested
-         --> a connection each few messages: most after a login; it is closed after the last message, or by the server
+         --> a few messages per connection, most after a login; the client closes it at the end, or the server does
 
 Each of these is a violation: the server ends, or logs an internal error; its memory grows; the other client is not
 served, or does not read the points that it wrote. The seed alone determines the messages of a connection.
@@ -37,10 +37,10 @@ from saros_storage.io.disk import LocalDisk
 from saros_wire.frames import HEADER_BYTES, PREFIX_BYTES, Call, Kind, decode_header, encode_credit, encode_header
 from saros_wire.generated import client_pb2
 
-#: Messages of a connection.
+#: The number of messages on each connection.
 _BATCH = 40
-#: One in `_STRANGERS` connections does not log in. In one of `_BROKEN_FRAMES` messages, frame and header are mutated
-#: too, which mostly ends the connection.
+#: One in `_STRANGERS` connections does not log in. In one of `_BROKEN_FRAMES` messages, frame and header are mutated,
+#: too; this usually makes the server close the connection.
 _STRANGERS, _BROKEN_FRAMES = 16, 40
 _EXTREMES = (0, 1, 127, 255, 65_535, 1 << 16, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 #: Deeply nested structs and lists, in Thrift's binary protocol and in protobuf.
@@ -186,7 +186,7 @@ def _thrift_answers(received: bytes) -> int:
     at = answers = 0
     while len(received) - at >= 4:
         (size,) = struct.unpack_from(">i", received, at)
-        if size < 0:  # the refusal of a message without a frame has none
+        if size < 0:  # a message without a frame is refused without a frame
             return answers + 1
         at += 4 + size
         answers += 1
@@ -274,7 +274,7 @@ PROTOCOLS = (
 
 
 def attack(protocol: WireProtocol, server: AttackedServer, seed: int) -> Counter[str]:
-    """Send the messages of one connection; return figures. Raises TimeoutError if the server keeps it open."""
+    """Send the messages of one connection; return figures. Raises TimeoutError if the connection stays open."""
     connection, frames = protocol.connect(server, random.Random(f"{protocol.name} {seed}"))
     received = bytearray()
     with connection:

@@ -38,7 +38,7 @@ def test_a_frame_comes_back(places: Places, door: str, walk: Walk) -> None:
 
 
 def walk_of(device: str, names: dict[str, tuple[str, object]], **ways: object) -> Walk:
-    """A frame of one row."""
+    """Return a walk with a frame of one row, whose values are given by `names`."""
     columns = {name: (type_, (value,)) for name, (type_, value) in names.items()}
     frame = Frame("ms", device, aligned=False, moments=True, times=(1,), columns=columns)
     return Walk(frame, **{"exists": False, "export": "csv", "typed": True, "zone": "UTC", **ways})  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def test_a_table_and_a_column_of_sqlalchemy_may_be_called_as_words_of_sql(places
     check(places, "sqlalchemy", walk_of("root.words.timestamp", columns, exists=True))
 
 
-@pytest.mark.parametrize("door", sorted(set(DOORS) - {"sqlalchemy"}))  # its tables are reflected from existing series
+@pytest.mark.parametrize("door", sorted(set(DOORS) - {"sqlalchemy"}))  # it needs existing series
 def test_a_name_with_a_zero_byte_is_refused(places: Places, door: str) -> None:
     place = places.of("first", "ms")
     frame = walk_of("root.zero.byte", {"a\0b": ("INT64", 1)}).frame

@@ -276,7 +276,7 @@ def test_compressed_files_are_unpacked(tmp_path: Path, way: str, capsys: pytest.
     source = tmp_path / f"pump.csv.{way}"
     with pa.output_stream(str(source), compression=way) as stream:
         stream.write(text.encode())
-    source = source.rename(tmp_path / "pump.csv.gz")  # the name says nothing
+    source = source.rename(tmp_path / "pump.csv.gz")  # the name may be wrong
     assert 1 == run(tmp_path, "--device", "root.a.{file}", "--batch-rows", "100", str(source))
     assert "pump.csv.gz, line 1002: 3 fields where the header has 2\n" in capsys.readouterr().err
     assert [(1_000, 500_500.0)] == rows(tmp_path, "select count(x), sum(x) from root.a.pump")

@@ -1,4 +1,4 @@
-"""The results that are shown by `less`, and its arguments. The tests' `less` is a script that records them."""
+"""Which results are shown by `less`, and with which arguments. The tests use a script that records the arguments."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Terminal:
 
 @contextmanager
 def shell_in(folder: Path) -> Iterator[Terminal]:
-    """Yield a shell, which its own command ends afterwards."""
+    """Yield a shell, and then end it by its command to quit."""
     made = Terminal(str(folder))
     try:
         yield made

@@ -43,7 +43,7 @@ Door = Callable[[Path, str, str], None]
 
 
 def names(values: dict[str, Any]) -> dict[str, Any]:
-    """Names that need quotes."""
+    """Return the columns with names that need quotes."""
     return {f"of {type_}": column for type_, column in values.items()}
 
 
@@ -101,7 +101,7 @@ def pandas_frame(columns: dict[str, pa.Array]) -> pd.DataFrame:
     return frame
 
 
-#: By name: a way to write values, and the types of the series that this way creates.
+#: For each name: a way to write values, and the types of the series that this way creates.
 DOORS: dict[str, tuple[Door, dict[str, str]]] = {
     "csv": (through_a_file("csv"), UNTYPED),
     "csv --types": (through_a_file("csv", "--types"), SAME),

@@ -140,7 +140,7 @@ def test_settings_of_a_session_are_options_of_relations_without_a_url(spark: Any
 def test_a_session_learns_the_formats_once_and_again_if_its_settings_change(
     spark: Any, plant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every scan wants the formats registered, but Spark warns about each repeated registration."""
+    """Every scan needs the registered formats, but Spark warns about each repeated registration."""
     registered = []
     register = DataSourceRegistration.register
 

@@ -57,7 +57,7 @@ def test_workers_that_have_read_are_settled(spark: Any, url: str) -> None:
         yield pa.RecordBatch.from_pydict({"rows": [rows], "frozen": [gc.get_freeze_count()]})
 
     def settled() -> bool:
-        """Return whether a worker has frozen objects; some may not have read anything yet."""
+        """Return whether any worker has frozen objects; some workers may not have read anything yet."""
         tasks = 8
         found = spark.range(tasks, numPartitions=tasks).mapInArrow(frozen, "rows long, frozen long").collect()
         assert [1] * tasks == [row.rows for row in found]

@@ -212,7 +212,7 @@ def test_a_commit_that_comes_again_as_a_whole_has_one_effect(
 
 @pytest.mark.parametrize("options", ["bulk"], indirect=True)
 def test_sealed_rows_are_sorted_and_of_equal_times_the_last(options: WriteOptions) -> None:
-    """The rows are late, repeat times with nulls, span several slices, and have declared types; memory is small."""
+    """The rows are late, repeat times with nulls, span several slices, and have declared types; memory is scarce."""
     with saros.connect(options.connecting.url) as connection:
         connection.execute("create timeseries root.seal.d.i with datatype=INT32, encoding=RLE")
         connection.execute("create aligned timeseries root.seal.l(i INT32, s STRING)")

@@ -74,5 +74,5 @@ class SuiteDialect(EmbeddedDialect):
         return super().get_columns(connection, table_name, schema or DATABASE, **more)[1:]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **more: Any) -> list[str]:
-        """Devices of the database."""
+        """Return the names of the database's devices."""
         return super().get_table_names(connection, schema or DATABASE, **more)

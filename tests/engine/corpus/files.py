@@ -1,4 +1,4 @@
-"""The generated files, by their names, and the hashes of their content.
+"""Functions that generate the files of the corpus, and hash their content.
 
 Only `hashes.txt` is committed. If the generator changes by mistake, a hash no longer matches.
 """
@@ -42,7 +42,7 @@ FILES: dict[str, Callable[[], Corpus]] = {
 
 
 def texts() -> dict[str, str]:
-    """Generate the files."""
+    """Return the generated text of each file by the file's name."""
     return {name: make().text() for name, make in FILES.items()}
 
 

@@ -80,7 +80,7 @@ _DIGITS = 6
 
 
 def _places(value: float) -> float:
-    """`round(value, 6)`: half to even."""
+    """Return the value rounded to six places; a half is rounded to the even digit."""
     return value if math.isnan(value) or math.isinf(value) else round(value * 10**_DIGITS) / 10**_DIGITS
 
 

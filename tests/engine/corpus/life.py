@@ -253,7 +253,7 @@ def writing() -> Corpus:
 
 
 def _promoted(corpus: Corpus) -> None:
-    """Record values for declared types: each value fits, or an error names its series and only the rest is written."""
+    """Record values for declared types: if one does not fit, an error names its series and the rest is written."""
     values = {
         "7": 7,
         "-1": -1,

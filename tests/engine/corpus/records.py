@@ -1,4 +1,4 @@
-"""The records of a generated file of SQL statements with their answers, and the notation of the values.
+"""The records of a generated file: SQL statements with their answers, and the notation of the values in the answers.
 
 A `Corpus` collects records in the format of `slt.py`. A world has the points of a device's series, `{name: {time:
 value}}`. The functions below join, filter and select in plain Python, without using the engine.
@@ -40,7 +40,7 @@ class Corpus:
 
 
 def written(value: Any) -> str:
-    """A cell."""
+    """Return the text of a value in a cell of the answer."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -84,7 +84,7 @@ def call(function: Callable[..., Any], row: Row) -> Any:
 
 
 def strict(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Null if an argument is."""
+    """Return the function, changed so that it returns None if an argument is None."""
 
     def run(**values: Any) -> Any:
         return None if any(value is None for value in values.values()) else function(**values)

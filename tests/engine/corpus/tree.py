@@ -72,7 +72,7 @@ def _columns(items: str, sources: str) -> list[str]:
 
 
 def _by_time(paths: Sequence[str], rows: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
-    """A series that is selected twice has two columns."""
+    """Return the header and the rows of an answer. A series that is selected twice has two columns."""
     return ["Time", *paths], rows
 
 

@@ -66,7 +66,7 @@ def _where(corpus: Corpus, item: str, sql: str, condition: Callable[..., Any]) -
 
 
 def _divided(x: float, y: float) -> float:
-    """As IEEE 754 has it."""
+    """Return the quotient as defined by IEEE 754, also for a division by zero."""
     if y:
         return x / y
     return math.nan if x == 0 or math.isnan(x) else math.copysign(math.inf, x) * math.copysign(1, y)
@@ -77,7 +77,7 @@ def _rest(x: float, y: float) -> float:
 
 
 def _cut(x: int, y: int) -> int:
-    """Towards zero."""
+    """Return the quotient of two integers, rounded towards zero."""
     return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
 
 
@@ -262,19 +262,19 @@ _MEMBERS: tuple[Expectation, ...] = (
 
 
 def both(x: Any, y: Any) -> Any:
-    """AND with unknown."""
+    """Return `x AND y` in three-valued logic, in which None is unknown."""
     if x is False or y is False:
         return False
     return None if x is None or y is None else True
 
 
 def either(x: Any, y: Any) -> Any:
-    """OR with unknown."""
+    """Return `x OR y` in three-valued logic."""
     return inverse(both(inverse(x), inverse(y)))
 
 
 def inverse(x: Any) -> Any:
-    """NOT with unknown."""
+    """Return `NOT x` in three-valued logic."""
     return None if x is None else not x
 
 

@@ -35,7 +35,7 @@ def _ordered(points: Points) -> list[Any]:
 def _extremum(choose: Callable[[list[Any]], Any]) -> Callable[[Points], Any]:
     def run(points: Points) -> Any:
         value = choose(_ordered(points))
-        return value + 0.0 if isinstance(value, float) else value  # of zeros it is 0.0
+        return value + 0.0 if isinstance(value, float) else value  # turns -0.0 into 0.0
 
     return run
 

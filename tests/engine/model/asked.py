@@ -1,4 +1,4 @@
-"""A query in the core of the SQL dialect, as dataclasses that can return its text."""
+"""Dataclasses for a query in the core of the SQL dialect, which can return the query's text."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """A database under several physical settings, whose answers are compared with the model: `check(seed)`.
 
-    layout      when it is flushed, merged, opened again; rows of a page, width of a partition; tombstones that hit
-                nothing and so forbid statistics
-    run         how many drivers, how few series make a second one worth it, rows of a block, sorts in files, kept plans
+    layout      when the store is flushed, merged, reopened; rows of a page, width of a partition; tombstones that hit
+                nothing, but prevent the use of statistics
+    run         number of drivers, number of series for a second driver, rows of a block, sorts in files, kept plans
 
-The seed determines the layouts and runs that a round tries, the data and the queries.
+The seed determines the data, the queries, and the layouts and runs that are tried.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Run:
-    """See the module."""
+    """The settings with which queries are run, as described above."""
 
     parallelism: int
     children_min: int

@@ -31,11 +31,11 @@ from engine.model.expressions import (
 from engine.model.history import NUMERIC, TYPES, Database, Delete, Write
 from engine.model.windows import Condition, Counted, Session, TimeWindows, Variation, Windows
 
-#: By path, whether aligned.
+#: For each device's path, whether the device is aligned.
 DEVICES = {"root.g.d0": False, "root.g.d1": False, "root.g.d2": True, "root.h.d3": True, "root.h.e.d4": False}
 SOURCES = (*DEVICES, "root.**", "root.g.*", "root.*.*", "root.h.**", "root.none.*")
 TEXTS = ("", "a", "b", "ä", "B", "Zebra", "a longer text")
-#: Most times are below.
+#: Most times of points are below this time.
 END = 300
 _STRANGE = (float("nan"), float("inf"), float("-inf"), 1e100)
 #: Both zeros, and values that are rounded to these zeros.
@@ -94,14 +94,14 @@ def _defined(division: Binary) -> Expression:
     return Case(Binary("!=", division.right, Constant(0)), division, None)
 
 
-#: Aggregates that divide.
+#: Aggregates that divide, so that their results are rounded.
 _ROUNDED = ("stddev_pop", "var_pop", "variance", "stddev_samp")
 #: Aggregates whose result is one of the values.
 _EXACT = ("min_value", "max_value", "extreme", "first_value", "last_value")
 
 
 class QueryDrawing:
-    """One query over a database."""
+    """Draws one query over a database."""
 
     def __init__(self, chance: Random, database: Database) -> None:
         self._chance = chance
@@ -309,7 +309,7 @@ class QueryDrawing:
                 return Binary(operator, self._series(chance.choice(NUMERIC)), Constant(self._constant()))
 
     def _computed_comparison(self, operator: str) -> Expression:
-        """Where zeros have signs."""
+        """Return a comparison of a computed value, which may be a signed zero."""
         chance = self._chance
         computed = self._computed()
         match chance.randrange(6):

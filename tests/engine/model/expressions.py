@@ -217,7 +217,7 @@ class Function(Expression):
 
 @dataclass(frozen=True)
 class Aggregate(Expression):
-    """An aggregate; in the rows after aggregation, the key of its value is its text."""
+    """An aggregate; in the rows after aggregation, its text is the key of its value."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -233,7 +233,7 @@ class Aggregate(Expression):
 
 
 def single(value: Value) -> Value:
-    """As the nearest FLOAT."""
+    """Return a number as the nearest FLOAT, and any other value unchanged."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     return float(struct.unpack("f", struct.pack("f", value))[0])
@@ -294,7 +294,7 @@ _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
 
 
 def _cut(a: int, b: int) -> int:
-    """Towards zero."""
+    """Return the quotient of two integers, rounded towards zero."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 

@@ -40,7 +40,7 @@ class Delete:
 
 @dataclass
 class Database:
-    """The content of a database; `devices` are by path."""
+    """The content of a database; the keys of `devices` are paths."""
 
     devices: dict[str, Device] = field(default_factory=dict)
 
@@ -79,7 +79,7 @@ def series(path: str) -> Series:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """`*` matches one node, `**` one or more."""
+    """Return whether the path matches the pattern: `*` matches one node, `**` one or more."""
 
     def rest(wanted: list[str], nodes: list[str]) -> bool:
         if not wanted:

@@ -40,7 +40,7 @@ class Answer:
 
 
 def answer(query: Query, database: Database) -> Answer:
-    """See the module."""
+    """Return the answer to the query, as computed in the order above."""
     if query.last:
         return _last(query, database)
     found = _by_device(query, database) if query.by_device else _by_time(query, database)
@@ -63,7 +63,7 @@ def answer(query: Query, database: Database) -> Answer:
 
 
 def _sort(rows: list[list[Value]], at: int, key: Key) -> None:
-    """Stable; NaN is the largest number."""
+    """Sort rows by a column, stably; NaN is the largest number."""
 
     def rank(row: list[Value]) -> tuple[Any, ...]:
         value = row[at]

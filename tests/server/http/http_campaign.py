@@ -1,7 +1,7 @@
 """Mutated requests on every route of a server process, while other clients must be served.
 
     /openapi.json --> routes --seed--> a valid request --> mutated: method, path, query, headers, body, framing, cut
-                  --> a connection each; the response is read to its end
+                  --> sent on a separate connection; the response is read to its end
 
 Requests are made from the descriptions of the routes, so a new route is included automatically. Each of these is a
 violation: a response has status 500; a connection stays open without a response; the server ends, or logs an internal
@@ -105,7 +105,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Values of the Authorization header with valid credentials."""
+    """The values of the Authorization header that have valid credentials."""
 
     valid: Sequence[str]
 

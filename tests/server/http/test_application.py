@@ -1,4 +1,4 @@
-"""The path of requests to functions: policies, sessions, origins, bodies, errors."""
+"""How requests reach the functions of routes: policies, sessions, origins, bodies, errors."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_a_client_that_reads_nothing_is_disconnected(node: HttpNode) -> None:
 
 def test_chunks_of_several_buffers_arrive_in_their_order(node: HttpNode) -> None:
     expected = b"".join(buffer for chunk in CHUNKS for buffer in buffers_of(chunk))
-    for _ in range(2):  # on one connection
+    for _ in range(2):  # twice on one connection
         assert expected == node.client.get("/parts").content
 
 

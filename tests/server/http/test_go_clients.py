@@ -1,6 +1,6 @@
 """Programs in Go that use the service: a generated client, and the data types of Grafana's plugins.
 
-They are skipped where Go, Java, Maven or modules are absent; `go mod download` in `go_clients/grafana` fetches the
+The tests are skipped if Go, Java, Maven or modules are absent; `go mod download` in `go_clients/grafana` fetches the
 modules.
 """
 

@@ -1,4 +1,4 @@
-"""The provisioning files of Grafana: they are read, name metrics that exist, and their queries run."""
+"""The provisioning files of Grafana can be read, name metrics that exist, and contain queries that run."""
 
 from __future__ import annotations
 

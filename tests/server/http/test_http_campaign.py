@@ -1,4 +1,4 @@
-"""A share of the campaign of mutated requests (`benchmarks/campaign_http.py`), and its tools."""
+"""A short run of the campaign of mutated requests (`benchmarks/campaign_http.py`), and tests of its tools."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _ESCAPE = re.compile(r"\\([,= ])")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A line."""
+    """The content of a line."""
 
     measurement: str
     tags: tuple[tuple[str, str], ...]
@@ -25,7 +25,7 @@ class Wrong(Exception):
 
 
 def read(body: str) -> list[Point | None]:
-    """Return the point of each line; None: it is wrong."""
+    """Return the point of each line, or None for a wrong line."""
     points: list[Point | None] = []
     text = body + "\n"
     while text:

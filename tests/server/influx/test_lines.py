@@ -1,4 +1,4 @@
-"""Lines as columns of devices, compared with a slow reader of the same lines."""
+"""Lines are parsed into columns of devices; the points equal those that a slow reader finds."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ Cell = tuple[str, int, str, type, object]
 
 
 def device_of(measurement: str, tags: Sequence[tuple[str, str]]) -> str:
-    """Return a text that is different for each series, as its path."""
+    """Return a text that is used as the path of a series, and is different for each series."""
     return repr((measurement, sorted(tags)))
 
 

@@ -62,7 +62,7 @@ def ask(client: httpx.Client, queries: Iterable[Query], **options: object) -> ht
 
 
 def result(answer: httpx.Response) -> ReadResponse:
-    """Return the response in an answer."""
+    """Return the ReadResponse in an HTTP response."""
     assert 200 == answer.status_code, answer.text
     assert ("application/x-protobuf", "snappy") == tuple(
         answer.headers[n] for n in ("content-type", "content-encoding")

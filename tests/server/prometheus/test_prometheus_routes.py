@@ -322,7 +322,7 @@ def test_bodies_that_are_no_requests(node: HttpNode, monkeypatch: pytest.MonkeyP
 def test_a_large_length_is_refused_before_it_is_decompressed(node: HttpNode) -> None:
     for body, status in ((b"\xff\xff\xff\xff\x0f" + bytes(99), 413), (b"\xff\xff\xff\x0f" + bytes(99), 400)):
         assert status == node.client.post("/api/v1/write", content=body, headers=HEADERS).status_code
-    blanks = packed(b" " * 20_000 + b"show current_user")  # of minimal size, and correct
+    blanks = packed(b" " * 20_000 + b"show current_user")  # as small as Snappy permits, and valid
     answer = node.client.post("/query", content=blanks, headers={"content-encoding": "snappy"})
     assert (200, True) == (answer.status_code, len(blanks) < 1_000)
 

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes itself and writes to Saros; PromQL gives the same over remote read as over its storage."""
+"""A real Prometheus scrapes itself and writes to Saros; PromQL gives the same results over remote read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Prometheus:
         self.process = subprocess.Popen([PROMETHEUS or "", *words], stdout=self._log, stderr=self._log)
 
     def is_ready(self) -> bool:
-        """Return whether it answers."""
+        """Return whether the process answers."""
         assert self.process.poll() is None, self.log()
         try:
             return httpx.get(f"{self.url}/-/ready").status_code == 200

@@ -6,8 +6,9 @@
     tools         the CLI's tools: exports and imports
     session_values, jdbc_values    the values, types, and codes that clients read for the statements of values.sql
 
-They log in as root with the password root. `PYTHONPATH=tests python -m server.stock_clients.drivers PORT` runs them on
-a server, such as a new IoTDB of `artefacts.CLI_VERSION`, and writes what they print to `tests/system/testdata/iotdb`.
+The programs log in as root with the password root. `PYTHONPATH=tests python -m server.stock_clients.drivers PORT` runs
+them on a server, such as a new IoTDB of `artefacts.CLI_VERSION`, and writes what they print to
+`tests/system/testdata/iotdb`.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def _statements() -> str:
 def _values(lines: Sequence[str]) -> list[str]:
     """Return the lines without the rows that depend on the server."""
     kept = list[str]()
-    last_kept = -1  # the last line of a statement whose rows are left out
+    last_kept = -1  # the index of the last line to keep of this statement
     for at, line in enumerate(lines):
         if line.startswith("> "):
             last_kept = at + 1 if _ABOUT_THE_SERVER.match(line, 2) else len(lines)

@@ -34,7 +34,7 @@ LARGE = 400_000
 
 
 def values(number: int) -> list[Any]:
-    """A value of each type."""
+    """Return values of row `number`, one of each type."""
     day = dt.date(2024, 1, 1 + number)
     return [number % 2 == 1, number, 2**40 + number, 0.5, number / 4, f"t{number}", number, day, b"\x00\xff", "s"]
 

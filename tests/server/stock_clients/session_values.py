@@ -1,9 +1,9 @@
-"""Print the values that a Session reads: statements from standard input, one a line.
+"""Print the values that a Session reads for statements from standard input, one statement per line.
 
 usage: session_values.py PORT
 
-For each statement: a refusal's code; or the columns with their types, the objects of each record, and the data frame's
-types and rows, as Python writes them. Rows without times are sorted.
+The output for a statement is the code of a refusal; or the columns with their types, the objects of each record, and
+the data frame's types and rows, as Python writes them. Rows without times are sorted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write a frame through one door and read it through each other door, which must show the same points."""
+"""Write a frame through one door (a way into or out of a database); all doors out must show the same points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ZONES = ("UTC", "Asia/Kolkata", "America/New_York", "Europe/Amsterdam")
 class Walk:
     """A frame, and the options with which it is written, exported and imported again.
 
-    exists   whether its series are created before it is written
+    exists   whether the series are created before the frame is written
     export   the file format of the export
     typed    whether a text format names the types of columns
     zone     the time zone of the exported times

@@ -106,7 +106,7 @@ def _whole(bits: int) -> st.SearchStrategy[int]:
 
 @dataclass(frozen=True)
 class Frame:
-    """Times, and columns of (type, values) by the raw names of series; None is an absent point.
+    """Times, and columns: (type, values) for each raw name of a series. None is an absent point.
 
     moments  whether a `datetime` can represent all times and instants: years 1 to 9999, whole microseconds
     """
@@ -134,7 +134,7 @@ class Frame:
         return {name: arrow_column(type_, values, self.unit) for name, (type_, values) in self.columns.items()}
 
     def path(self, name: str) -> str:
-        """The canonical path of a series."""
+        """Return the canonical path of a series."""
         return f"{self.device}.{quote_node(name)}"
 
     @property

@@ -34,7 +34,7 @@ class ScriptedBroker:
     """A broker that answers CONNECT and SUBSCRIBE, sends packets, and records the bytes that it receives."""
 
     def __init__(self, *connections: tuple[bytes, int, bytes]) -> None:
-        """`connections`: each one's CONNACK, reason code of SUBACK, and packets; all but the last are then closed."""
+        """`connections`: CONNACK, reason code of SUBACK, and packets of each; all but the last are then closed."""
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         self.received: list[bytes] = []

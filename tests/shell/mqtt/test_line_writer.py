@@ -1,4 +1,4 @@
-"""Payloads of line protocol from a broker: written together if they have times; a refused one affects no other."""
+"""Payloads of line protocol from a broker are written together if they have times; a refused one affects no other."""
 
 from __future__ import annotations
 
