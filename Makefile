@@ -1,8 +1,8 @@
-# The list of targets. `make run` and `make test` need only Python 3.11 or newer
+# `make help` lists the targets. `make run` and `make test` need only Python 3.11 or newer
 # (with Java, the tests also regenerate the parser).
 PYTHON ?= python3
 BIN := .venv/bin
-# Test processes: more than the two cores of a small machine, since many tests wait for clusters.
+# The number of test processes. It exceeds the two cores of a small machine, because many tests wait for clusters.
 WORKERS ?= 3
 MINUTES ?= 10
 IOTDB_PORT ?= 6667
@@ -19,7 +19,7 @@ KEY ?= ~/.ssh/id_ed25519
 
 .PHONY: help run test quick check-slow lint types imports unit format parser proto console bench campaign-kill campaign-cluster campaign-growth experiments campaign-sim campaign-mutants explore campaign-storage campaign-sql campaign-sync campaign-sync-kill campaign-streaming campaign-wire campaign-http compare-iotdb simulate-scale mutants docs clean campaign-doors campaign-automutants campaign-power campaign-upgrade wheel sign sbom lock audit check-lowest campaign-soak campaign-properties
 
-help:           ## this list
+help:           ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 .venv/.installed: pyproject.toml
@@ -40,24 +40,24 @@ run: .venv/.installed ## open the shell on an embedded database in ./data (or ru
 
 test: lint types imports unit ## all checks: style, types, imports, tests
 
-quick: .venv/.dev ## only the tests that take under a second each: a first result in two minutes
+quick: .venv/.dev ## run only the tests that take less than a second each, for a first result in two minutes
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 -m "not slow and not speed"
 
 check-slow: .venv/.dev ## fail tests over a second that are not marked slow; needs a quiet machine
 	@$(BIN)/python -m pytest --check-slow -m "not slow and not speed"
 
-lint: .venv/.dev ## style
+lint: .venv/.dev ## check the style
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 
-types: .venv/.dev ## mypy, strict
+types: .venv/.dev ## check types with mypy in strict mode
 	@$(BIN)/mypy
 
 imports: .venv/.dev ## check which packages may import which
 	@$(BIN)/lint-imports
 
-quick unit: export PYTHONDONTWRITEBYTECODE := # processes started by tests use bytecode caches, as a user's do
-unit: .venv/.dev ## all tests: WORKERS files at a time, the slowest first; tests that compare times run alone
+quick unit: export PYTHONDONTWRITEBYTECODE := # the processes that tests start use bytecode caches, like a user's processes
+unit: .venv/.dev ## run all tests, WORKERS files at a time, the slowest first; tests that compare times run alone
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 1 -m "not speed" --durations=15
 	@$(BIN)/python -m pytest -m speed
 
@@ -77,81 +77,81 @@ console:        ## bundle the console from server/console, and copy its charts f
 	@cd server/console/node_modules/uplot && cp dist/uPlot.iife.min.js dist/uPlot.min.css ../../../../spark/saros_spark/pipeline/page/ \
 		&& cp LICENSE ../../../../spark/saros_spark/pipeline/page/uPlot.LICENSE.txt
 
-bench: .venv/.dev ## the micro-benchmarks
+bench: .venv/.dev ## run the micro-benchmarks
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
-campaign-kill: .venv/.dev ## kill -9 during ingest, ROUNDS times; no acknowledged write may be lost
+campaign-kill: .venv/.dev ## kill -9 a process during ingest, ROUNDS times; no acknowledged write may be lost
 	@$(BIN)/python benchmarks/campaign_kill.py --rounds $(ROUNDS)
 
-campaign-power: .venv/.dev ## CUTS power cuts of a FILE_SYSTEM (ext4, xfs) in an image file; needs root; nothing acknowledged may be lost
+campaign-power: .venv/.dev ## CUTS power cuts of a FILE_SYSTEM (ext4, xfs) in an image file; needs root; no acknowledged write may be lost
 	@$(BIN)/python benchmarks/campaign_power.py --cuts $(CUTS) --file-system $(FILE_SYSTEM)
 
-campaign-cluster: .venv/.dev ## kills, stops and partitions of a cluster of NODES processes, CYCLES times
+campaign-cluster: .venv/.dev ## kill, stop and partition a cluster of NODES processes, CYCLES times
 	@$(BIN)/python benchmarks/campaign_cluster.py --cycles $(CYCLES) --nodes $(NODES)
 
 campaign-upgrade: .venv/.dev ## upgrade a cluster node by node, under load, from FORMER (a tag or commit; default: the newest tag)
 	@$(BIN)/python benchmarks/campaign_upgrade.py $(if $(FORMER),--former $(FORMER))
 
-campaign-soak: .venv/.dev ## mixed load on a cluster of processes, for MINUTES (at least 10); nothing may be lost, or grow
+campaign-soak: .venv/.dev ## mixed load on a cluster of processes, for MINUTES (at least 10); no write may be lost, and no use of resources may grow
 	@$(BIN)/python benchmarks/campaign_soak.py --minutes $(MINUTES)
 
 campaign-growth: .venv/.dev ## nodes join and leave a cluster of processes under load, with FAULTS faults; no write may be lost
 	@$(BIN)/python benchmarks/campaign_growth.py --faults $(FAULTS)
 
-experiments: .venv/.dev ## experiments on clusters that grow and shrink: numbers and plots into docs/experiments
+experiments: .venv/.dev ## run experiments on clusters that grow and shrink; write numbers and plots into docs/experiments
 	@$(BIN)/python benchmarks/experiments.py
 
-campaign-sim: .venv/.dev ## simulated clusters on new seeds, for MINUTES; no safety rule may be violated
+campaign-sim: .venv/.dev ## simulate clusters with new seeds, for MINUTES; no safety rule may be violated
 	@$(BIN)/python benchmarks/campaign_sim.py --minutes $(MINUTES)
 
-campaign-mutants: .venv/.dev ## plant mistakes one at a time; the simulated clusters must find each
+campaign-mutants: .venv/.dev ## plant mistakes one at a time; the simulated clusters must find each mistake
 	@$(BIN)/python benchmarks/campaign_sim.py --mutants
 
-campaign-automutants: .venv/.dev ## small changes of the code on which data depends (of a ROOM), for MINUTES; nine of ten must be found
+campaign-automutants: .venv/.dev ## make small changes of the code of a ROOM on which data depends, for MINUTES; tests must find nine of ten
 	@$(BIN)/python benchmarks/campaign_automutants.py --minutes $(MINUTES) --room "$(ROOM)"
 
-explore: .venv/.dev ## check all interleavings of the protocol of growing and shrinking, for a small cluster
+explore: .venv/.dev ## check all interleavings of the protocol by which a small cluster grows and shrinks
 	@$(BIN)/python benchmarks/explore_expansion.py
 
-campaign-storage: .venv/.dev ## all crashes of fixed stories; then random stories, failing disks and bad files, for MINUTES; no write may be lost
+campaign-storage: .venv/.dev ## crash fixed sequences of operations at every point; then random sequences, failing disks and bad files, for MINUTES; no write may be lost
 	@$(BIN)/python benchmarks/campaign_storage.py --whole
 	@$(BIN)/python benchmarks/campaign_storage.py --minutes $(MINUTES)
 
-campaign-sql: .venv/.dev ## random queries compared with a model, and random texts resembling SQL, for MINUTES
+campaign-sql: .venv/.dev ## compare random queries with a model, and run random texts that resemble SQL, for MINUTES
 	@$(BIN)/python benchmarks/campaign_sql.py --minutes $(MINUTES)
 
-campaign-sync: .venv/.dev ## senders, servers and clusters: crashes, failing disks, random stories over unreliable links, for MINUTES
+campaign-sync: .venv/.dev ## sync between senders, servers and clusters with crashes, failing disks and unreliable links, for MINUTES
 	@$(BIN)/python benchmarks/campaign_sync.py --minutes $(MINUTES)
 
 campaign-sync-kill: .venv/.dev ## sync 2 x 10 million points to three nodes, with 100 cuts and 20 kills; the result must be exact
 	@$(BIN)/python benchmarks/campaign_sync_kills.py
 
-campaign-wire: .venv/.dev ## mutated messages of both client protocols, for MINUTES; the server must keep serving others
+campaign-wire: .venv/.dev ## send mutated messages of both client protocols, for MINUTES; the server must keep serving other clients
 	@$(BIN)/python benchmarks/campaign_wire.py --minutes $(MINUTES)
 
-campaign-http: .venv/.dev ## mutated requests on every HTTP route, for MINUTES; the server must keep serving others
+campaign-http: .venv/.dev ## send mutated requests to every HTTP route, for MINUTES; the server must keep serving other clients
 	@$(BIN)/python benchmarks/campaign_http.py --minutes $(MINUTES)
 
-campaign-doors: .venv/.dev ## EXAMPLES random frames through every way into a database and out; every value must come back
+campaign-doors: .venv/.dev ## write and read EXAMPLES random frames by every interface of a database; every value must come back
 	@$(BIN)/python benchmarks/campaign_doors.py --examples $(EXAMPLES)
 
-campaign-properties: .venv/.dev ## the property tests with new random examples in each round, for MINUTES
+campaign-properties: .venv/.dev ## run the property tests with new random examples in each round, for MINUTES
 	@$(BIN)/python benchmarks/campaign_properties.py --minutes $(MINUTES)
 
 campaign-streaming: .venv/.dev ## a Spark stream from Saros to Saros restarts RESTARTS times; no row may be lost or duplicated
 	@$(BIN)/python benchmarks/campaign_streaming.py --restarts $(RESTARTS)
 
-compare-iotdb: .venv/.dev ## compare answers with the IoTDB at IOTDB_PORT (drops its databases); RECORD=1 records them for the tests; MINUTES=n asks random queries
+compare-iotdb: .venv/.dev ## compare answers with the IoTDB at IOTDB_PORT (drops its databases); RECORD=1 records its answers for the tests; MINUTES=n runs random queries
 	@$(BIN)/python benchmarks/compare_iotdb.py --port $(IOTDB_PORT) $(if $(RECORD),--record) $(if $(filter command line environment,$(origin MINUTES)),--minutes $(MINUTES))
 
-simulate-scale: .venv/.dev ## clusters of 50, 200 and 1,000 nodes, simulated: traffic, elections, growth, a lost rack, within limits
+simulate-scale: .venv/.dev ## simulate clusters of 50, 200 and 1,000 nodes: traffic, elections, growth and a lost rack must stay within limits
 	@$(BIN)/python benchmarks/simulate_scale.py
 
-mutants: .venv/.dev ## plant mistakes in storage and sync one at a time; their suites must find each
+mutants: .venv/.dev ## plant mistakes in storage and sync one at a time; the tests of these must find each mistake
 	@$(BIN)/python benchmarks/campaign_storage.py --mutants
 	@$(BIN)/python benchmarks/campaign_sync.py --mutants
 
-# Releases: docs/contributing.md says in which order.
+# Releases: docs/contributing.md tells the order of these targets.
 wheel sbom: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 wheel: .venv/.installed ## build the wheel and its SHA-256 in build/dist; the same commit makes the same bytes
 	@rm -rf build/dist
@@ -166,14 +166,14 @@ sign: wheel sbom ## sign the checksums of the wheel and the bill of materials wi
 	@cd build/dist && sha256sum saros-*.whl saros.cdx.json > SHA256SUMS && rm -f SHA256SUMS.sig
 	@ssh-keygen -Y sign -q -n saros-release -f $(KEY) build/dist/SHA256SUMS
 
-lock: .venv/release/.installed ## rewrite requirements.lock: the newest versions that pyproject.toml allows, with hashes
+lock: .venv/release/.installed ## rewrite requirements.lock with the newest versions that pyproject.toml allows, and their hashes
 	@.venv/release/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		-o requirements.lock pyproject.toml
 
 audit: .venv/release/.installed ## look up known vulnerabilities of the locked packages
 	@.venv/release/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
 
-check-lowest: .venv/release/.installed ## quick tests of driver and storage with the lowest versions that pyproject.toml allows
+check-lowest: .venv/release/.installed ## run the quick tests of driver and storage with the lowest versions that pyproject.toml allows
 	@mkdir -p build
 	@.venv/release/bin/uv pip compile -q --resolution lowest-direct --extra pandas --extra polars --extra sqlalchemy \
 		-o build/lowest.txt pyproject.toml
@@ -181,7 +181,8 @@ check-lowest: .venv/release/.installed ## quick tests of driver and storage with
 	@.venv/release/bin/uv pip install -q --python build/lowest/bin/python -r build/lowest.txt pytest pytest-xdist hypothesis -e .
 	@build/lowest/bin/python -m pytest -m "not slow and not speed" tests/driver tests/storage
 
-# The site and a release need no other package of this project: each has an environment of its own, for its group.
+# The site and the releases do not need this project's packages. Each has a separate environment with its
+# dependency group.
 .venv/%/.installed: pyproject.toml
 	@echo "setting up .venv/$* (once): up to 100 MB ..." >&2
 	@$(PYTHON) -m venv .venv/$*
@@ -190,7 +191,7 @@ check-lowest: .venv/release/.installed ## quick tests of driver and storage with
 	@touch $@
 
 docs: export NO_MKDOCS_2_WARNING := 1
-docs: .venv/docs/.installed ## the documentation as a site, in build/docs; a warning is an error
+docs: .venv/docs/.installed ## build the documentation as a site in build/docs; a warning is an error
 	@.venv/docs/bin/mkdocs build -q
 	@echo "to read it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/docs 8000"
 

@@ -1,10 +1,10 @@
-"""Print the software bill of materials of this installation: CycloneDX 1.6, as JSON.
+"""Print the software bill of materials of this installation as JSON, in the format CycloneDX 1.6.
 
     python deploy/sbom.py > saros.cdx.json
 
-It lists Saros, the packages that it needs at run time (as installed here, with those that they need in turn), and the
-packages whose files are in the tree (`NOTICE`). With SOURCE_DATE_EPOCH in the environment, the same installation makes
-the same bytes. The hashes of the packages are in `requirements.lock`.
+The document lists Saros, the installed packages that it needs at run time (directly or not), and the packages whose
+files are in the tree (`NOTICE`). With SOURCE_DATE_EPOCH in the environment, the same installation makes the same bytes.
+The hashes of the packages are in `requirements.lock`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = "saros"
-#: Such as `uplot 1.6.32 (MIT)`.
+#: A line of `NOTICE`, such as `uplot 1.6.32 (MIT)`.
 _BUNDLED = re.compile(r"^ +(\S+) ([\d.]+) \((\S+)\)$", re.MULTILINE)
 _CLASSIFIER = "License :: OSI Approved :: "
 
@@ -40,7 +40,7 @@ def needed(name: str) -> list[str]:
 
 
 def closure(name: str) -> dict[str, list[str]]:
-    """Return the packages that a package needs, directly or not, and itself, each with those that it needs directly."""
+    """Return the package and all packages that it needs, directly or not, each with its direct requirements."""
     found: dict[str, list[str]] = {}
     ahead = [name]
     while ahead:
@@ -96,7 +96,7 @@ def _ref(name: str) -> str:
 
 
 def bill_of_materials() -> dict[str, object]:
-    """Return the document."""
+    """Return the bill of materials."""
     packages = closure(PRODUCT)
     product, *libraries = sorted(python_components(packages), key=lambda found: found["name"] != PRODUCT)
     bundled = bundled_components((ROOT / "NOTICE").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The engine's interface to a cluster. Outside a cluster, there is no such object."""
+"""The engine's interface to a cluster. Outside a cluster, the engine has no such object."""
 
 from __future__ import annotations
 

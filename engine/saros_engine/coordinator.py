@@ -1,4 +1,4 @@
-"""The coordinator: executes statements, from the text to the result.
+"""The coordinator executes statements: it takes a text and returns a result.
 
     text --statement cache--> tree --bind ?--> SELECT   `queries`: plan -> execution -> blocks
                                                INSERT   `writer`: tablets -> store
@@ -116,7 +116,7 @@ class EngineCounters(msgspec.Struct):
 
 
 class _Counted:
-    """A context manager that, on exit, counts `statements`, and also a failure if it exits with an exception."""
+    """A context manager that counts `statements` when it exits, and also a failure if it exits by an exception."""
 
     __slots__ = ("_counters", "_counting", "_statements")
 
@@ -239,7 +239,7 @@ class QueryEngine:
         session: SessionContext | None = None,
         request: WriteRequest = UNNUMBERED,
     ) -> int:
-        """Write points of one device; see `writer.Writer.insert_columns`. Only a session's privileges are checked."""
+        """Write points of one device; see `writer.Writer.insert_columns`. Without a session, no check is made."""
         with self._counted(statements=0):
             if session is not None:
                 self._authorize_columns(device, columns, session, request)
@@ -341,7 +341,7 @@ class QueryEngine:
     # ------------------------------------------------------------------ statements
 
     def _is_refused(self, statement: ast.Statement) -> bool:
-        """Return whether the system refuses the statement while it is read-only."""
+        """Return whether a system that is read-only refuses the statement."""
         return changes(statement) or (self.mode.is_fixed and not leaves_database_alone(statement))
 
     def _run(self, question: _Question, session: SessionContext) -> Result:
@@ -441,7 +441,7 @@ class QueryEngine:
     def _with_range(
         self, select: ast.Select, session: SessionContext, text: str, timeout_ms: int | None, point: ReadPoint
     ) -> ast.Select:
-        """Return the SELECT with a range for its time windows; it may be necessary to run a query to find the range."""
+        """Return the SELECT with a range for its time windows. This may run a query to find the range."""
         if not lacks_range(select):
             return select
         moment = self._queries.moment(session)
@@ -461,7 +461,7 @@ class QueryEngine:
         return with_range(select, found, moment)
 
     def _patterns(self, parsed: ast.Parsed) -> tuple[str, ...]:
-        """Return the path patterns of a statement, cached by its shape."""
+        """Return the path patterns of a statement. They are cached for each shape of a statement."""
         found = self._patterns_known.get(parsed.shape)
         if found is None:
             found = patterns_of(parsed.statement)
@@ -481,7 +481,7 @@ class QueryEngine:
         return self._started(plan, question, session, point)
 
     def _existing(self, databases: Sequence[ast.PathExpression], request: WriteRequest) -> list[str] | None:
-        """Return the databases that a statement names; None if it names none. Raises UserMistake 504."""
+        """Return the databases that a statement names, or None if it names none. Raises UserMistake 504."""
         named = [str(path) for path in databases]
         if named:
             wait_for_schema(self._store, named, request.deadline_ns)
@@ -592,7 +592,7 @@ def _optional_result(shown: RowSet | None) -> Result:
 
 @contextmanager
 def _recorded(trail: Trail | None, event: str | None, text: str) -> Iterator[None]:
-    """Report the statement to the audit trail with its outcome, if it is audited or was denied."""
+    """Report a statement and its outcome to the audit trail if the statement is audited or was denied."""
     code = 0
     try:
         yield

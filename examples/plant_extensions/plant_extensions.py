@@ -1,4 +1,4 @@
-"""Functions and triggers for Saros, one of each kind. See `docs/sql/extensions.md` for how to install them."""
+"""Functions and triggers for Saros, an example of each kind. See `docs/sql/extensions.md` for how to install them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ geometric_mean = AggregateFunction(
 
 
 def _bounds(attributes: Mapping[str, str]) -> tuple[float, float]:
-    """Read the limits from the attributes of a trigger. Raises ValueError if one is not a number."""
+    """Read the limits from the attributes of a trigger. Raises ValueError if a limit is not a number."""
     return float(attributes.get("low", "-inf")), float(attributes.get("high", "inf"))
 
 

@@ -3,10 +3,11 @@ r"""The parser that uses ANTLR: lexer, parse tree, builder, syntax errors. `pars
     text --`lexer`--> tokens --ANTLR, SLL, stops at the first mistake--> tree --builder--> Statement
       \--on a mistake: ANTLR's lexer, LL, MistakeListener--> tree or ParseError(line, column, expected tokens)
 
-SLL prediction is fast but in rare cases too strict, so an error counts only if the exact LL prediction finds it too. A
-text beyond the limits (named constants) is refused before ANTLR parses it, and recursion is bounded by `NESTING_MAX`
-levels of parentheses and CASE. A deep tree needs more stack frames than Python allows by default; the first such tree
-raises the limit for the process. The limit stays raised, since code that walks the tree later needs the frames, too.
+SLL prediction is fast, but rejects some valid texts in rare cases. An error therefore counts only if the exact LL
+prediction finds it too. A text beyond the limits (see `limits.py`) is refused before ANTLR parses it, and recursion is
+bounded by `NESTING_MAX` levels of parentheses and CASE. A deep tree needs more stack frames than Python allows by
+default; the first such tree raises the limit for the process. The limit is not lowered afterwards, since code that
+walks the tree later needs the frames, too.
 
 Thread-safe: ANTLR's shared tables only grow, and each parse has its own parser.
 """
@@ -37,7 +38,8 @@ from saros_grammar.syntax.ast import Insert, Literal, NotSupported, Parsed, Path
 from saros_grammar.syntax.errors import STATEMENT_TOO_LARGE, ParseError, error_at
 from saros_grammar.templates import Rebuild, compile_template
 
-#: Enough stack frames for NESTING_MAX levels and for walking a tree of height EXPRESSION_HEIGHT_MAX.
+#: The number of stack frames that NESTING_MAX levels need, and that walking a tree of height EXPRESSION_HEIGHT_MAX
+#: needs.
 _FRAMES = 20_000
 _FRAMES_BY_DEFAULT_SUFFICE = 30
 _OPENERS = re.compile(r"[(\[]|\bcase\b", re.IGNORECASE)
@@ -95,7 +97,7 @@ def _parse_tokens(text: str, tokens: Any) -> Source:
 def _without_runs(
     text: str, tokens: Sequence[Any], starts: Sequence[int]
 ) -> tuple[Statement, ExpressionBuilder] | None:
-    """Parse a text with long lists of literals (`literal_lists`); None if it has none or must be parsed as a whole."""
+    """Parse a text with long lists of literals (`literal_lists`), or return None if it must be parsed as a whole."""
     found = without_runs(tokens)
     if found is None:
         return None
@@ -133,7 +135,7 @@ def _check_nesting(text: str, tokens: Sequence[Any]) -> None:
     for token in tokens:
         step = _DEPTH.get(token.type)
         if step is not None:
-            # The level never falls below 0, since a column named `end` closes nothing.
+            # The level never falls below 0, because `end` may also be a column, which closes no level.
             depth = max(0, depth + step)
             deepest = max(deepest, depth)
             if depth > NESTING_MAX:
@@ -183,7 +185,7 @@ def _source(text: str, statement: Statement, slots: Sequence[Slot], parameters: 
 
 
 def _holes(statement: Statement, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], Rebuild | None]:
-    """Return the slots that are nodes of the tree, and a function that rebuilds the tree with other values in them."""
+    """Return the slots that are nodes of the tree, and a function that rebuilds the tree with other such nodes."""
     holes = {id(slot.made): hole for hole, slot in enumerate(slots)}
     met: set[int] = set()
 

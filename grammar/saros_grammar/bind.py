@@ -1,11 +1,11 @@
-"""Parameter binding: values replace the `?` of a statement in its tree, never in its text.
+"""Parameter binding: replaces each `?` of a statement by a value, in the statement's tree and never in its text.
 
     None -> NULL    bool -> BOOLEAN    int -> INTEGER    float, Decimal -> DOUBLE    str -> STRING    bytes -> BLOB
     datetime with a zone, numpy.datetime64 -> TIME in ticks
     datetime without a zone, date -> TIME as text, read in the session's zone like a date literal
     NumPy scalars like the Python values they hold
 
-The text of a bound literal, which appears in column names, is the value as a user would have typed it.
+The text of a bound literal, which appears in column names, is the value as a user would type it in SQL.
 
 Thread-safe, because cached templates are replaced and never changed.
 """
@@ -38,11 +38,12 @@ class ParameterBinder:
 
     def __init__(self, ticks_per_second: int = MILLISECOND_TICKS) -> None:
         self._ticks_per_second = ticks_per_second
-        #: By id of the statement (which the entry keeps alive): (statement, number of `?`, function that fills them).
+        #: Keyed by the id of the statement, which the entry keeps alive: (statement, number of `?`, function that fills
+        #: them).
         self._templates: dict[int, tuple[Statement, int, Rebuild | None]] = {}
 
     def bind(self, statement: Statement, values: Sequence[object]) -> Statement:
-        """Return the statement with `values` in place of its `?`, in text order. Raises BindError (2003)."""
+        """Return the statement with its `?` replaced by `values`, in text order. Raises BindError (2003)."""
         return self.filled(statement, self.literals(statement, values))
 
     def literals(self, statement: Statement, values: Sequence[object]) -> list[Literal]:
@@ -54,7 +55,7 @@ class ParameterBinder:
         return [self.literal(value, index) for index, value in enumerate(values)]
 
     def filled(self, statement: Statement, literals: Sequence[Literal]) -> Statement:
-        """Return the statement with `literals`, one for each `?`, in their place."""
+        """Return the statement with its `?` replaced by `literals`, of which there is one for each `?`."""
         _, rebuild = self._template(statement)
         if rebuild is None:
             return statement
@@ -99,7 +100,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _inherited(value: object) -> _Convert | None:
-    """Return the conversion for a base class of the value's type, or of a NumPy scalar; None if not found."""
+    """Return the conversion for a base class of the value's type, or for a NumPy scalar, or None if neither exists."""
     if hasattr(value, "dtype"):
         return _array_scalar if getattr(value, "shape", None) == () else None
     for kind, convert in _CONVERSIONS.items():
@@ -181,7 +182,7 @@ def _ticks(nanoseconds: int, ticks_per_second: int) -> Literal:
     return Literal(LiteralKind.TIME, ticks, str(ticks))
 
 
-#: Conversions by type; subclasses before their bases (bool is an int, a datetime is a date).
+#: Conversions by type. Subclasses come before their bases (bool is an int, a datetime is a date).
 _CONVERSIONS: dict[type, _Convert] = {
     type(None): _null,
     bool: _boolean,

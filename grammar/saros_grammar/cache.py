@@ -1,4 +1,4 @@
-r"""The statement cache: turns texts of a known shape into statements without a parser.
+r"""The statement cache: turns texts of known shapes into statements without a parser.
 
     text --same text?--> Parsed
       \--INSERT with plain values?--> `insert_fast`
@@ -7,14 +7,14 @@ r"""The statement cache: turns texts of a known shape into statements without a 
 
 If the shape of a text is known, its cost is a regular-expression scan, one node per literal and path, and a rebuild of
 the nodes above these: tens of microseconds instead of hundreds. Only tokens that are a `Literal` or `PathExpression`
-node of the tree are ever replaced; durations, dates, names, keywords and everything else that determines the tree's
+node of the tree are ever replaced. Durations, dates, names, keywords and everything else that determines the tree's
 form are part of the key. Paths are replaceable only here: `Parsed.shape`, the key of the plan caches, contains them as
 written. Statements with a password are not cached.
 
 Invariant: `get(text)` equals `parse(text)`, including errors (tests compare them). Errors are not cached. Memory: at
 most 2 * `capacity` entries of each kind; texts longer than `_CACHED_CHARACTERS_MAX` are not kept.
 
-Thread-safe: look-ups take no lock, storing takes a lock.
+Thread-safe. Only storing takes a lock; a look-up does not.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _Value = TypeVar("_Value")
 
 
 class RecentMap(Generic[_Key, _Value]):
-    """A map of the most recently used entries, at most 2 * `capacity`, in two halves.
+    """A map of the most recently used entries. It has two halves, and at most 2 * `capacity` entries.
 
-    Entries that are stored or read go to the young half. When the young half is full, it becomes the old half; the
-    entries there are dropped unless they are read before the next exchange.
+    Entries that are stored or read go to the young half. When the young half is full, it becomes the old half. The
+    entries of the old half are dropped unless they are read before the next exchange.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -55,7 +55,7 @@ class RecentMap(Generic[_Key, _Value]):
         self._old: dict[_Key, _Value] = {}
 
     def get(self, key: _Key) -> _Value | None:
-        """Return the value and move its entry to the young half; None if the key is unknown."""
+        """Return the value of a key and move the entry to the young half, or return None if the key is unknown."""
         value = self._young.get(key)
         if value is None:
             value = self._old.get(key)
@@ -64,7 +64,7 @@ class RecentMap(Generic[_Key, _Value]):
         return value
 
     def put(self, key: _Key, value: _Value) -> None:
-        """Store an entry; a full young half replaces the old one first."""
+        """Store an entry. If the young half is full, it replaces the old half first."""
         with self._lock:
             if len(self._young) >= self._capacity and key not in self._young:
                 self._old, self._young = self._young, {}
@@ -82,8 +82,8 @@ class RecentMap(Generic[_Key, _Value]):
 class _Template(msgspec.Struct, frozen=True):
     """The template of one shape's statements.
 
-    `holes` are (ordinal of a literal or path among the tokens taken out, sign before it); `written` are the ordinals of
-    the tokens that the plan cache's key contains as written.
+    For each hole, `holes` has the ordinal of the literal or path among the tokens taken out, and the sign before it.
+    `written` has the ordinals of the tokens that the plan cache's key contains as written.
     """
 
     parsed: Parsed
@@ -134,7 +134,7 @@ class StatementCache:
         self._templates.clear()
 
     def _rebuilt(self, text: str, scanned: Scan) -> Parsed | None:
-        """Return the statement from a template; None if there is no template or a literal is invalid.
+        """Return the statement from a template, or None if there is no template or a literal is invalid.
 
         The caller then parses the text, which reports the error.
         """

@@ -2,9 +2,10 @@
 
     insert into root.sg.d1(time, s1, s2) aligned values (1, 2.5, 'x'), (now(), -1, null)
 
-It parses only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL, NAN or now().
-For any other text (back-quotes, dates, times plus durations, `?`, comments, rows of another width) the result is None
-and the caller uses ANTLR, which also reports all errors. The statement is the same as ANTLR's (tests compare them).
+This module parses only the plain form: unquoted names, and values that are numbers, strings, TRUE, FALSE, NULL, NAN or
+now(). For any other text (back-quotes, dates, times plus durations, `?`, comments, rows of another width) the result is
+None and the caller uses ANTLR, which also reports all errors. The statement is the same as ANTLR's (tests compare
+them).
 
 Pure: any thread.
 """
@@ -17,7 +18,7 @@ from functools import lru_cache
 from saros_grammar.syntax.ast import Call, Insert, Literal, Parsed, PathExpression
 from saros_grammar.syntax.literals import LiteralError, canonical_name, named_literal, number_literal, string_literal
 
-#: Longer texts are left to the parser, which refuses them; that much data belongs in a columnar insert.
+#: Longer texts are left to the parser, which refuses them. Data of this size belongs in a columnar insert.
 INSERT_CHARACTERS_MAX = 16_000_000
 
 #: The number of widths for which the row pattern is cached.
@@ -65,7 +66,7 @@ def parse_insert(text: str) -> Parsed | None:
 
 @lru_cache(_WIDTHS_KEPT)
 def _rows_pattern(width: int) -> re.Pattern[str]:
-    """Return the pattern of rows of `width` values up to the end of the text.
+    """Return the pattern that matches rows of `width` values up to the end of the text.
 
     All quantifiers are possessive, so that a mismatch causes no backtracking.
     """

@@ -1,6 +1,7 @@
-"""Text to statement. INSERT ... VALUES with plain values is parsed by `insert_fast`, everything else by ANTLR.
+"""Turns text into a statement. `insert_fast` parses INSERT ... VALUES with plain values, and ANTLR everything else.
 
-Loading ANTLR and its tables takes longer than a small program runs, so the first text that needs them loads them.
+Loading ANTLR and its tables takes longer than a small program runs, so they are loaded for the first text that needs
+them.
 
 Thread-safe.
 """

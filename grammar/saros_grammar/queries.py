@@ -1,4 +1,4 @@
-"""Check a text with which a program reads data: whether it is a query or a condition, and which series it names.
+"""Check a text with which a program reads data: whether the text is a query or a condition, and which series it names.
 
 Pure: any thread.
 """
@@ -20,7 +20,7 @@ _QUERIES = ast.Select | ast.Show | ast.Count | ast.Explain | _LISTS
 def is_non_query(text: str) -> bool:
     """Return whether the text is a statement that returns no rows, or writes.
 
-    False for a text that does not parse and for unsupported statements: the database refuses these itself.
+    Texts that do not parse and unsupported statements give False, because the database refuses them itself.
     """
     try:
         statement = parse(text).statement
@@ -44,7 +44,7 @@ def check_condition(condition: str) -> None:
 
 
 def _moved(error: ParseError, condition: str, before: int) -> ParseError:
-    """Return the error with its place in the condition, at whose end it lies at most."""
+    """Return the error with its place in the condition. A place after the condition becomes the condition's end."""
     lines = condition.split("\n")
     line = min(error.line, len(lines))
     column = error.column - (before if line == 1 else 0)
@@ -59,7 +59,7 @@ def _moved(error: ParseError, condition: str, before: int) -> ParseError:
 
 
 def paths_in_condition(condition: str) -> tuple[ast.PathExpression, ...]:
-    """Return the paths in a WHERE condition, each once; none if it does not parse, which the database reports."""
+    """Return each path in a WHERE condition once. Return () if it does not parse, because the database reports this."""
     try:
         statement = parse(f"select s from root.d where ({condition})").statement  # noqa: S608 (is not run)
     except ParseError:

@@ -1,12 +1,12 @@
-"""A text without its literals and paths: the common key of statements that differ only in these.
+"""The shape of a text: the text without its literals and paths. Statements that differ only in these have one shape.
 
     select s1 from root.a where time > 10 and s2 = 'x'   ->   select s1 from ~p~ where time > ~i~ and s2 = ~s~
 
-(`~` stands for the character U+0000; texts that contain it have no shape.) One regular expression finds the strings,
-the numbers that touch no letter, and the absolute paths whose nodes are ASCII names without quotes and stars; other
-names, durations, dates, blobs and comments stay as they are. The expression never gives a token a different kind than
-the lexer does. The expression may find fewer literals and paths than the lexer. This is always safe, since any text
-that does not match a literal or path node of the tree stays part of the key (`StatementCache`).
+(`~` stands for the character U+0000. A text that contains this character has no shape.) One regular expression finds
+the strings, the numbers that touch no letter, and the absolute paths whose nodes are ASCII names without quotes and
+stars; other names, durations, dates, blobs and comments stay as they are. The expression never gives a token another
+kind than the lexer does, but may find fewer literals and paths than the lexer. This is always safe, since any text that
+does not match a literal or path node of the tree stays part of the key (`StatementCache`).
 
 Replacing a path cannot change the form of the tree, because each word after a dot is the name of a node. Characters
 that would make the last node another token end the match (`x'00'`, `a${1}`).
@@ -41,9 +41,9 @@ _SCAN = re.compile(
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """A text taken apart: the `stripped` text and the tokens taken out.
+    """A text taken apart into the `stripped` text and the tokens that were taken out.
 
-    `spans` are the (start, stop) of these tokens in text order; `paths` are the ordinals of those that are paths.
+    `spans` has the (start, stop) of these tokens in text order; `paths` has the ordinals of the tokens that are paths.
     """
 
     stripped: str
@@ -52,7 +52,7 @@ class Scan(msgspec.Struct, frozen=True):
 
 
 def scan(text: str) -> Scan | None:
-    """Take the literals and paths out of `text`; None if it contains U+0000."""
+    """Take the literals and paths out of `text`, or return None if it contains U+0000."""
     if _MARK in text:
         return None
     parts: list[str] = []
@@ -75,7 +75,7 @@ def scan(text: str) -> Scan | None:
 
 
 def fill_in(scanned: Scan, text: str, ordinals: Collection[int]) -> str:
-    """Return the stripped text with the tokens at `ordinals` put back, which are then part of the key."""
+    """Return the stripped text with the tokens at `ordinals` put back, so that they become part of the key."""
     if not ordinals:
         return scanned.stripped
     return _MARK.join(_parts(scanned, text, ordinals))
@@ -95,7 +95,7 @@ def _parts(scanned: Scan, text: str, ordinals: Collection[int]) -> list[str]:
 
 
 def without_literals(text: str) -> str | None:
-    """Return the text with `?` for every literal except durations, and without comments; None if it contains U+0000."""
+    """Return the text without comments, with `?` for every literal except durations, or None if it contains U+0000."""
     return None if _MARK in text else _SCAN.sub(_redacted, text)
 
 

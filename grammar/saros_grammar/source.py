@@ -1,4 +1,4 @@
-"""A parsed text with the places of its literals and paths."""
+"""A parsed text, and the places of its literals and paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Source(msgspec.Struct, frozen=True):
     """A parsed text, with the data that the statement cache needs to rebuild it with other literals and paths.
 
     `slots[i]` is the node in hole i of the template `rebuild`, and `ordinals[i]` is its ordinal among the tokens that
-    `scan` took out. `written` are the ordinals of the tokens that the shape contains as written: all paths, and the
+    `scan` took out. `written` has the ordinals of the tokens that the shape contains as written: all paths, and the
     tokens that are not holes.
     """
 

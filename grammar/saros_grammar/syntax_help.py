@@ -2,8 +2,8 @@
 
     deleteData: DELETE FROM path (COMMA path)* (WHERE expression)?;    ->    DELETE FROM path[, ...] [WHERE expression]
 
-`[x]` is optional, `{x | y}` a choice, `[, ...]` and `[...]` repeat the item before them. The rules that a statement
-uses are explained below it, except for well-known ones such as `path` and `expression`.
+`[x]` is optional, `{x | y}` is a choice, and `[, ...]` and `[...]` repeat the item before them. The rules that a
+statement uses are explained below it, except for well-known ones such as `path` and `expression`.
 
 Pure, except that it reads the grammar file once. Thread-safe.
 """
@@ -45,7 +45,7 @@ def topics() -> list[str]:
 def syntax_of(topic: str) -> list[str]:
     """Return lines that explain the statements that begin with the words of `topic`, ignoring case.
 
-    If no statement begins with them, the clauses of SELECT that do are explained.
+    If no statement begins with these words, the clauses of SELECT that begin with them are explained.
     """
     words = topic.upper().split()
     found = [form for form in _statements() if _is_about(form[0], words)]
@@ -58,7 +58,7 @@ def syntax_of(topic: str) -> list[str]:
 
 
 def _is_about(line: str, words: Sequence[str]) -> bool:
-    """Return whether the line contains the words in this order, and can begin with the first."""
+    """Return whether the line contains the words in this order, and can begin with the first word."""
     rest = iter(re.findall(r"\w+", line))
     return bool(words) and words[0] in _first_words(line) and all(word in rest for word in words)
 
@@ -100,13 +100,13 @@ def _alternatives(symbols: Iterator[tuple[str, str, str]]) -> tuple[tuple[_Item,
 
 @cache
 def _statements() -> list[tuple[str, tuple[_Item, ...]]]:
-    """Return every form of every statement, as its line and its symbols."""
+    """Return every form of every statement. Each form consists of its line and its symbols."""
     return _forms(str(items[0].content) for items in _rules()["statement"])
 
 
 @cache
 def _clauses() -> list[tuple[str, tuple[_Item, ...]]]:
-    """Return every form of every clause of SELECT, as its line and its symbols."""
+    """Return every form of every clause of SELECT. Each form consists of its line and its symbols."""
     return _forms(("into", "sources", "clause"))
 
 
@@ -161,7 +161,7 @@ def _item(item: _Item) -> str:
 
 
 def _spelled(symbol: str) -> str:
-    """Return a token as it is typed, or the placeholder of a rule."""
+    """Return a token as a user types it, or the placeholder of a rule."""
     if symbol.endswith("Word"):
         return _sequence(_rules()[symbol][0])
     if not symbol.isupper():

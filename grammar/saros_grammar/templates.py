@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any
 
-#: Types without holes, which are checked first because most fields have them; only nodes and tuples of nodes have
-#: holes.
+#: Types without holes. They are checked first because most fields have them; only nodes and tuples of nodes have holes.
 _PLAIN = (str, int, float, NoneType)
 
 #: Builds a node from the values of the holes.
@@ -21,7 +20,7 @@ Rebuild = Callable[[Sequence[Any]], Any]
 
 
 def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild | None:
-    """Return a function that builds `node` with other values in its holes; None if it has no holes.
+    """Return a function that builds `node` with other values in its holes, or None if it has no holes.
 
     `hole_of(part)` returns the index of the part's value, or None if the part is not a hole.
     """
@@ -38,7 +37,7 @@ def compile_template(node: Any, hole_of: Callable[[Any], int | None]) -> Rebuild
 
 
 def field_names(kind: type) -> tuple[str, ...]:
-    """Return the names of a struct's fields; none for any other type."""
+    """Return the names of a struct's fields, or () for any other type."""
     names: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
     return names
 

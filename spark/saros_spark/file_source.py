@@ -138,13 +138,13 @@ class FileWriter(DataSourceArrowWriter):
         self._discard()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - all attempts' files are removed
-        """Remove all files of the job. Attempts that are still running fail, since their folder is gone."""
+        """Remove all files of the job. Attempts that are still running then fail, since their folder is gone."""
         self._discard()
 
     def _discard(self) -> None:
         for file in self._temporary.glob("*"):
             file.unlink(missing_ok=True)
-        with suppress(OSError):  # an attempt has just written a file there; it is never used
+        with suppress(OSError):  # an attempt has just written a file there, which is never used
             self._temporary.rmdir()
 
 
@@ -158,18 +158,18 @@ class TsFileSource(DataSource):
 
     @plain_errors()
     def schema(self) -> StructType:
-        """Return the schema, from the indexes of the files; for CREATE TABLE, with the table's options as metadata."""
+        """Return the schema from the indexes of the files. For CREATE TABLE, its metadata has the table's options."""
         table = created_file_table(self.options)
         found = to_spark(Folder(file_options(self.options if table is None else table)).schema)
         return found if table is None else keep_options(found, table)
 
     @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader. `schema` may be the user's; columns that it lacks are not decoded."""
+        """Return a reader. `schema` may come from the user. Columns that it lacks are not decoded."""
         return FileReader(file_options(self.options or kept_options(schema)), schema)
 
     @plain_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return a writer, for the modes append and overwrite (which replaces the folder's TsFiles)."""
+        """Return a writer for mode append, or for mode overwrite, which replaces the folder's TsFiles."""
         given = self.options or writable(kept_options(schema), FILES_WRITE)
         return FileWriter(file_write_options(given), schema, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Messages between Spark's driver and its tasks: a read task, and the receipt or failure of a write task."""
+"""Messages between Spark's driver and its tasks: a statement to read, and the receipt or failure of a write task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Failed(WriterCommitMessage):
 
 
 def refuse_failed(messages: Sequence[WriterCommitMessage | None]) -> None:
-    """Raise SourceError with the first reason of the tasks that failed; return if there are none."""
+    """Raise SourceError with the reason of the first failed task, if any task failed."""
     reasons = [message.reason for message in messages if isinstance(message, Failed)]
     if reasons:
         others = len(reasons) - 1

@@ -1,4 +1,4 @@
-"""The user interface: registration of the data sources, and `scan` for one relation."""
+"""The user interface: `register` for the data sources, and `scan` for one relation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-#: The registered sessions with their options: Spark warns if a format is registered again.
+#: The registered sessions with their options. They are kept because Spark warns if a format is registered again.
 _registered: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
@@ -34,7 +34,7 @@ def register(spark: SparkSession) -> None:
 
     _run_this_python(spark)
     if spark not in _registered and not is_remote():
-        spark.createDataFrame([], "nothing int")  # makes it the active session: Spark uses the formats of that session
+        spark.createDataFrame([], "nothing int")  # makes it the active session, whose formats Spark uses
     spark.dataSource.register(source_for(options))
     if spark not in _registered:
         spark.dataSource.register(TsFileSource)
@@ -74,7 +74,7 @@ def scan(
     layout: str | None = None,
     **options: object,
 ) -> DataFrame:
-    """Return a DataFrame of a relation, which the server filters and aggregates before it sends rows.
+    """Return a DataFrame of a relation. The server filters and aggregates the relation before it sends rows.
 
     url      saros://..., or the data folder of a running server; None: the session's spark.saros.url
     devices  patterns such as root.plant.**
@@ -86,7 +86,7 @@ def scan(
     layout   by_device (default), by_time, narrow
     options  other options of docs/spark.md, such as user, passwordFile, timeType
 
-    Each call returns a separate relation: call again to see devices that were created later. Raises SourceError for
+    Each call returns a separate relation, so call again to see devices that were created later. Raises SourceError for
     invalid options.
     """
     from saros_spark.base.options import scan_options as check_scan
@@ -111,7 +111,7 @@ def scan(
 
 
 def scan_options(**options: object) -> dict[str, str]:
-    """Check options, and return them as text, without those that are None or empty. Raises SourceError."""
+    """Check options, and return them as text. Options that are None or empty are left out. Raises SourceError."""
     from saros_spark.base.options import scan_options as check_scan
 
     given = _texts(**options)

@@ -1,8 +1,8 @@
 """Format `saros`: Spark's classes for relations and writers.
 
-Filters are not pushed down (`pushFilters` is not defined): Spark stores pushed filters in an object that all scans of a
-DataFrame share, and returns wrong results (docs/decisions/spark.md). Filters for the server are options, which are part
-of the relation.
+Filters are not pushed down (`pushFilters` is not defined), because Spark stores pushed filters in an object that all
+scans of a DataFrame share, and then returns wrong results (docs/decisions/spark.md). Filters for the server are
+options, which are part of the relation.
 
 Spark creates these objects in its own processes, and pickles readers and writers to its tasks. Names of parameters are
 part of Spark's interface.
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: The message for a relation without options: Spark passes no options for a table whose options are not in its catalog.
+#: The message for a relation without options. Spark passes no options for a table whose options are not in its catalog.
 _NO_OPTIONS = (
     "option url is missing: saros://host:6667, or the data folder of a running server. A table of Spark's catalog has"
     " its options only if CREATE TABLE name USING saros OPTIONS (url '...', devices '...') made it, without a list of"
@@ -65,7 +65,7 @@ class SarosReader(DataSourceReader):
 
     @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the slices of the relation, all for the same read point."""
+        """Return the slices of the relation, which share a read point."""
         return [TaskPartition(task) for task in planned(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -115,7 +115,7 @@ class SarosWriter(DataSourceArrowWriter):
 class SarosSource(DataSource):
     """`spark.read.format("saros")` and `frame.write.format("saros")`."""
 
-    #: Options of the Spark session, for relations without an option url.
+    #: The options of the Spark session, which apply to relations without an option url.
     session: Mapping[str, str] = {}
 
     @classmethod
@@ -125,7 +125,7 @@ class SarosSource(DataSource):
 
     @plain_errors()
     def schema(self) -> StructType:
-        """Return the schema, from the schema tree; for CREATE TABLE, with the table's options as metadata."""
+        """Return the schema from the schema tree. For CREATE TABLE, the schema's metadata has the table's options."""
         table = created_table(self.options)
         given = with_session(self.options if table is None else table, self.session)
         found = to_spark(Relation(relation_options(given)).schema)
@@ -134,7 +134,7 @@ class SarosSource(DataSource):
 
     @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader. `schema` may be given by the user, and then has only some of the columns."""
+        """Return a reader. `schema` may come from the user, and then may have only some of the columns."""
         given = self.options or kept_options(schema)
         if not given:
             raise SourceError(_NO_OPTIONS)
@@ -142,7 +142,7 @@ class SarosSource(DataSource):
 
     @plain_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return a writer, for the modes append and overwrite; options describe the data that overwrite replaces."""
+        """Return a writer for mode append or mode overwrite. Options describe the data that overwrite replaces."""
         given = with_session(self.options or writable(kept_options(schema)), self.session)
         if not given:
             raise SourceError(_NO_OPTIONS)
@@ -165,7 +165,7 @@ class SarosSource(DataSource):
 
 
 def source_for(session: Mapping[str, str]) -> type[SarosSource]:
-    """Return a source with a session's options. Spark pickles the class by value, as it is not in a module."""
+    """Return a source class with a session's options. Spark pickles it by value, because it is not in a module."""
     if not session:
         return SarosSource
 

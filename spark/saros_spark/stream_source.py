@@ -1,8 +1,8 @@
 """Structured Streaming of format `saros`: Spark's classes for `streaming` and `writing`.
 
-The reader exists in one process for the duration of its query; the messages that it sends to tasks are pickled. Spark
-creates two new writers for every micro-batch, so an attempt is identified by the properties of Spark's task: query,
-batch, attempt.
+The reader exists in one process for the duration of its query. The messages that it sends to tasks are pickled. Spark
+creates two new writers for every micro-batch. An attempt is therefore identified by the properties of Spark's task:
+query, batch, attempt.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SarosStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class SarosStreamWriter(DataSourceStreamArrowWriter):
-    """Writes micro-batches as tablets; with the option progress, each batch once."""
+    """Writes micro-batches as tablets. With the option progress, each batch is written only once."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -120,4 +120,4 @@ class SarosStreamWriter(DataSourceStreamArrowWriter):
         note_written(options.connecting, options.progress, batchId, rows)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Do nothing: Spark repeats the batch with the same rows."""
+        """Do nothing, because Spark repeats the batch with the same rows."""

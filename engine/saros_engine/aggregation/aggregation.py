@@ -1,4 +1,4 @@
-"""Aggregation of a stream of blocks into windows, without I/O; shared by the operators AggregateScan and Aggregate.
+"""Aggregate a stream of blocks into windows, without I/O. The operators AggregateScan and Aggregate use this module.
 
     add_block / add_summaries ->  StateTable (window number -> partial states)  ->  take  ->  blocks of results
 
@@ -86,7 +86,7 @@ class Calls:
         return [retyped(call.type, aggregate.final(part)) for call, (aggregate, part) in pairs]
 
     def summary(self, known: Sequence[SpanStatistics]) -> list[Column]:
-        """Compute the state columns of all calls from statistics of the input columns; return one row per span."""
+        """Compute the state columns of all calls from statistics of the input columns; each span gives one row."""
         result: list[Column] = []
         for call, aggregate in zip(self.calls, self.aggregates, strict=True):
             argument = call.arguments[0]
@@ -106,7 +106,7 @@ class Calls:
         return numbers, self.states(block, slices)
 
     def empty(self) -> list[Column]:
-        """Return the state columns of all calls. The columns are empty: they have no rows."""
+        """Return the state columns of all calls, without any rows."""
         return [Column.nulls(type_, 0) for types in self.types for type_ in types]
 
     def _per_call(self, states: Sequence[Column]) -> list[tuple[Aggregate, Sequence[Column]]]:
@@ -331,7 +331,7 @@ class TimeAggregation:
         return result.reversed() if self._descending else result
 
     def _advance(self, first: int, last: int) -> None:
-        """Move the border between complete and incomplete windows.
+        """Move the border between the complete windows and the incomplete windows.
 
         `first` and `last` are the first and the last time of the rows that were just added.
         """

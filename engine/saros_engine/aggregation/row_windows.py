@@ -58,7 +58,7 @@ _KEEP = {
 
 
 class Split(msgspec.Struct, frozen=True):
-    """The rows of a block that belong to windows, each with a flag that is true if the row begins a window."""
+    """The rows of a block that belong to windows; for each row, `begins` is true if the row begins a window."""
 
     rows: Int64Array
     begins: BoolArray
@@ -72,7 +72,7 @@ class Splitter(Protocol):
         ...
 
     def keeps(self, lengths: Int64Array) -> BoolArray:
-        """Return a flag for each window, given the numbers of rows in the windows: true if the result includes it."""
+        """Return, for each window, whether the result includes it. `lengths` has the number of rows of each window."""
         ...
 
 
@@ -116,7 +116,8 @@ class _Variation:
         self._control = compile_expression(windows.control)
         self._delta = windows.delta
         self._ignore_null = windows.ignore_null
-        #: The value of the previous row. If delta is 0, all values of a window are equal, so it is the first value too.
+        #: The value of the previous row. If delta is 0, this is also the window's first value, as all its values are
+        #: equal.
         self._before: Column | None = None
         #: The first value of the current window, if delta is greater than 0.
         self._base: float = 0
@@ -231,7 +232,7 @@ class RowWindowAggregation:
         self._table = StateTable(self._calls)
         #: The number of windows that have begun; later rows may belong to the last of them.
         self._begun = 0
-        #: The number of windows taken.
+        #: The number of windows whose results were taken.
         self._taken = 0
         self._finished = False
 

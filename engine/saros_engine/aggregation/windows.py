@@ -11,13 +11,13 @@ day when daylight saving time begins or ends. Fixed ticks are added last. Theref
 step never overlap.
 
 Overlapping windows consist of *panes*, the spans between neighbouring borders. Each row is added to one pane, and the
-states of a window are merged from those of its panes.
+states of a window are merged from the states of its panes.
 
     windows  |----0----|              panes  |-0-|-1-|-2-|-3-|
                  |----1----|                 window 0 = panes 0 1 2, window 1 = panes 1 2 3
 
-A sequence of fixed windows caches only the borders near those that were read last, whatever the number of windows. The
-borders of calendar windows are all kept in arrays. Pure: any thread.
+A sequence of fixed windows caches only the borders near the most recently read ones, however many windows there are. A
+sequence of calendar windows keeps all borders in arrays. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class WindowSequence(Protocol):
         ...
 
     def first_ending_after(self, time: int) -> int:
-        """Return the number of the first window with end > time; it is also the count of windows with end <= time."""
+        """Return the number of the first window with end > time. This is also the count of windows with end <= time."""
         ...
 
     def count_starting_until(self, time: int) -> int:
@@ -78,7 +78,7 @@ class WindowSequence(Protocol):
 
 
 class FixedSequence:
-    """Windows of a fixed length, at a fixed step."""
+    """Windows of a fixed length that start at a fixed step."""
 
     def __init__(self, start: int, end: int, interval: int, step: int) -> None:
         self._start = start
@@ -86,7 +86,7 @@ class FixedSequence:
         self._interval = interval
         self._step = step
         self.count = max(-(-(end - start) // step), 0)
-        #: The cached borders of windows [low, high), as a tuple of low, high, starts and ends.
+        #: A tuple of low, high, starts and ends: the cached borders of windows [low, high).
         self._kept = 0, 0, _NONE, _NONE
 
     def starts(self, low: int, high: int) -> Int64Array:
@@ -199,9 +199,9 @@ def _too_many(windows: str) -> UserMistake:
 
 
 def pane_sequence(windows: TimeWindows, unit: TimeUnit = TimeUnit.MILLISECOND) -> WindowSequence | None:
-    """Return the panes of overlapping windows; None if the windows do not overlap. Raises as `window_sequence`."""
+    """Return the panes of overlapping windows, or None if the windows do not overlap. Raises as `window_sequence`."""
     sequence = window_sequence(windows, unit)
-    # Fixed windows all overlap if the first two do; calendar windows differ in length, so all are compared.
+    # All fixed windows overlap if the first two do. Calendar windows differ in length, so all of them are compared.
     compared = sequence.count if windows.by_calendar else min(sequence.count, 2)
     overlap = bool(np.any(sequence.ends(0, compared - 1) > sequence.starts(1, compared))) if compared > 1 else False
     return _panes(windows, unit) if overlap else None
@@ -305,7 +305,7 @@ def _calendar_sequence(windows: TimeWindows, unit: TimeUnit) -> WindowSequence:
 
 @lru_cache(_CACHED_SEQUENCES)
 def _calendar_step(windows: TimeWindows, unit: TimeUnit) -> int | None:
-    """Return the greatest common divisor of all distances between borders; None if there is only one border."""
+    """Return the greatest common divisor of all distances between borders, or None if there is only one border."""
     sequence = window_sequence(windows, unit)
     borders = np.concatenate((sequence.starts(0, sequence.count), sequence.ends(0, sequence.count)))
     # No rows are read after the end of the range, so borders there do not matter.

@@ -3,7 +3,7 @@
     root.a.d1.s1 + 1 > 2        ->  Operation(>, Operation(+, InputColumn 0, 1: DOUBLE), 2: BOOLEAN)
 
 `Columns` maps paths and aggregate calls to columns. Before an aggregation, paths are columns of the scans; after it,
-aggregate calls are columns of the aggregation's result. Error messages quote expressions as written, like those of
+aggregate calls are columns of the aggregation's result. Error messages quote expressions as the user wrote them, as in
 IoTDB.
 
 The binder decides how a comparison treats signed zeros (see `plan/expression.py`). The decision depends on the
@@ -95,9 +95,9 @@ class Columns(msgspec.Struct, frozen=True):
     moment: TimeContext
     #: The column of each path. A path that is missing here is null: the device lacks the measurement.
     paths: Mapping[PathExpression, InputColumn] = msgspec.field(default_factory=dict)
-    #: The result of each aggregate call; None before an aggregation, where aggregates are not allowed.
+    #: The result of each aggregate call, or None before an aggregation, where aggregates are not allowed.
     aggregates: Mapping[Expression, Bound] | None = None
-    #: The column of `__endTime`; None without windows.
+    #: The column of `__endTime`, or None without windows.
     end_time: InputColumn | None = None
     #: The result of each call of a function that generates points.
     points: Mapping[Expression, Bound] = msgspec.field(default_factory=dict)
@@ -391,7 +391,7 @@ def _in_list(expression: InList, columns: Columns) -> Bound:
 
 
 def _read_as(item: Expression, type_: DataType) -> Expression:
-    """Return an item of IN adapted to the operand's type: a number becomes a text, or a numeric text a number."""
+    """Adapt an item of IN to the operand's type: convert a number to text, or a numeric text to a number."""
     if not isinstance(item, Literal):
         return item
     if type_ in STRING_TYPES and item.kind in (LiteralKind.INTEGER, LiteralKind.DOUBLE):

@@ -1,4 +1,4 @@
-"""Names of result columns, as IoTDB writes them.
+"""Name result columns in the same way as IoTDB.
 
     concat(t, 'it''s')       concat(root.a.t, "it's")        a text is in double quotes, and nothing in it is escaped
     b = TRUE                 root.a.b = true

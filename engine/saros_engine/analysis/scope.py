@@ -91,7 +91,7 @@ class Scope:
         return leaf
 
     def expand(self, expression: Expression) -> list[Expression]:
-        """Return the expressions that an expression expands to; an empty list if one of its paths matches no series."""
+        """Return the expressions that an expression expands to, or an empty list if one of its paths has no series."""
         if isinstance(expression, PathExpression):
             return list(self.find(expression))
         if counts_rows(expression):
@@ -111,7 +111,7 @@ class Scope:
         return _combinations(expression, found)
 
     def expand_known(self, expression: Expression) -> list[Expression]:
-        """Return the expressions that a condition expands to; paths that match no series are kept and become null."""
+        """Return the expressions that a condition expands to. Paths that match no series are kept and become null."""
         return _combinations(expression, [self.find(path) or [path] for path in paths_of(expression)])
 
 
@@ -124,7 +124,7 @@ def require_suffix(path: PathExpression) -> None:
 
 
 class DeviceScope:
-    """The series of one device, for ALIGN BY DEVICE: paths are measurements, or `*`."""
+    """The series of one device in ALIGN BY DEVICE, where a path is a measurement or `*`."""
 
     def __init__(self, device: DeviceSchema) -> None:
         self.device = device
@@ -163,7 +163,7 @@ def counts_rows(expression: Expression) -> TypeGuard[Call]:
 
 
 def _row_count(call: Call, find: Callable[[PathExpression], Sequence[PathExpression]]) -> list[Expression]:
-    """Return one COUNT_TIME over all series of the scope, or nothing if the scope is empty.
+    """Return one COUNT_TIME over all series of the scope, or an empty list if the scope is empty.
 
     Raises SemanticError if the argument is not `*`.
     """
@@ -208,7 +208,7 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
 
 
 def rebuilt(expression: Expression, children: Sequence[Expression]) -> Expression:
-    """Return the expression with the children that `children_of` returns replaced by as many new `children`."""
+    """Return a copy of the expression whose operands, in the order of `children_of`, are replaced by `children`."""
     match expression:
         case Unary() | IsNull() | Cast():
             return replace(expression, operand=children[0])

@@ -50,7 +50,7 @@ class Access(msgspec.Struct, frozen=True):
     #: Plans that were made for equal keys are interchangeable.
     key: str
     must_change: bool = False
-    #: The login used an API token.
+    #: True if the user logged in with an API token.
     by_token: bool = False
 
     @property

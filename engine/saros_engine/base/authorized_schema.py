@@ -3,8 +3,8 @@
     SchemaTree --READ_DATA of ann----> ReadableSchema --> planner
     SchemaTree --READ_SCHEMA of ann--> ReadableSchema --> SHOW and COUNT
 
-Wildcards therefore expand to readable series only, and an unreadable series looks like one that does not
-exist. A database, an inner node or a device is visible if the user has the privilege on something below it.
+Wildcards expand only to readable series, and an unreadable series looks like one that does not exist. A database, an
+inner node or a device is visible if the user has the privilege on something below it.
 
 Pure: every call reads the current tree. Calls may come from any thread that may use the tree.
 """
@@ -68,7 +68,7 @@ class SchemaReader(Protocol):
 
 
 class ReadableSchema:
-    """A view of a schema tree, restricted by a privilege of one user. Implements `SchemaReader`."""
+    """The part of a schema tree on which a user has a certain privilege. Implements `SchemaReader`."""
 
     def __init__(self, tree: SchemaTree, rights: Rights, privilege: Privilege) -> None:
         self._tree = tree
@@ -104,7 +104,7 @@ class ReadableSchema:
         return [device for device in found if device is not None]
 
     def match_series(self, pattern: PathPattern) -> list[tuple[DeviceSchema, SeriesSchema]]:
-        """Return the matching readable series, each with its device, which is reduced to its readable series."""
+        """Return the matching readable series, each with its device. The device has only its readable series."""
         found = []
         readable: dict[str, DeviceSchema | None] = {}
         for device, series in self._tree.match_series(pattern):

@@ -6,7 +6,7 @@
 A `ClusterInfo` supplies the rows, which the engine only shows. `OneNode` supplies the rows of a database outside a
 cluster: node 1, and region 1 with all slots.
 
-Rows are values. Implementations are thread-safe and never wait for another node; an unknown value is None.
+Rows are values. Implementations are thread-safe and never wait for another node. An unknown value is None.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from saros_grammar.syntax.ast import Measure
 
 
 class NodeStatus(Enum):
-    """The status of a node, as SHOW CLUSTER and SHOW REGIONS name it."""
+    """The status of a node, with the names that SHOW CLUSTER and SHOW REGIONS use."""
 
     RUNNING = "Running"
     #: The node answers, but refuses statements that change data or schema.
@@ -69,11 +69,11 @@ class NodeRow(msgspec.Struct, frozen=True):
 
     node: NodeId
     status: NodeStatus
-    #: The address for other nodes; None outside a cluster.
+    #: The address for other nodes, or None outside a cluster.
     internal: Endpoint | None
-    #: The address for clients; None for an embedded database.
+    #: The address for clients, or None for an embedded database.
     client: Endpoint | None
-    #: The version of Saros; None if unknown.
+    #: The version of Saros, or None if unknown.
     version: str | None
     #: Empty if unknown.
     rack: str = ""
@@ -107,8 +107,8 @@ class ChangeRow(msgspec.Struct, frozen=True):
     stage: str
     joining: tuple[NodeId, ...]
     leaving: tuple[NodeId, ...]
-    #: The number of moves of slots between groups; then the number of moves whose slots the new group serves, of moves
-    #: whose files have all arrived at the new group, and of moves whose slots the old group has released.
+    #: Numbers of moves of slots between groups: all moves, the moves whose slots the new group serves, the moves whose
+    #: files have all arrived at the new group, and the moves whose slots the old group has released.
     moves: int
     opened: int
     arrived: int
@@ -116,8 +116,8 @@ class ChangeRow(msgspec.Struct, frozen=True):
     #: The number of slots of all moves, and of the moves whose data has arrived.
     slots: int
     arrived_slots: int
-    #: Bytes of files that nodes fetch from each other: the estimated total, the bytes already received, and the mean
-    #: rate per receiving node.
+    #: Bytes of the files that nodes fetch from each other: the estimated total, the bytes received until now, and the
+    #: mean rate per receiving node.
     expected_bytes: int
     came_bytes: int
     bytes_per_second: int
@@ -133,7 +133,7 @@ class PlannedMove(msgspec.Struct, frozen=True):
     target: int
     slots: int
     amount: float
-    #: The sums of the measure over all slots of the source and of the target, before and after the move.
+    #: The measure's sum over all slots of the source, and over all slots of the target, before and after the move.
     source_before: float
     source_after: float
     target_before: float
@@ -196,7 +196,7 @@ class ClusterAdmin(Protocol):
         ...
 
     def rebalance(self, measure: Measure) -> None:
-        """Move slots from the groups where the measure is high to those where it is low."""
+        """Move slots from the groups where the measure is high to the groups where it is low."""
         ...
 
     def migrate(self, region: int, leaving: NodeId, joining: NodeId) -> None:

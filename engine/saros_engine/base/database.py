@@ -1,6 +1,6 @@
 """The engine's interface to the database below it: the store of one node, or a whole cluster.
 
-    read_point(consistency) -> ReadPoint   made for a statement
+    read_point(consistency) -> ReadPoint   created for a statement
     catch_up(point, scope)                 called before the statement uses the schema or data that the scope names
     schema, view(point)                    the state that the statement then reads
     write, change_schema, delete ...       return when the change is as durable as configured; `request` is the client's
@@ -36,7 +36,7 @@ class PendingWrite(Protocol):
     """A write in progress."""
 
     def wait(self, seconds: float) -> bool | None:
-        """Return True if the write is durable, False if it failed, None if that is unknown or not decided yet."""
+        """Return True if the write is durable, False if it failed, and None if the outcome is unknown or still open."""
         ...
 
 
@@ -66,7 +66,7 @@ class Database(Protocol):
     def catch_up(self, point: ReadPoint, scope: ReadScope) -> bool:
         """Wait until the part of the database in `scope` is as current as the read point requires.
 
-        Returns True if some part was requested for the first time; the schema may then be newer.
+        Returns True if some part was requested for the first time. In this case, the schema may have changed.
         """
         ...
 
@@ -82,7 +82,7 @@ class Database(Protocol):
         ...
 
     def hold(self, point: ReadPoint) -> ReadView:
-        """Return a snapshot for many statements, taken on all nodes now; the caller closes it."""
+        """Take a snapshot for many statements now, on all nodes, and return it; the caller closes it."""
         ...
 
     def write(
@@ -96,7 +96,7 @@ class Database(Protocol):
         ...
 
     def numbered(self, request: WriteRequest) -> WriteRequest:
-        """Return the request, with a number if the database needs one to apply a repeated write only once."""
+        """Return the request, numbered if the database needs a number to apply a repeated write only once."""
         ...
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> Sequence[PendingWrite | None]:
@@ -124,7 +124,7 @@ class Database(Protocol):
         ...
 
     def load(self, path: str, options: LoadOptions, *, request: WriteRequest) -> int:
-        """Load a TsFile atomically; return the number of files that were made from it."""
+        """Load a TsFile atomically; return the number of files that the database made from it."""
         ...
 
     @property
@@ -133,7 +133,7 @@ class Database(Protocol):
         ...
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:
-        """Capture all data of this node; with `since`, also the store's log starting at that record."""
+        """Capture all data of this node. If `since` is given, also capture the store's log from that record on."""
         ...
 
     def partitions(self) -> Sequence[PartitionStatus]:
@@ -172,7 +172,7 @@ class Database(Protocol):
         ...
 
     def blocked_by(self) -> str | None:
-        """Return the reason why writes are refused at the moment; None if they are not."""
+        """Return the reason why writes are refused at the moment, or None if they are not."""
         ...
 
 

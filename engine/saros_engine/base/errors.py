@@ -1,4 +1,4 @@
-"""Errors of the engine, in addition to those of storage and grammar. Each class calls for a different reaction.
+"""Errors of the engine, in addition to the errors of storage and grammar. Each class calls for another reaction.
 
 EngineError            root: `code` (see `saros_wire.status`) and a message with the next step
  ├─ SemanticError      the statement contradicts the schema or itself: change it
@@ -39,7 +39,7 @@ class StatementNotAllowed(EngineError):
 
 
 class NotSupportedError(EngineError):
-    """`what` is a part of the dialect that is not implemented."""
+    """The statement uses a part of the dialect that is not implemented; `what` names this part."""
 
     code = 2002
 
@@ -83,7 +83,7 @@ class QueryNotFound(EngineError):
     code = 714
 
     def __init__(self, query: str, silent: Sequence[str] = ()) -> None:
-        """`silent` has one text for each node that did not report its queries: the node and the reason."""
+        """`silent` has, for each node that did not report its queries, a text with the node and the reason."""
         message = f"no query {query} is running: see SHOW QUERIES"
         super().__init__("; ".join([message, *silent]))
         self.query = query

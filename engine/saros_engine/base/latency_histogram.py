@@ -14,7 +14,7 @@ _BOUNDS_NS = [int(bound * _NANOSECONDS) for bound in BOUNDS_SECONDS]
 
 
 class LatencySnapshot(msgspec.Struct, frozen=True):
-    """`counts` has one count per bucket; the last count is that of durations above all bounds.
+    """The state of a histogram. `counts` has one count per bucket, and a last count for durations above all bounds.
 
     `seconds` is the sum of all durations.
     """

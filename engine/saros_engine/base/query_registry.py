@@ -32,7 +32,7 @@ class Execution(Protocol):
         ...
 
     def memory_bytes(self) -> int:
-        """Return the number of bytes that the query holds of the memory pool for queries."""
+        """Return the number of bytes that the query holds in the memory pool of all queries."""
         ...
 
 
@@ -44,14 +44,14 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 
 class RunningQuery(msgspec.Struct, frozen=True):
-    """One query. It started at the wall-clock time `started_ns`, which was the monotonic time `ticks_ns`."""
+    """One query. `started_ns` is the wall-clock time of its start, and `ticks_ns` the monotonic time."""
 
     query: QueryId
     statement: str
     asker: ClientInfo
     started_ns: int
     ticks_ns: int
-    #: The time limit of the query; None if it is unlimited.
+    #: The time limit of the query, or None if it is unlimited.
     limit_ms: int | None
     execution: Execution
 
@@ -64,7 +64,7 @@ class QueryRegistry:
         self._node = node
         self._lock = threading.Lock()
         self._number = 0
-        #: The second in the newest id (-1 if there is no id yet), and its text form.
+        #: The second in the newest id (-1 if there is no id yet), and the text form of this second.
         self._second = -1, ""
         self._running: dict[QueryId, RunningQuery] = {}
 

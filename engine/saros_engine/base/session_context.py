@@ -29,10 +29,10 @@ class SessionContext(msgspec.Struct):
     read_only: bool = False
     #: True if unrelated clients share the session, so that none of them may change its settings.
     shared: bool = False
-    #: The host of the session's client; None if the client is in this process.
+    #: The host of the session's client, or None if the client is in this process.
     host: str | None = None
 
     @property
     def asker(self) -> ClientInfo:
-        """The client, as recorded for its queries."""
+        """The client, as the query registry shows it."""
         return ClientInfo(self.access.user, self.host)

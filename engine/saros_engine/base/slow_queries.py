@@ -1,4 +1,4 @@
-"""The slow queries of a node, for SHOW SLOW QUERIES: the latest slow statements. Thread-safe.
+"""The latest slow statements of a node, for SHOW SLOW QUERIES. Thread-safe.
 
     start of the statement --> Stopwatch --> last row read, error, or close --> at least the threshold: recorded
 
@@ -47,7 +47,7 @@ class SlowQueries:
         self._lock = threading.Lock()
         #: The recorded statements; the last is the newest.
         self._kept: deque[SlowQuery] = deque(maxlen=KEPT_MAX)
-        #: A function that is called with each slow query, or None.
+        #: If it is not None, this function is called with each slow query.
         self.listener: Callable[[SlowQuery], None] | None = None
 
     def start(self, statement: str, client: ClientInfo) -> Stopwatch:

@@ -7,7 +7,7 @@
     ("continuous query done", name)    the last moment for which the query ran, and the error of that run
 
 After its creation, a query runs for every moment boundary + k * every. If moments pass while no node runs queries, the
-query runs for them later; with TIMEOUT POLICY DISCARD, it runs only for the latest of them.
+query runs later for all these moments, or with TIMEOUT POLICY DISCARD only for the latest of them.
 
 Pure: any thread.
 """
@@ -82,7 +82,7 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
         return replace(select, where=where)
 
     def due(self, now: int, done: int | None) -> int | None:
-        """Return the next moment for which the query must run; None if it is later than `now`.
+        """Return the next moment for which the query must run, or None if it is later than `now`.
 
         `done` is the last moment for which the query ran; None before its first run.
         """
@@ -109,7 +109,7 @@ def continuous_queries(schema: SchemaReader) -> list[ContinuousQuery]:
 
 
 def last_run(schema: SchemaReader, name: str) -> tuple[int | None, str | None]:
-    """Return the last moment for which a query ran, and the error of that run.
+    """Return the last moment for which a query ran, and the error of the run for this moment.
 
     The moment is None if the query has not run yet; the error is None if there was no error.
     """

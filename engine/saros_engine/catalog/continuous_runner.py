@@ -1,4 +1,4 @@
-"""The runner of continuous queries: runs them when they are due, one after the other, on a dedicated thread.
+"""Runs the continuous queries that are due. They run one after the other on a dedicated thread.
 
 In a cluster, the leader of the meta group runs them. When the leader changes, a query may run twice for a moment; the
 second run writes the same points again.

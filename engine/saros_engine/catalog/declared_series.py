@@ -1,4 +1,4 @@
-"""Series as statements declare them. Properties that a statement does not declare get defaults.
+"""Make series from their declarations in statements. Properties that a statement does not declare get defaults.
 
 DATATYPE=FLOAT, ENCODING=RLE, MAX_POINT_NUMBER=3       values are rounded to three decimals when they are written
 DATATYPE=INT32, LOSS=SDT, COMPDEV=2, COMPMINTIME=..    a flush drops points near a line through other points
@@ -66,12 +66,12 @@ def declared_type(name: str) -> DataType:
 
 
 def declared_encoding(name: str | None) -> Encoding | None:
-    """Return the encoding with this name; None for None. Raises UserMistake 701 if there is no such encoding."""
+    """Return the encoding with this name, or None without a name. Raises UserMistake 701 if no encoding has it."""
     return None if name is None else Encoding[_checked_name(name, Encoding.__members__, "encoding")]
 
 
 def declared_compressor(name: str | None) -> Compressor | None:
-    """Return the compressor with this name; None for None. Raises UserMistake 701 if there is no such compressor."""
+    """Return the compressor with this name, or None without a name. Raises UserMistake 701 if no compressor has it."""
     return None if name is None else Compressor[_checked_name(name, Compressor.__members__, "compressor")]
 
 

@@ -1,4 +1,4 @@
-"""Device templates: series that all devices of one kind share, kept as entries of the schema's catalogue.
+"""Device templates: lists of series that all devices of one kind share. They are entries of the schema's catalogue.
 
     create    ("template", t1) = its columns                  set    ("template on", root.sg) = t1
     activate  a device at or below root.sg gets t1's series, by CREATE TIMESERIES USING or by a write to the device

@@ -5,9 +5,9 @@
     schema --ViewedSchema--> planner, SHOW        both see a view as a series with the type of the view's expression
     count(root.v.d.total)  --base-->  count(root.a.d1.s1 + root.a.d1.s2)
 
-The planner names the result columns after the views, and then replaces the views by their expressions; later steps of
-planning see series only. If a view refers to another view, its expression is stored with the expression of that other
-view inserted.
+The planner names the result columns after the views, and then replaces the views by their expressions. Later steps of
+planning see only series. If the expression of a new view refers to another view, that view is replaced by its
+expression before the new view is stored.
 
 A view gives no access to data that the user may not read directly. If a series of its expression was dropped or may not
 be read, or now has a type that the expression does not accept, the view does not appear as a series; SHOW VIEW still
@@ -39,7 +39,7 @@ from saros_storage.base.types import DEFAULT_COMPRESSOR, DEFAULT_ENCODING, TimeU
 from saros_storage.schema import Catalogue, DeviceSchema, SeriesSchema, TtlRules
 
 KIND = "view"
-#: The context for binding an expression to find out its type, which depends on neither the time nor the zone.
+#: A context to bind an expression whose type is needed. The type depends on neither the time nor the zone.
 _ANY_MOMENT = TimeContext("UTC", TimeUnit.MILLISECOND, 0)
 _PARSED_MAX = 4_096
 
@@ -59,7 +59,7 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str | None:
-        """The path of the series if the view is an alias of one series; None if the view computes its values."""
+        """The path of the series if the view is an alias of one series, or None if the view computes its values."""
         return str(self.expression) if isinstance(self.expression, PathExpression) else None
 
 
@@ -115,7 +115,7 @@ def sources_of_aliases(schema: SchemaReader, device: str, names: Iterable[str]) 
 
 
 def source_of_alias(catalogue: Catalogue, path: str) -> str | None:
-    """Return the series that a view is an alias of; None for other views and paths."""
+    """Return the series that a view is an alias of, or None for other views and paths."""
     text = catalogue.get(KIND, path)
     return None if text is None else parsed_view(path, text).source
 

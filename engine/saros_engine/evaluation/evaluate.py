@@ -6,9 +6,9 @@
 Null logic is three-valued (Kleene): a comparison with null is null, `false AND null` is false. Arithmetic is done in
 double precision and never fails: division by zero gives an infinity or NaN, `%` has the sign of the dividend. However,
 `/`, `%` and `-x` of integers have integer results (`integer_arithmetic.py`). Comparisons of integers with integers or
-floating-point constants are exact, like those of a FLOAT with a constant (`exact_bounds.py`). Integers are compared
-with FLOAT and DOUBLE columns as doubles. Text is compared by bytes, which is code point order. -0.0 is less than 0.0 if
-the binder has set `signed_zeros`, and otherwise equal to it.
+floating-point constants are exact, and so are comparisons of a FLOAT with a constant (`exact_bounds.py`). Integers are
+compared with FLOAT and DOUBLE columns as doubles. Text is compared by bytes, which is code point order. -0.0 is less
+than 0.0 if the binder has set `signed_zeros`, and otherwise equal to it.
 
 An expression that can fail (a CAST, arithmetic with integer results) is computed only for the rows that need it, so
 that a condition can guard it. Evaluation is from left to right. The right side of AND or OR is computed only for rows
@@ -190,7 +190,7 @@ def _logic(expression: Operation) -> Compiled:
 
 
 def _scatter_mask(column: Column, mask: BoolArray) -> Column:
-    """Expand a BOOLEAN column that has only the rows of a mask to all rows; the other rows become null."""
+    """Expand a BOOLEAN column of the rows in a mask to all rows. The rows outside the mask become null."""
     values, present = np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_)
     values[mask], present[mask] = column.numbers, column.present
     return Column(DataType.BOOLEAN, values, present)
@@ -217,7 +217,7 @@ _Side = Callable[[Block], tuple[NumericArray | float | int, BoolArray | None]]
 
 
 def _double_side(expression: Bound) -> _Side:
-    """Compile one side of an operator to doubles; a constant stays a single number."""
+    """Compile one side of an operator to doubles. A constant stays a single number."""
     if isinstance(expression, Constant) and isinstance(expression.value, (int, float)):
         number = float(expression.value)
         return lambda _: (number, None)
@@ -247,7 +247,7 @@ def _may_be_zero(side: Bound) -> bool:
 
 
 def _with_signed_zeros(function: Callable[..., Any]) -> Callable[..., BoolArray]:
-    """Return the comparison, changed to take -0.0 as less than 0.0. Only zeros are equal with different signs."""
+    """Return the comparison, changed to take -0.0 as less than 0.0. Equal numbers with different signs are zeros."""
 
     def run(a: NumericArray | float, b: NumericArray | float) -> BoolArray:
         values = np.asarray(function(a, b))
@@ -274,7 +274,7 @@ def _of_numbers(function: Callable[..., object], left: _Side, right: _Side, type
 
 
 def _number_side(expression: Bound) -> _Side:
-    """Compile one side in its own type; a constant stays a single number, which NumPy converts for the comparison."""
+    """Compile one side in its type. A constant stays a single number, which NumPy converts for the comparison."""
     if isinstance(expression, Constant) and isinstance(expression.value, (bool, int, float)):
         number = expression.value
         return lambda _: (number, None)
@@ -380,7 +380,7 @@ def _member_test(expression: Membership) -> Callable[[Column], BoolArray]:
 
 
 def _can_be(item: Scalar, dtype: np.dtype[Any]) -> bool:
-    """Return whether a column of the type can contain this value; no integer is 2.5 or 1e34, and no FLOAT is 0.1."""
+    """Return whether a column of the type can contain this value. For example, no integer is 2.5, no FLOAT is 0.1."""
     assert isinstance(item, (int, float))
     if dtype == np.float32:
         return is_float(item)
@@ -412,7 +412,7 @@ def _choice(expression: Choice) -> Compiled:
     branches = [_branch(result, expression.type) for result in (*results, otherwise)]
 
     def run(block: Block) -> Column:
-        # choice[i] is the branch of row i: that of the first condition that holds, or else the last branch.
+        # choice[i] is the branch of row i: the branch of the first condition that holds, or otherwise the last branch.
         choice = np.full(block.rows, len(conditions), np.int64)
         for number, condition in enumerate(conditions):
             choice[condition(block, choice == len(conditions))] = number
@@ -426,7 +426,7 @@ def _choice(expression: Choice) -> Compiled:
 
 
 def _branch(result: Bound, type_: DataType) -> Callable[[Block, BoolArray], Column]:
-    """Compile a result of CASE to a function that computes it for the rows of a mask only."""
+    """Compile a result of CASE to a function that computes the result only for the rows of a mask."""
     computed = _computed_for(result)
 
     def run(block: Block, mask: BoolArray) -> Column:

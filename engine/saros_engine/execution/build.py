@@ -127,7 +127,7 @@ def _runs(children: Sequence[Node]) -> list[list[Node]]:
 
 
 def _read_together(run: Sequence[Node], readers: ReaderFactory, context: OperatorContext) -> Operator | None:
-    """Return the operator of a run of several scans; None if the run is a single child."""
+    """Return the operator of a run of several scans, or None if the run is a single child."""
     scans = [child for child in run if isinstance(child, Scan)]
     return ScansOperator(scans, readers, context) if len(scans) > 1 else None
 

@@ -1,4 +1,4 @@
-"""A pipeline consists of an operator tree and an output buffer; the scheduler runs it one quantum at a time."""
+"""A pipeline consists of an operator tree and an output buffer. The scheduler runs a pipeline one quantum at a time."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
     driver A -- put --> [block block] -- take --> driver B                       A waits if full, B waits if empty
                                       -- wait_take --> the client's thread
 
-Each side can end the exchange: `finish` means that the writer has no more blocks, `fail` that the query ended with an
-error, and `leave` that the reader wants no more blocks, so that the writer stops as well. Both sides wait on futures,
-which are resolved outside the lock.
+Each side can end the exchange. The writer calls `finish` when it has no more blocks. The reader calls `leave` when it
+wants no more blocks, which also stops the writer. `fail` is called when the query ends with an error. Both sides wait
+on futures, which are resolved outside the lock.
 
 Buffered blocks are charged to the query's account as queued bytes. Blocks that the client took stay charged until the
 client asks for the next block. While the memory pool of all queries is short, a buffer accepts one block at a time.
@@ -57,7 +57,7 @@ class ExchangeBuffer:
         return self._left
 
     def writable(self) -> Blocked | None:
-        """Return the future that the writer must wait for before `put`; None if a block may be put now."""
+        """Return the future that the writer must wait for before `put`, or None if a block may be put now."""
         bytes_max = 1 if self._memory.short else self._bytes_max
         with self._lock:
             if self._left or self._bytes < bytes_max:
@@ -103,7 +103,7 @@ class ExchangeBuffer:
 
     @property
     def drained(self) -> bool:
-        """True if all blocks were taken and no more will come."""
+        """True if all blocks were taken and no more blocks will come."""
         return self._left or (self._finished and not self._blocks and self._failure is None)
 
     @property
@@ -224,7 +224,7 @@ def _resolve(future: Blocked | None) -> None:
 
 
 class ExchangeOperator(PullOperator):
-    """An operator that receives the rows of another fragment, which has a single instance, in order of arrival."""
+    """An operator that returns the rows of another fragment, with a single instance, in the order of arrival."""
 
     def __init__(self, node: ExchangeSource, buffer: ExchangeBuffer, context: OperatorContext) -> None:
         super().__init__("Exchange", context, detail=f"from fragment {node.fragment}")
@@ -260,7 +260,7 @@ class DeviceExchangeOperator(PullOperator):
         self._times = node.times
         self._named_by = node.named_by
         self._buffers = tuple(buffers)
-        #: For each buffer, a block that was taken before its device has its turn, or None.
+        #: For each buffer, a block that was taken before the turn of its device, or None.
         self._held: list[Block | None] = [None] * len(self._buffers)
         #: The index of the device whose turn it is.
         self._turn = 0

@@ -3,10 +3,10 @@
     QueryPlan -- one driver and one buffer per fragment instance --> scheduler
     client <-- blocks -- the root fragment's buffer
 
-However a query ends, its end is handled exactly once, in the call of the scheduler's listener. There, the view is
-closed, the memory account is reduced to the bytes in the root's buffer, and the query leaves the registry. After a
-normal end, the client can still read the rest of that buffer. If memory is so short that the buffer must be reclaimed
-before the client has read it, the client gets an error that says so.
+However a query ends, the scheduler calls its listener exactly once. In this call, the view is closed, the memory
+account is reduced to the bytes in the root's buffer, and the query leaves the registry. After a normal end, the client
+can still read the rest of that buffer. If memory is so short that the buffer must be reclaimed before the client has
+read it, the client gets an error that says so.
 
 Thread-safe: used by the client's thread and the scheduler's.
 """
@@ -35,7 +35,7 @@ from saros_storage.base.gc_control import reduced_gc
 from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import ReadView
 
-#: All buffers of devices waiting for their turn may together take this fraction (1/n) of the query's memory. A buffer
+#: All buffers of devices that wait for their turn may together take this fraction (1/n) of the query's memory. A buffer
 #: should hold about half of a device's rows when the device has its turn; if the buffers were smaller, the fragments of
 #: other devices would wait for each other.
 _WAITING_SHARE = 4
@@ -86,7 +86,7 @@ class QueryExecution:
         #: The exception that ended the query, if one did.
         self.cause: BaseException | None = None
         self._clock = clock
-        #: The total time of the client's completed waits, and the start of the current wait, if any.
+        #: The total time of the client's completed waits, and the start of the current wait (None between waits).
         self._waited_ns = 0
         self._waits_since_ns: int | None = None
         self._view = view
@@ -125,7 +125,7 @@ class QueryExecution:
         return ExchangeOperator(node, buffer, context)
 
     def start(self, scheduler: DriverScheduler, deadline_ns: int | None) -> None:
-        """Submit the drivers to the scheduler; for a small plan, also lend the calling thread to the scheduler.
+        """Submit the drivers to the scheduler. For a small plan, the scheduler may run them on the calling thread.
 
         Raises the errors of `DriverScheduler.submit`, after all resources are released.
         """
@@ -231,7 +231,7 @@ class QueryExecution:
 
 
 def _weak_end(execution: QueryExecution) -> Callable[[BaseException], None]:
-    """Return a callback that calls `fail` of the execution, but does not keep the execution alive."""
+    """Return a callback that calls `execution.fail`, but does not keep the execution alive."""
     found = weakref.ref(execution)
 
     def end(cause: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""MERGE, a long-running statement: SHOW QUERIES lists it, and KILL QUERY or its timeout ends it."""
+"""Execute MERGE. Like a query, it may run long: SHOW QUERIES lists it, and KILL QUERY or its timeout ends it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MergeExecution:
         return first
 
     def waited_ns(self) -> int:
-        """Return the time since the start, because the client waits all the time."""
+        """Return the time since the start, because the client has waited since then."""
         return self._clock.monotonic_ns() - self._began_ns
 
     def memory_bytes(self) -> int:

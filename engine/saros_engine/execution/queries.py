@@ -3,7 +3,7 @@
     tree --`plan`, `cached_plan`--> QueryPlan --`start`--> QueryExecution -> blocks
 
 An execution has an id, a view of the store, a memory account and a deadline; `open` counts the executions that still
-hold resources. A MERGE may run as long as a query, so it is counted and listed like a query. Thread-safe.
+hold resources. A MERGE may run for a long time, so it is counted and listed like a query. Thread-safe.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _NANOSECONDS_PER_MS = 1_000_000
 _NANOSECONDS_PER_S = 1_000_000_000
 
 
-#: A statement stops waiting for the schema this long before its timeout, or a tenth of the timeout if that is shorter.
+#: A statement stops waiting for the schema this long before its timeout. If a tenth of the timeout is shorter, it stops
+#: a tenth of the timeout before.
 _ERROR_MS_MAX = 250
 
 
@@ -102,7 +103,7 @@ class Queries:
         return point
 
     def _deadline_of(self, limits: ReadLimits) -> int | None:
-        """Return the deadline of a statement's waits; None if it has none.
+        """Return the deadline of a statement's waits, or None if it has none.
 
         The deadline is earlier than the statement's timeout, because a timeout error would not name the cause of the
         wait.
@@ -171,7 +172,7 @@ class Queries:
         self._plans.clear()
 
     def plan_counts(self) -> tuple[int, int]:
-        """Return how many SELECT plans were made, and how often one was reused."""
+        """Return how many plans of SELECTs were made, and how often a plan was reused."""
         return self._plans.counts()
 
     # ------------------------------------------------------------------ executions
@@ -200,14 +201,14 @@ class Queries:
         return execution
 
     def _view(self, plan: QueryPlan, point: ReadPoint) -> ReadView:
-        """Return the view that a plan reads. The plan's sources matter only if the read point is not settled."""
+        """Return the view that a plan reads. The plan's sources are needed only if the read point is not settled."""
         if point.picture is not None:
             return point.picture()
         return self._store.view(point, None if point.settled else plan.sources)
 
     @contextmanager
     def merging(self, text: str, asker: ClientInfo, timeout_ms: int | None) -> Iterator[MergeExecution]:
-        """Register a MERGE while it runs. Only its client can set a timeout; the configured timeout is for queries."""
+        """Register a MERGE while it runs. The configured timeout does not apply, but the client may set a timeout."""
         execution = MergeExecution(self.registry.next_id(), self._store, self._clock, self._deadline(timeout_ms))
         self._began(text, asker, timeout_ms, execution)
         try:

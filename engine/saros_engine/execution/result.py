@@ -1,4 +1,4 @@
-"""Results of statements: rows, pulled block by block, or a count of changes."""
+"""Results of statements. A result has rows, which the client pulls block by block, or a count of changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Result:
         #: The number of written points or changed objects; -1 for queries.
         self.update_count = -1 if rows is not None else count
         self._rows = rows
-        #: The stopwatch to stop when all rows are read; None if the statement is not timed.
+        #: The stopwatch to stop when all rows are read, or None if the statement is not timed.
         self._watch: Stopwatch | None = None
 
     def timed_by(self, watch: Stopwatch) -> None:

@@ -5,8 +5,8 @@
     n = 10.5, n > NaN       n < the least one     f = 0.1, f > NaN      f = NaN     (never)
     n < 9.3e18, n != NaN    n >= the least one    f != 0.1, f != NaN    f != NaN    (always)
 
-The rewritten comparison has the same result for every value, and needs no wider type. A FLOAT is therefore compared
-with a constant as IEEE 754 compares the two numbers, without rounding the constant to FLOAT.
+The rewritten comparison has the same result for every value, and needs no wider type. A FLOAT is compared with a
+constant as IEEE 754 compares the two numbers: the constant is not rounded to FLOAT.
 
 A constant has the value of the double that it is parsed as, so 9007199254740993.0 is 9007199254740992. Pure: any
 thread.
@@ -23,7 +23,7 @@ from saros_engine.plan.expression import Constant, Operation
 from saros_grammar.syntax.ast import BinaryOperator
 from saros_storage.base.types import FLOATING_TYPES, INTEGER_TYPES, NUMPY_DTYPE, DataType
 
-#: For the comparisons that bound a value, the equivalent operator with the sides exchanged.
+#: For each comparison that bounds a value, the operator of the equivalent comparison with exchanged sides.
 TURNED = {
     BinaryOperator.LESS: BinaryOperator.GREATER,
     BinaryOperator.LESS_EQUAL: BinaryOperator.GREATER_EQUAL,
@@ -31,7 +31,7 @@ TURNED = {
     BinaryOperator.GREATER_EQUAL: BinaryOperator.LESS_EQUAL,
     BinaryOperator.EQUAL: BinaryOperator.EQUAL,
 }
-#: The comparisons that numbers below the constant satisfy, and those that numbers above it satisfy.
+#: The comparisons that numbers below the constant satisfy, and the comparisons that numbers above it satisfy.
 _BELOW = frozenset({BinaryOperator.LESS, BinaryOperator.LESS_EQUAL, BinaryOperator.NOT_EQUAL})
 _ABOVE = frozenset({BinaryOperator.GREATER, BinaryOperator.GREATER_EQUAL, BinaryOperator.NOT_EQUAL})
 #: If the constant lies between two values of the type, the operator to use for a comparison with the lower value.

@@ -1,7 +1,7 @@
 """Integer arithmetic: exact results, or an error for the first row whose result does not fit its type.
 
     7 / -2 = -3      7 % -2 = 1      -7 / 2 = -3      -7 % 2 = -1      as in Java
-    -n, abs(n), m - n      of the type of their operands
+    -n, abs(n), m - n      have the type of their operands
     division by zero                                                                error 751
     -n, abs(n) and n / -1 if n is the least number; 5 - the least number            error 750
 
@@ -77,7 +77,7 @@ def subtracted(left: NumericArray, right: NumericArray, times: Int64Array | None
 
 
 def distances(left: NumericArray, right: NumericArray, times: Int64Array | None) -> NumericArray:
-    """Return `|left - right|`. Arguments and errors are those of `subtracted`."""
+    """Return `|left - right|`. The arguments and the errors are the same as for `subtracted`."""
     found = np.abs(subtracted(left, right, times))
     if left.dtype.kind == "i" and found.min(initial=0) < 0:
         _refuse(found < 0, None, times, _type_of(left), lambda row: f"abs({left[row]} - {_inside(right[row])})")
@@ -85,7 +85,7 @@ def distances(left: NumericArray, right: NumericArray, times: Int64Array | None)
 
 
 def differences_fit(left: NumericArray, right: NumericArray) -> bool:
-    """Return whether all differences between a number of one array and a number of the other fit their type."""
+    """Return whether every difference of a number in `left` and a number in `right` fits the numbers' type."""
     if not len(left):
         return True
     limits = np.iinfo(left.dtype)
@@ -105,7 +105,7 @@ def sums(values: Int64Array, starts: Int64Array, times: Int64Array) -> Int64Arra
 
 
 def checked_integers(values: Float64Array, type_: DataType, times: Int64Array) -> Float64Array:
-    """Check that integral doubles fit an integer type, and return them unchanged; `times` are the times of the rows.
+    """Return integral doubles unchanged after checking that they fit an integer type; `times` are the rows' times.
 
     Raises UserMistake 750 for a number that does not fit.
     """

@@ -29,16 +29,16 @@ _NUMBERS = (LiteralKind.INTEGER, LiteralKind.DOUBLE)
 
 
 def inferred_type(literals: Sequence[Literal]) -> DataType | None:
-    """Return the type of a series that is created for these values; None if all are null."""
+    """Return the type of a series that is created for these values, or None if all are null."""
     return next((_INFERRED[v.kind] for v in literals if v.kind is not LiteralKind.NULL), None)
 
 
 def column_of_literals(
     literals: Sequence[Literal], type_: DataType, zone: str, unit: TimeUnit
 ) -> tuple[Column, str | None]:
-    """Return the values as a column, with null where a value does not fit, and a text about the values that do not fit.
+    """Convert the values to a column, with null for values that do not fit; also return a text about these values.
 
-    The text is meant to follow the name of the column; it is None if all values fit.
+    An error message has this text after the name of the column. It is None if all values fit.
     """
     values: list[Scalar] = []
     unfit: list[int] = []
@@ -51,12 +51,12 @@ def column_of_literals(
 
 
 def value_of(literal: Literal, type_: DataType, zone: str, unit: TimeUnit) -> Scalar:
-    """Return the literal as a value of a type; None if it does not fit."""
+    """Return the literal as a value of a type, or None if it does not fit."""
     return _TAKERS[type_](literal, type_, zone, unit)
 
 
 def _misfits(literals: Sequence[Literal], unfit: list[int], type_: DataType) -> str:
-    """Describe the values that do not fit: the first one with its row, and the number of others."""
+    """Return a text with the first value that does not fit, its row, and the number of other such values."""
     row, others = unfit[0], len(unfit) - 1
     where = f" in row {row + 1}" if len(literals) > 1 else ""
     form = " as YYYY-MM-DD" if type_ is DataType.DATE else ""
@@ -117,7 +117,7 @@ def _text(literal: Literal, *_: object) -> Scalar:
 
 
 def date_of(literal: Literal, *_: object) -> Scalar:
-    """Return a day written as YYYY-MM-DD as a DATE number; None for anything else."""
+    """Return a day written as YYYY-MM-DD as a DATE number, or None for anything else."""
     if literal.kind not in (LiteralKind.STRING, LiteralKind.TIME) or not isinstance(literal.value, str):
         return None
     try:

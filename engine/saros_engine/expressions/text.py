@@ -30,9 +30,9 @@ def map_text(column: Column, function: str, **options: object) -> TextArray:
 
 
 def cased_text(column: Column, kernel: str, change: Callable[[str], str]) -> TextArray:
-    """Change the case of a column: by Arrow's `kernel` if all texts are ASCII, or else by `change`.
+    """Change the case of a column with Arrow's `kernel` if all texts are ASCII, and otherwise with `change`.
 
-    Arrow maps each character to one character, which is not right for all other characters.
+    Arrow maps each character to one character, which is wrong for some characters outside ASCII.
     """
     text = column.text
     if text.data[text.offsets[0] : text.offsets[-1]].max(initial=0) < _ASCII_END:
@@ -78,7 +78,7 @@ def text_distances(left: TextArray, right: TextArray) -> NumericArray:
 
 
 def _first_differences(left: TextArray, right: TextArray) -> tuple[Int64Array, Int64Array]:
-    """Return the rows whose texts differ within the shorter length, and the offsets of the first differing bytes."""
+    """Return the rows in which neither text is a prefix of the other, and the offset of each first differing byte."""
     shared = np.minimum(np.diff(left.offsets), np.diff(right.offsets)).astype(np.int64)
     ends = np.cumsum(shared)
     rows = np.repeat(np.arange(len(shared)), shared)
@@ -124,7 +124,7 @@ _WILDCARDS = {"%": ".*", "_": "."}
 
 
 def like_pattern(pattern: str, escape: str | None) -> tuple[str, bool]:
-    """Convert a pattern of LIKE [ESCAPE] for `match_text`; also return True if it became a regular expression.
+    """Convert a pattern of LIKE [ESCAPE] for `match_text`; also return whether it became a regular expression.
 
     Arrow's LIKE always uses the backslash as escape, and mistakes an escaped backslash for two backslashes if it only
     compares a prefix or a suffix. A pattern with a backslash or an escape therefore becomes a regular expression.

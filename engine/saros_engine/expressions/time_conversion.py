@@ -1,11 +1,12 @@
-"""Conversion of TIMESTAMP to text and DATE and back, in a zone. Ticks are in the instance's unit.
+"""Conversion between TIMESTAMP and text or DATE, in a time zone. Ticks are in the instance's unit.
 
     ticks -> text   1970-01-01T00:00   1970-01-01T08:00:01.500       local time; seconds and fraction only if not 0
     ticks -> DATE   the local day
     DATE  -> ticks  the local midnight
     text  -> ticks  a number of ticks, or a time as in INSERT
 
-A zone's offset is looked up once for each quarter of an hour, because it never changes within one. Pure: any thread.
+A zone's offset is looked up once for each quarter of an hour, because it never changes within a quarter. Pure: any
+thread.
 """
 
 from __future__ import annotations

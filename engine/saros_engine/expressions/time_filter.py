@@ -108,7 +108,7 @@ def split_time(where: Expression | None, moment: TimeContext) -> tuple[TimeRange
 
 
 def time_range(where: Expression | None, moment: TimeContext) -> TimeRange:
-    """Return the time range of a DELETE. Raises SemanticError if its condition does more than compare time."""
+    """Return the time range of a DELETE. Raises SemanticError if its condition does not only compare time."""
     time, rest = split_time(where, moment)
     if rest is not None:
         raise SemanticError(
@@ -128,7 +128,7 @@ def conjuncts(where: Expression | None) -> Iterator[Expression]:
 
 
 def range_of(part: Expression, moment: TimeContext) -> TimeRange | None:
-    """Return the time range that a conjunct selects; None if it does not select a single range.
+    """Return the time range that a conjunct selects, or None if it does not select a single range.
 
     Raises SemanticError for an invalid date.
     """

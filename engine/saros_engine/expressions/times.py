@@ -1,4 +1,4 @@
-"""Conversion of times between text and ticks, in a zone; durations as ticks. A tick is one unit (ms, us, ns).
+"""Convert times between text and ticks in a time zone, and durations to ticks. A tick is one unit (ms, us, ns).
 
     2020-01-01   2020/01/01 08:00   2020.01.01T08:00:00.123456789+08:00   ...+08   ...Z   -> ticks since the epoch, UTC
 
@@ -93,7 +93,7 @@ def duration_ticks(duration: Duration, unit: TimeUnit) -> int:
 
 
 def format_time(ticks: int, zone: str, unit: TimeUnit) -> str:
-    """Return ISO text with the zone's offset, such as `2020-03-09T10:00:00.000+08:00`.
+    """Return the time as ISO 8601 text with the zone's offset, such as `2020-03-09T10:00:00.000+08:00`.
 
     If the time is beyond the calendar, return the number of ticks.
     """
@@ -121,7 +121,7 @@ class Calendar:
             raise _out_of_range(ticks) from problem
 
     def plus(self, months: int, days: int = 0) -> int:
-        """Return the ticks after adding `months`, then `days`, at the same time of day.
+        """Add `months` and then `days`, keeping the time of day, and return the result in ticks.
 
         If the month lacks the day, its last day is used. A time of day that the zone skips is shifted by the gap.
         """

@@ -1,4 +1,4 @@
-"""User-defined aggregates, adapted to the engine, which calls them once per window, never once per row.
+"""Adapt user-defined aggregates to the engine. They are called once per window, and never once per row.
 
 Immutable: any thread.
 """

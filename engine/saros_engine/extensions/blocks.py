@@ -1,4 +1,4 @@
-"""Conversion between columns of the engine and arrays of extensions, with checks of the returned arrays.
+"""Convert between the engine's columns and the arrays of extensions, and check the arrays that extensions return.
 
 Pure, except for the calls made by `guarded`: any thread.
 """
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 def values_of(column: Column) -> Values:
-    """Return the column as extensions see it, read-only."""
+    """Convert the column to the form in which extensions get it. The arrays are read-only."""
     if column.type.is_text:
         values: NumericArray = np.empty(len(column), np.object_)
         values[:] = column.to_list()

@@ -1,4 +1,4 @@
-"""User-defined scalar and series functions, adapted to the engine.
+"""Adapt user-defined scalar and series functions to the engine.
 
 Each evaluator belongs to one operator.
 """
@@ -18,7 +18,7 @@ from saros_storage.base.block import Block, Column
 from saros_storage.base.errors import UserMistake
 from saros_storage.base.types import DataType, Int64Array
 
-#: The maximum size of the state that a series function may carry from one block to the next, in bytes.
+#: The maximum size in bytes of the state that a series function may carry from one block to the next.
 STATE_BYTES_MAX = 1 << 20
 #: The maximum nesting depth of a state.
 _STATE_DEPTH_MAX = 8
@@ -46,7 +46,7 @@ def check_attributes(name: str, given: Mapping[str, str], allowed: Sequence[str]
 
 
 def rows_of(columns: Sequence[Column], times: Int64Array | None, count: int, attributes: Mapping[str, str]) -> Rows:
-    """Return rows as extensions see them."""
+    """Convert rows to the form in which extensions get them."""
     seen = np.zeros(count, np.int64) if times is None else times.view()
     seen.flags.writeable = False
     return Rows(seen, [values_of(column) for column in columns], attributes)

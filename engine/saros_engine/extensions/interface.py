@@ -24,7 +24,7 @@ import msgspec
 
 from saros_storage.base.types import NUMERIC_TYPES, STRING_TYPES, BoolArray, DataType, Int64Array, NumericArray, Scalar
 
-#: The types that arithmetic accepts, and the text types.
+#: The types that arithmetic accepts, and the types whose values are texts.
 NUMBERS = NUMERIC_TYPES
 TEXTS = STRING_TYPES
 ANY = frozenset(DataType)
@@ -59,7 +59,7 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
 
 
 class ScalarFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """A function that computes a value per row, from that row alone."""
+    """A function that computes a value for each row from this row alone."""
 
     #: For each argument, the types that it may have.
     arguments: Sequence[frozenset[DataType]]
@@ -111,7 +111,7 @@ class AggregateFunction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Batch(msgspec.Struct, frozen=True, eq=False):
-    """Points of one device that are written together, as n rows."""
+    """The n rows of one device that are written together."""
 
     #: The name of the trigger in this database, and its attributes.
     trigger: str

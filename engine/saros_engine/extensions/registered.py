@@ -1,4 +1,4 @@
-"""User-defined functions, as named by CREATE FUNCTION and stored in the schema's catalogue.
+"""User-defined functions. CREATE FUNCTION names a function, and the schema's catalogue stores it.
 
     ("function", "CELSIUS")    {"name": "celsius", "entry": "celsius"}
 
@@ -32,7 +32,7 @@ from saros_storage.schema import Catalogue, SchemaChange, SetEntry
 
 KIND = "function"
 _EXISTS, _MISSING = 2081, 2082
-#: The built-in functions that are in none of the tables of functions.
+#: The built-in functions that no table of functions contains.
 _OTHERS = frozenset({"now", "version", "cast", "count_time", "tags"})
 #: The package of IoTDB's function library, whose functions are built into Saros.
 _LIBRARY = "org.apache.iotdb.library."
@@ -64,7 +64,7 @@ def registered_functions(catalogue: Catalogue) -> list[RegisteredFunction]:
 
 
 def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the schema change of CREATE FUNCTION; none for a function of IoTDB's library, which is built in.
+    """Return the schema change of CREATE FUNCTION, or none for a function of IoTDB's library, which is built in.
 
     Raises UserMistake 2081 if the name is taken, 1200 if the entry point is not installed here.
     """
@@ -81,7 +81,7 @@ def function_creation(statement: CreateFunction, catalogue: Catalogue) -> list[S
 
 
 def function_removal(name: str, catalogue: Catalogue) -> list[SchemaChange]:
-    """Return the schema change of DROP FUNCTION; none for a function of IoTDB's library. Raises UserMistake 2082."""
+    """Return the schema change of DROP FUNCTION, or none for a function of IoTDB's library. Raises UserMistake 2082."""
     if catalogue.get(KIND, name.upper()) is None:
         if name.lower() in _LIBRARY_FUNCTIONS:
             return []

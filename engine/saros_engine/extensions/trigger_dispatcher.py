@@ -3,9 +3,9 @@
     writer --submit--> waiting (bounded in bytes) --thread, one by one--> call
 
 A batch is written before it is submitted, so a failure here neither undoes the write nor reaches the writer. If the
-queue is full, the writer waits for at most PATIENCE_SECONDS, after which the call for its batch is dropped. Calls of
-later writers are dropped without waiting, until the thread has finished a call. Dropped and failed calls are counted
-per trigger. Queued calls are lost if the process is killed; `close` waits at most CLOSING_SECONDS for them.
+queue is full, the writer waits for at most PATIENCE_SECONDS, and then drops the call for its batch. After that, writers
+drop their calls without waiting until the thread has finished a call. Dropped and failed calls are counted per trigger.
+Queued calls are lost if the process is killed; `close` waits at most CLOSING_SECONDS for them.
 
 Thread-safe.
 """
@@ -50,7 +50,7 @@ class TriggerDispatcher:
         self._waiting: deque[tuple[str, int, Callable[[], None]]] = deque()
         #: Bytes of the queued calls and the running call.
         self._bytes = 0
-        #: True if a writer has waited in vain, and the thread has not finished a call since.
+        #: True if a writer has waited in vain, and the thread has not finished a call since then.
         self._stuck = False
         self._closing = False
         self._thread: threading.Thread | None = None

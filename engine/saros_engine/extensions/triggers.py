@@ -4,8 +4,8 @@
 
     tablet --firing--> None, nearly always; otherwise   before() -> the store writes the tablet -> after()
 
-A trigger fires on the node that receives the write, once per batch and not per row, with the measurements that its path
-matches. Loaded, synchronised or restored files fire no trigger.
+A trigger fires on the node that receives the write, once per batch and not once per row. It gets the measurements that
+its path matches. Files that are loaded, synchronised or restored fire no trigger.
 
 Thread-safe.
 """
@@ -94,7 +94,7 @@ class _Armed(msgspec.Struct, frozen=True):
 
 
 class Firing(msgspec.Struct, frozen=True):
-    """The triggers to fire for one batch, each with its measurements."""
+    """The triggers to fire for one batch. For each trigger, the measurements to pass to it are recorded."""
 
     tablet: Tablet
     triggers: Sequence[tuple[RegisteredTrigger, tuple[int, ...]]]
@@ -103,7 +103,8 @@ class Firing(msgspec.Struct, frozen=True):
     def before(self) -> None:
         """Call the BEFORE triggers.
 
-        Raises UserMistake 1302 if a trigger refuses the batch or fails, 1303 if one is not installed on this node.
+        Raises UserMistake 1302 if a trigger refuses the batch or fails, 1303 if a trigger is not installed on this
+        node.
         """
         for trigger, numbers in self.triggers:
             if trigger.before:
@@ -161,7 +162,7 @@ class Triggers:
         return bool(self._armed())
 
     def firing(self, tablet: Tablet) -> Firing | None:
-        """Return the triggers to fire for a batch; None if there are none."""
+        """Return the triggers to fire for a batch, or None if there are none."""
         armed = self._armed()
         if not armed:
             return None

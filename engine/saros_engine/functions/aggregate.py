@@ -1,4 +1,4 @@
-"""An aggregate function: three pure functions over columns. `registry.AGGREGATES` lists them all.
+"""An aggregate function consists of three pure functions over columns. `registry.AGGREGATES` lists all aggregates.
 
 Pure: any thread.
 """
@@ -33,7 +33,7 @@ class Aggregate:
     arguments: tuple[frozenset[DataType], ...] = (frozenset(DataType),)
     #: Result type; None stands for the type of the first argument.
     result: DataType | None = None
-    #: The types for which stored statistics yield the state; None if the aggregate always needs the rows.
+    #: The types for which stored statistics yield the state, or None if the aggregate always needs the rows.
     summarised: frozenset[DataType] | None = None
     #: The types of the state's columns; "x" and "y" stand for the types of the first and the second argument.
     state: tuple[DataType | str, ...] = ()
@@ -81,7 +81,7 @@ class Aggregate:
         raise NotImplementedError
 
     def summary(self, statistics: SpanStatistics) -> States:
-        """Return one state per span, computed from statistics; only valid if `summarised` contains the type."""
+        """Return one state per span, computed from statistics. Call this only if `summarised` contains the type."""
         raise NotImplementedError
 
 

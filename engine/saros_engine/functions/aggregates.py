@@ -172,7 +172,7 @@ class _Extremum(Aggregate):
 
 
 class _Extreme(_Extremum):
-    """extreme: the value furthest from zero; of two such values, the positive one."""
+    """extreme: the value furthest from zero. If two values are equally far, it is the positive one."""
 
     arguments = (NUMERIC_TYPES,)
 

@@ -40,7 +40,7 @@ class Function(msgspec.Struct, frozen=True):
 
     name: str
     kind: FunctionKind
-    #: A function from argument types and attributes to the result type; raises UserMistake if they are not accepted.
+    #: A function from argument types and attributes to the result type; raises UserMistake if these are not accepted.
     result_type: Callable[[Sequence[DataType], Attributes], DataType]
     #: A function that makes the evaluator that one operator uses for a call.
     make: Callable[[FunctionCall], Evaluator]

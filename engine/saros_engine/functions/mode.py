@@ -1,4 +1,4 @@
-"""MODE: the most frequent value; of equally frequent values, the one that occurs first.
+"""MODE: the most frequent value, or among equally frequent values the one that occurs first.
 
 A state is a BLOB. It contains the number of distinct values, the count and the first time of each value, and the values
 themselves (numbers in memory layout; text as offsets and bytes). Its size grows with the number of distinct values.

@@ -152,7 +152,7 @@ class _Pairs(Aggregate):
 
 
 class _Total:
-    """A function that sums over the rows of each of some slices; `rows` has these rows, one slice after the other."""
+    """A function that sums values over the rows of each slice. `rows` has the rows of all slices, slice by slice."""
 
     def __init__(self, rows: Int64Array, owner: Int64Array, slices: int) -> None:
         self.rows = rows

@@ -3,17 +3,19 @@
     [{"distance":0.04,"startTime":2,"endTime":9}, ...]        one part for each match, in ascending order of time
 
 DTW_MATCH computes the dynamic time warping distance between the pattern and each run of as many points. As in IoTDB,
-the first value of the run counts as equal to that of the pattern, unless the pattern has only one value.
+the first value of the run counts as equal to the first value of the pattern, unless the pattern has only one value.
 
 PATTERN_MATCH compares shapes at any scale. The series and the pattern are cut into sections where they turn
-(`_sections`). A match is a run of as many sections as the pattern has, at least half of which have the same direction
-as those of the pattern. The distance of a match is the sum, over its sections, of
+(`_sections`). A match is a run with the pattern's number of sections. At least half of its sections have the same
+direction as the section of the pattern in the same place. The distance of a match is the sum, over the sections of the
+match, of
 
     the mean difference of points, with both sections scaled to height 1 and moved to begin at 0
     + log(a)^2 + log(b)^2, where a and b are how much more the section is stretched in time and in value than the match
 
 The stretching of the match is measured on its inner sections. The first and the last section are then cut to the length
-that those of the pattern have at this scale. If no shape matches, the result is that of DTW_MATCH.
+of the first and the last section of the pattern at this scale. If no shape matches, the result is the result of
+DTW_MATCH.
 
 A state is a BLOB of all points, as (time, value). GROUP BY LEVEL puts points of different series together; they are
 separated by a point whose value is NaN, and no match contains points of two series.
@@ -54,7 +56,7 @@ _TOGETHER = 1 << 14
 _WIDTH, _HEIGHT = 1000.0, 500.0
 #: A section must be higher than this fraction of the curve's height before the next section may begin.
 _SECTION_SHARE = 0.01
-#: The largest fraction of the sections of a match that may have another direction than those of the pattern.
+#: The largest fraction of the sections of a match whose direction may differ from the pattern's.
 _OTHER_SHARE = 0.5
 
 
@@ -299,7 +301,7 @@ def _sections(x: Float64Array, y: Float64Array) -> _Sections:
 
 
 def _same_way(curve: _Sections, wanted: _Sections, runs: int) -> BoolArray:
-    """Return, for each run of sections, whether at least half of the directions are those of the pattern."""
+    """Return, for each run of sections, whether at least half of its sections have the direction of the pattern's."""
     ways = np.lib.stride_tricks.sliding_window_view(curve.signs, len(wanted))[:runs]
     others = ((wanted.signs != 0) & (ways != wanted.signs)).sum(axis=1)
     return np.asarray(others / len(wanted) <= _OTHER_SHARE)
@@ -335,7 +337,7 @@ def _shape_distances(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Fl
 
 
 def _scales(curve: _Sections, wanted: _Sections, runs: int) -> tuple[Float64Array, Float64Array]:
-    """Return how much longer and higher than the pattern each run is, without the first and the last section."""
+    """Return how much longer and higher each run is than the pattern, both without their first and last section."""
     low, high = (1, len(wanted) - 2) if len(wanted) > 2 else (0, len(wanted) - 1)
 
     def length(of: _Sections, first: Int64Array) -> Float64Array:

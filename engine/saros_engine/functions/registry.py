@@ -1,4 +1,4 @@
-"""All functions and aggregates of SQL, by lower-case name, and their lookup for a call.
+"""Tables of all functions and aggregates of SQL by lower-case name, and the look-up of the function of a call.
 
     FUNCTIONS     functions of one row (`scalar`), of a row and earlier rows (`series`), searches in texts (`regex`)
     AGGREGATES    aggregates of a window or a group
@@ -48,7 +48,7 @@ class RegisteredCall(Call, frozen=True):
 
 
 def function_named(call: Call) -> Function | None:
-    """Return the function that a statement calls; None if it calls something else."""
+    """Return the function that a statement calls, or None if it calls something else."""
     found = call.function if isinstance(call, RegisteredCall) else FUNCTIONS.get(call.name.lower())
     return found if isinstance(found, Function) else None
 
@@ -68,13 +68,13 @@ def _function_of(call: AggregateCall) -> Aggregate:
 
 
 def aggregate_named(call: Call) -> Aggregate | None:
-    """Return the aggregate that a statement calls; None if it calls something else."""
+    """Return the aggregate that a statement calls, or None if it calls something else."""
     found = call.function if isinstance(call, RegisteredCall) else AGGREGATES.get(call.name.lower())
     return found if isinstance(found, Aggregate) else None
 
 
 def state_types(call: AggregateCall) -> tuple[DataType, ...]:
-    """Return the types of the state columns of a call over rows."""
+    """Return the types of the state columns of a call whose input is rows."""
     return _function_of(call).state_types([argument.type for argument in call.arguments])
 
 

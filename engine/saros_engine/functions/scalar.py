@@ -1,7 +1,7 @@
 """Scalar functions: the result for a row depends on that row's arguments only. The table is `SCALAR_FUNCTIONS`.
 
-Names, arguments and attributes are those of IoTDB. Lengths of texts count characters (code points), and positions in
-SUBSTRING begin at 1.
+Names, arguments and attributes are the same as in IoTDB. Lengths of texts count characters (code points), and positions
+in SUBSTRING begin at 1.
 
 Pure: any thread.
 """
@@ -47,7 +47,7 @@ from saros_storage.base.types import (
 
 # ---------------------------------------------------------------------------------------------- mathematics
 
-#: For any exponent of ten below the negative of this number, the power is zero.
+#: Ten to the power of an exponent below the negative of this number is zero as a DOUBLE.
 _PLACES_MAX = 400
 
 
@@ -95,7 +95,7 @@ def _make_round(call: FunctionCall) -> Evaluator:
 
 
 def _any_present(columns: Sequence[Column]) -> BoolArray | None:
-    """Return the mask of rows in which at least one argument is not null; None for the mask of all rows."""
+    """Return the mask of rows in which at least one argument is not null, or None for the mask of all rows."""
     if any(column.valid is None for column in columns):
         return None
     valid = columns[0].present

@@ -33,7 +33,7 @@ _ANY = NUMERIC_TYPES | STRING_TYPES | {DataType.BOOLEAN, DataType.TIMESTAMP, Dat
 
 
 class _Pairs(msgspec.Struct, frozen=True):
-    """The values and times of non-null points, and those of the non-null point before each point."""
+    """The values and times of non-null points, each with the value and the time of the previous non-null point."""
 
     values: NumericArray
     before: NumericArray
@@ -42,12 +42,12 @@ class _Pairs(msgspec.Struct, frozen=True):
 
     @property
     def difference(self) -> NumericArray:
-        """The differences of the values, as float64."""
+        """The differences from the previous values, as float64."""
         return self.values.astype(np.float64) - self.before.astype(np.float64)
 
     @property
     def elapsed(self) -> NumericArray:
-        """The elapsed ticks, as float64 if one of the differences does not fit INT64."""
+        """The ticks since the previous point, as float64 if one of the differences does not fit INT64."""
         if differences_fit(self.times, self.times_before):
             return self.times - self.times_before
         return self.times.astype(np.float64) - self.times_before.astype(np.float64)
@@ -57,7 +57,7 @@ _Step = Callable[[_Pairs], NumericArray]
 
 
 class _Previous:
-    """Pairs each non-null point with the previous one, across blocks."""
+    """Pairs each non-null point with the previous non-null point, which may be in an earlier block."""
 
     def __init__(self) -> None:
         #: The value and the time of the last non-null point, each an array with one item; None at the beginning.
@@ -105,7 +105,7 @@ def _scatter(type_: DataType, values: NumericArray, rows: Int64Array, count: int
 
 
 def _of_pairs(name: str, result: DataType | None, allowed: frozenset[DataType], step: _Step) -> Function:
-    """Return a function of non-null points and their predecessors. If `result` is None, it has the argument's type."""
+    """Return a function of non-null points and their predecessors. `result` is None for the argument's type."""
     return declared(name, lambda call: _make_step(call, step), allowed, result=result, kind=FunctionKind.SERIES)
 
 

@@ -7,8 +7,8 @@
                 used, because the holder already has them (an operator reports bytes after it has allocated them). An
                 operator that owes bytes must wait before it takes more; rows that are queued for a reader block no
                 operator. A request beyond `bytes_max` is refused.
-    give_back   pays the holder's debt first. Then it clears other debts that fit below the border, those of the
-                smallest holders first.
+    give_back   pays the holder's debt first. Then it clears other debts that fit below the border, starting with the
+                smallest holder.
     to_end      returns the holder that must end: the largest holder, and the youngest among equally large holders. A
                 holder must end when a debt is `wait_ns` old, or at once when all holders wait, since no holder is left
                 that could give bytes back. The next holder must end when the bytes of the previous one have come back,
@@ -27,7 +27,8 @@ import msgspec
 
 HolderId = NewType("HolderId", int)
 
-#: The fraction of memory above the border, because a waiting query holds one block more than it was granted.
+#: The fraction (1/n) of memory above the border. It is reserved for debts: a waiting query holds one block more than it
+#: was granted.
 _OWED_SHARE = 8
 
 
@@ -45,7 +46,7 @@ class _Account(msgspec.Struct):
     id: HolderId
     given: int = 0
     owed: int = 0
-    #: The start of the holder's debt, and whether it waits until the debt is paid.
+    #: The start of the holder's debt, and whether the holder waits until the debt is paid.
     since_ns: int | None = None
     waits: bool = False
     #: True if the holder has been told to end: it gets no more bytes, and its debt no longer counts.
@@ -57,7 +58,7 @@ class _Account(msgspec.Struct):
 
     @property
     def rank(self) -> tuple[int, HolderId]:
-        """The sort key of holders: the lowest key gets bytes first; the holder with the highest key must end first."""
+        """The sort key of holders. The lowest key gets bytes first; the holder with the highest key must end first."""
         return self.held, self.id
 
 
@@ -82,7 +83,7 @@ class MemoryLedger:
 
     @property
     def short(self) -> bool:
-        """True if more bytes than the border are used; holders that can reduce their memory should do so."""
+        """True if more bytes than the border are used. Holders that can reduce their memory should then do so."""
         return self._given + self._owed > self.border
 
     def held(self, holder: HolderId) -> int:
@@ -158,7 +159,7 @@ class MemoryLedger:
         return most.id
 
     def next_check_ns(self) -> int | None:
-        """Return the time at which the result of `to_end` may change without a further call; None if it cannot."""
+        """Return the next time at which the result of `to_end` may change by itself, or None if it cannot change."""
         since = [holder.since_ns for holder in self._holders.values() if holder.since_ns is not None]
         if not since:
             return None

@@ -39,7 +39,7 @@ class QueryMemory:
         self._peak = 0
         self._queued = 0
         self._drawn = 0
-        #: The account's id in the pool; None until the account draws bytes for the first time.
+        #: The account's id in the pool, or None until the account draws bytes for the first time.
         self._holder: HolderId | None = None
         self._end: End = _ignore_excess
         #: True after the end of the query: no operator reserves memory any more, so no spare step is needed.
@@ -128,7 +128,7 @@ class QueryMemory:
     # ------------------------------------------------------------------ with the lock held
 
     def _lacking(self, count: int) -> int:
-        """Return how many bytes to draw from the pool to hold `count` more bytes."""
+        """Return the number of bytes to draw from the pool before holding `count` more bytes."""
         lacking = self._reserved + self._queued + count - FREE_BYTES - self._drawn
         return _steps(lacking) if lacking > 0 else 0
 

@@ -1,4 +1,4 @@
-"""Options of the engine, frozen. Pure: any thread."""
+"""The options of the engine, which are frozen. Pure: any thread."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ End = Callable[[MemoryPoolExhausted], None]
 
 
 class PoolStatus(msgspec.Struct, frozen=True):
-    """Statistics of a pool; `waits` is the number of waits for memory, `ended` that of queries that were ended."""
+    """Statistics of a pool; `waits` is the number of waits for memory, `ended` the number of queries that it ended."""
 
     used: int
     bytes_max: int
@@ -89,7 +89,7 @@ class MemoryPool:
     def draw(self, holder: HolderId, count: int, end: End, *, waits: bool = True) -> Blocked | None:
         """Draw `count` bytes; return a future to wait for before drawing more, or None. Raises MemoryPoolExhausted.
 
-        `waits` is False if the caller does not wait while it owes bytes; if it owes them too long, a query is ended.
+        `waits` is False if the caller does not wait while it owes bytes. A query is ended if it owes them for too long.
         """
         blocked = refusal = None
         with self._changed:

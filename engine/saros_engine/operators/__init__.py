@@ -1,4 +1,4 @@
-"""Operators: one class per plan node, pulled block by block.
+"""Operators execute a plan. Each kind of plan node has a class of operators, which are pulled block by block.
 
 operator, base                the contract of operators; their base classes
 scan/, join/                  operators that read series; operators that join their children

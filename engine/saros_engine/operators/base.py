@@ -1,4 +1,4 @@
-"""Base classes of operators, which record statistics, measure times, reserve memory and close the children.
+"""Base classes of operators. They record statistics, measure times, reserve memory and close the children.
 
 Subclasses define `_next`, and `_release` if needed. If an operator needs several children, it waits for the first of
 them that is blocked. An operator is used only by the thread of its driver.
@@ -34,7 +34,7 @@ class PullOperator:
         self._closed = False
         #: The number of bytes that this operator has reserved in the query's account.
         self._reserved = 0
-        #: A future for which the operator must wait before it takes more memory; None if it need not wait.
+        #: A future for which the operator must wait before it takes more memory, or None if it need not wait.
         self._has_to_wait: Blocked | None = None
 
     @property
@@ -112,7 +112,7 @@ class PullOperator:
         self._reserved = count
 
     def _may_hold(self, count: int) -> bool:
-        """Reserve bytes like `_hold` for rows that can be spilled; return False if the rows must be spilled."""
+        """Reserve bytes for rows that can be spilled, like `_hold`; return False if the rows must be spilled."""
         memory = self._context.memory
         if self._context.spill is None:
             self._hold(count)
@@ -147,5 +147,5 @@ class BlockwiseOperator(PullOperator):
         return self._made_of(block)
 
     def _made_of(self, block: Block) -> Block | None:
-        """Return the result for a block; None if the result has no rows."""
+        """Return the result for a block, or None if the result has no rows."""
         raise NotImplementedError

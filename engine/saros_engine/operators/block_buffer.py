@@ -1,4 +1,4 @@
-"""Blocks that an operator keeps for later, in memory or in a file; the operator decides when to spill.
+"""A buffer of blocks that an operator keeps for later, in memory or in a file. The operator decides when to spill.
 
     append                      add a block at the end, in memory
     spill_to_file               write all blocks in memory to the file

@@ -5,8 +5,8 @@
                and dates (in days); nulls before the first value and after the last value remain
     value      a constant, if the node has a constant for the column
 
-Linear holds rows back until the next value of every interpolated column has arrived. If the rows exceed the operator's
-share of the query's memory, they are spilled to a file; only the first values of each block stay in memory.
+`linear` holds rows back until the next value of every interpolated column has arrived. If the rows exceed the
+operator's share of the query's memory, they are spilled to a file; only the first values of each block stay in memory.
 
     blocks     [ 1 . ]  [ . . ]  [ . 5 ]      the first two are returned once the 5 has arrived: 1 2, 3 4
 """
@@ -28,14 +28,14 @@ from saros_storage.base.types import NUMPY_DTYPE, BoolArray, DataType, Int64Arra
 
 #: A value as a number that can be interpolated, and its time.
 _Point = tuple[float, int]
-#: The types that are not numeric but are interpolated too, in whole ticks or days.
+#: The types besides the numeric types whose values are interpolated: in whole ticks or in whole days.
 _WHOLE = frozenset({DataType.TIMESTAMP, DataType.DATE})
 #: Integers below this magnitude, and their differences, are exact as doubles.
 _DOUBLE_WHOLE_MAX = 1 << 52
 
 
 class FillOperator(BlockwiseOperator):
-    """PREVIOUS and VALUE: one block in, one block out."""
+    """Fills by PREVIOUS or VALUE. Each block of the child gives one block."""
 
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, child, detail=node.kind.value)
@@ -71,7 +71,7 @@ class FillOperator(BlockwiseOperator):
 
 
 def _previous(column: Column, times: Int64Array, bound: int | None) -> tuple[Column, Int64Array]:
-    """Return the column with nulls replaced, and for each row the last row at or above it with a value, or -1."""
+    """Return the column with nulls replaced, and for each row the last row with a value at or above it, or -1."""
     present = column.present
     source = np.maximum.accumulate(np.where(present, np.arange(len(column)), -1))
     usable = source >= 0
@@ -92,13 +92,13 @@ def _with_value(column: Column, value: Scalar) -> Column:
 
 
 class LinearFillOperator(PullOperator):
-    """LINEAR: rows wait for the next value of each interpolated column."""
+    """Fills by LINEAR. Rows wait for the next value of each interpolated column."""
 
     def __init__(self, node: FillNode, child: Operator, context: OperatorContext) -> None:
         super().__init__("Fill", context, (child,), detail=node.kind.value)
         self._child = child
-        #: The blocks with rows that were not returned yet; the number of rows of the first of these blocks that were
-        #: returned, and the number of this block among all blocks.
+        #: The blocks with rows that were not returned yet. For the first of these blocks: the number of its rows that
+        #: were returned, and its number among all blocks.
         self._waiting = BlockBuffer(context.spill)
         self._at = self._first = 0
         #: The number of rows received, of rows returned, and of rows that can be returned without later values.
@@ -209,7 +209,7 @@ def _point(column: Column, block: Block, row: int) -> _Point:
 
 
 def _on_line(column: Column, rows: Int64Array) -> NumericArray:
-    """Return values to interpolate as numbers: dates as days, 64-bit integers unchanged, others as float64."""
+    """Convert values to numbers to interpolate: dates to days, other types but 64-bit integers to float64."""
     values = column.numbers[rows]
     if column.type is DataType.DATE:
         return days_of(values)
@@ -227,7 +227,7 @@ def _cut_between(known_times: Int64Array, known: NumericArray, times: Int64Array
 
 
 def _between(known_times: Int64Array, known: NumericArray, times: Int64Array, after: Int64Array) -> NumericArray:
-    """Interpolate between known points. Results for integers are rounded down, those for doubles are not rounded."""
+    """Interpolate between known points. Results are rounded down for integers, and not rounded for doubles."""
     before = after - 1
     rise, run, gone = (
         known[after] - known[before],

@@ -23,7 +23,7 @@ _Point = tuple[int, Scalar]
 
 
 class LastScanOperator(PullOperator):
-    """Looks up latest points; with a predicate, each series is read backwards up to the first matching row."""
+    """Looks up latest points. With a predicate, it reads each series backwards up to the first matching row."""
 
     def __init__(self, node: LastScan, readers: ReaderFactory, context: OperatorContext) -> None:
         super().__init__("LastScan", context, detail=f"{node.series.rows} series")
@@ -94,7 +94,7 @@ def _texts(column: Column) -> TextArray:
 
 
 def _values(values: Sequence[Scalar], types: Sequence[DataType]) -> Column:
-    """Convert values of different types to texts, type by type, and return the texts in the order of the values."""
+    """Convert values of different types to texts. All values of a type are converted together."""
     parts, rows = [], []
     for type_ in set(types):
         numbers = [row for row, its in enumerate(types) if its is type_]

@@ -9,7 +9,7 @@ from saros_storage.base.block import Block
 
 
 class LimitOperator(BlockwiseOperator):
-    """Returns a range of its child's rows; pulls no further blocks once it has enough rows."""
+    """Returns a range of its child's rows, and pulls no further blocks once it has enough rows."""
 
     def __init__(self, node: Limit, child: Operator, context: OperatorContext) -> None:
         super().__init__("Limit", context, child, detail=f"offset {node.offset} count {node.count}")

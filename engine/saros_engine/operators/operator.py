@@ -1,4 +1,4 @@
-"""The contract of every operator: how blocks are requested from it, how it reports that it must wait, how it is closed.
+"""The contract of operators: how to request blocks, how an operator reports that it must wait, and how to close it.
 
     while not operator.finished:
         blocked = operator.blocked()        # None, or a future that is resolved when the operator can continue
@@ -6,7 +6,7 @@
         block = operator.next()             # a block, or None: nothing yet (ask again)
 
   - `next` does a bounded piece of work (about one block of `BLOCK_ROWS_MAX` rows) and returns; a driver looks at
-    the clock between two calls. None is not the end: `finished` is.
+    the clock between two calls. None does not mean the end; only `finished` does.
   - `next` is not called after `finished` is true; `close` may be called at any time and also closes the children.
   - blocks are never empty and never changed after they are returned.
   - an operator is used by one thread at a time (its driver's).
@@ -32,7 +32,7 @@ from saros_storage.scan.reading import ReadCounters
 
 
 class MemoryAccount(Protocol):
-    """A query's memory: operators that keep rows (sort, aggregation, fill, joins) reserve their bytes."""
+    """A query's memory. Operators that keep rows (sort, aggregation, fill, joins) reserve the bytes of the rows."""
 
     @property
     def bytes_max(self) -> int:
@@ -111,10 +111,10 @@ class OperatorStatistics(msgspec.Struct):
     detail: str = ""
     rows: int = 0
     blocks: int = 0
-    #: The time spent inside `next`, including that of the children.
+    #: The time spent inside `next`, including the time of the children.
     time_ns: int = 0
     bytes: int = 0
-    #: The counters of an operator that reads storage; None for other operators.
+    #: The counters of an operator that reads storage, or None for other operators.
     reads: ReadCounters | None = None
 
 
@@ -141,7 +141,7 @@ class Operator(Protocol):
         ...
 
     def next(self) -> Block | None:
-        """Return the next block; None if this call produced no block."""
+        """Return the next block, or None if this call produced no block."""
         ...
 
     def close(self) -> None:

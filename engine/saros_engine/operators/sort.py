@@ -1,4 +1,4 @@
-"""Sort: sorts the child's rows stably by any number of keys; with a limit, only rows that may be returned are kept.
+"""Sort: sorts the child's rows stably by any number of keys. With a limit, it keeps only rows that may be returned.
 
 Each key is converted to arrays that ascend in the requested order: one for nulls, one for NaN, and one for the other
 values. One stable lexicographic sort by all arrays follows. NaN is the largest number, as in Java. The rows are charged
@@ -26,7 +26,8 @@ from saros_storage.scan.reading import BLOCK_ROWS_MAX
 #: The number of pieces of the first run. If there are this many runs, one piece of each run takes as much memory as the
 #: first run did, or twice as much together with the merged rows.
 _PIECES = 64
-#: The number of rows that are sorted by one key between two checks for cancellation, in about a tenth of a second.
+#: The number of rows that are sorted by one key between two checks for cancellation. This takes about a tenth of a
+#: second.
 _PIECE_ROWS = 1 << 19
 
 
@@ -150,7 +151,7 @@ def stable_order(keys: Sequence[NumericArray]) -> Int64Array:
 
 
 def ascending_keys(columns: Sequence[Column], items: Sequence[SortItem]) -> list[NumericArray]:
-    """Return arrays whose lexicographic order is that of the keys; the first array is the most important."""
+    """Return arrays with the same lexicographic order as the keys. The first array is the most important."""
     return [key for column, item in zip(columns, items, strict=True) for key in _ascending(column, item)]
 
 

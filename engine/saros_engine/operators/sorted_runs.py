@@ -1,4 +1,4 @@
-"""Sorted runs of rows in a file, merged into one stream: used by Sort when its rows do not fit into memory.
+"""Sorted runs of rows in a file, and their merge into one stream. Sort uses them if its rows do not fit into memory.
 
     run 1   [ 1 4 | 7 9 ]            one piece of each run is in memory, the other pieces are in the file
     run 2   [ 2 3 | 8   ]            the border is the smallest of the last rows in memory of the unfinished runs: 3
@@ -82,7 +82,7 @@ class SortedRuns:
 
 
 def _up_to_border(keys: Sequence[NumericArray], last: Int64Array) -> Int64Array:
-    """Return the numbers of the rows that do not sort after the smallest of the rows `last`."""
+    """Return the numbers of the rows up to the smallest of the rows `last` in the order of the sort."""
     border = last[np.lexsort([key[last] for key in reversed(keys)])[0]]
     rows = len(keys[0])
     below, equal = np.zeros(rows, np.bool_), np.ones(rows, np.bool_)

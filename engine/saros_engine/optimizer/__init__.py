@@ -1,10 +1,10 @@
 """The optimiser: a sequence of rules, each of which returns a cheaper plan with the same rows.
 
-    gather_scans          many aggregates side by side become one node; first, so the other rules need not visit each
+    gather_scans          many aggregates side by side become one node; runs first, so other rules visit one node
     gather_devices        aggregates of many devices, one after the other, become one node
     fold_constants        expressions without columns are computed once; a filter that is never true becomes empty
     push_value_bounds     comparisons with constants let scans skip pages by their statistics
-    keep_top_rows         a sort below a LIMIT keeps only the rows it takes; scans below one return small blocks
+    keep_top_rows         a sort below a LIMIT keeps only the rows that the LIMIT takes; scans return small blocks
 
 Pure: each rule is a function from plan to plan, in a separate module.
 """

@@ -69,7 +69,7 @@ def _gathered(node: Node) -> Node:
 
 
 def _body(child: Node) -> _Body | None:
-    """Return the plan of a device in a form that is equal for equal plans; None if it cannot be shared."""
+    """Return the plan of a device in a form that is equal for equal plans, or None if it cannot be shared."""
     if not isinstance(child, Project):
         return None
     below, predicate = child.child, None

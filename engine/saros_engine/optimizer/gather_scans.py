@@ -1,10 +1,10 @@
-"""Rule: many scans side by side become one node if all aggregate over the same windows, or all without windows.
+"""Rule: many scans side by side become one node if they all have the same windows, or if none has windows.
 
 WindowJoin( AggregateScan ... a hundred thousand ... )      AggregateScans
 
-A small number of scans is left unchanged, so that EXPLAIN shows more about each. Scans whose windows overlap, follow
-the calendar, or have more results than fit into a block are also left unchanged, because one node holds the results of
-all its scans in memory.
+A small number of scans is left unchanged, so that EXPLAIN shows more about each scan. Scans whose windows overlap,
+follow the calendar, or have more results than fit into a block are also left unchanged, because one node holds the
+results of all its scans in memory.
 
 The plan, which may be cached, records whether statistics can be used, so that the operators need not determine this for
 each scan in every execution.
@@ -20,7 +20,7 @@ from saros_engine.functions.registry import uses_summaries
 from saros_engine.optimizer.rewrite import bottom_up
 from saros_engine.plan.plan import AggregateScan, AggregateScans, Node, TimeWindows, WindowJoin
 
-#: The minimum number of scans to gather: for fewer, EXPLAIN's details about each operator are worth their cost.
+#: The minimum number of scans to gather: for fewer scans, EXPLAIN's details about each are worth their cost.
 SCANS_MIN = 8
 
 
@@ -39,7 +39,7 @@ def _gathered(node: Node) -> Node:
 
 
 def asking_statistics(scans: tuple[AggregateScan, ...]) -> tuple[AggregateScan, ...]:
-    """Return scans of the same fixed windows, with the window grid in requests that can use statistics."""
+    """Return scans that share fixed windows, with the windows' grid in each request that can use statistics."""
     cells = grid(scans[0].windows)
     #: The keys are identities of tuples of calls, because many scans share the same tuple.
     answered = {id(scan.calls): all(map(uses_summaries, scan.calls)) for scan in scans}

@@ -1,4 +1,4 @@
-"""Rule: nodes below a LIMIT keep no more rows than it returns, and read no more rows than that at a time.
+"""Rule: nodes below a LIMIT keep, and read at a time, no more rows than the LIMIT takes.
 
 Limit(offset 10, count 5) over Sort                         Sort keeps 15 rows
 Limit(count 5) over [Project over] [TimeJoin over] Scan     each Scan returns blocks of 5 rows, reading page by page

@@ -4,7 +4,7 @@
 
 Skipping is safe because a skipped value becomes null, and the filter rejects null as it would reject the value. Only
 conjuncts of the form "column compared with constant" are used, and the filter stays in the plan. If a function in the
-filter looks back at earlier rows (`diff`), skipping would not be safe, so nothing is pushed. Conjuncts after one that
+filter looks back at earlier rows (`diff`), skipping would not be safe, and no bound is pushed. Conjuncts after one that
 can fail are not used, because failure must not depend on the layout of rows in pages.
 """
 
@@ -56,7 +56,7 @@ def _push(node: Node) -> Node:
 
 
 def _looks_back(predicate: Bound) -> bool:
-    """Return whether a function in the predicate needs earlier rows, including those that the filter rejects."""
+    """Return whether a function in the predicate needs earlier rows, including rows that the filter rejects."""
     parts = [predicate]
     while parts:
         part = parts.pop()
@@ -67,7 +67,7 @@ def _looks_back(predicate: Bound) -> bool:
 
 
 def _bounded(scan: Scan, bounds: list[ValueBound], first: int) -> Scan:
-    """Return the scan with the bounds on its columns; in the filter, the numbers of these columns start at `first`."""
+    """Return the scan with the bounds on its columns, whose numbers in the filter start at `first`."""
     own = [replace(b, column=b.column - first) for b in bounds if first <= b.column < first + len(scan.fields)]
     return replace(scan, request=replace(scan.request, bounds=tuple(own))) if own else scan
 

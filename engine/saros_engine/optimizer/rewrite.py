@@ -1,4 +1,4 @@
-"""Traversal of plans, for the optimiser's rules."""
+"""The traversal of plans that the optimiser's rules use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed expressions over the columns of a block, as analysis makes them from the statement's expressions.
+"""Typed expressions over the columns of a block. Analysis makes them from the statement's expressions.
 
 A bound expression has the type of its result, and refers to columns by number, so that evaluation needs no names.
 Evaluation is in `evaluate.py`, functions in `functions/`. Null logic is three-valued. The result of arithmetic is
@@ -117,7 +117,7 @@ class PatternMatch(msgspec.Struct, frozen=True):
 
 
 class Conversion(msgspec.Struct, frozen=True):
-    """CAST; a value that cannot be converted raises an error that names the value."""
+    """CAST. If a value cannot be converted, evaluation raises an error that names the value."""
 
     operand: Bound
     type: DataType

@@ -1,11 +1,11 @@
 """Planning of a SELECT: `plan_select` returns its logical plan.
 
-by_time      one row per time, a column per series; windows; one row in all
-by_tags      GROUP BY TAGS: a body per group of series, one after the other
-by_device    ALIGN BY DEVICE: a body per device, one after the other
+by_time      rows by time or window, or one row in all, with a column per series
+by_tags      GROUP BY TAGS: the plans of the groups of series, one after the other
+by_device    ALIGN BY DEVICE: the plans of the devices, one after the other
 last         SELECT LAST
 without_from  SELECT without FROM: one row
-query_core   the core of by_time and by_device: scans, filter, aggregation, expressions
+query_core   the body of a plan for by_time and by_device: scans, filter, aggregation, expressions
 window_range      the range of GROUP BY (1h), for which the data may have to be read before there is a plan
 post_processing   the clauses after the body: FILL, ORDER BY, LIMIT
 
@@ -75,7 +75,7 @@ def plan_select(select: Select, context: PlanContext) -> LogicalPlan:
 
 
 def _with_registered(select: Select, catalogue: Catalogue) -> Select:
-    """Resolve calls of user-defined functions. Raises UserMistake 1200 for one that is not installed on this node."""
+    """Resolve calls of user-defined functions. Raises UserMistake 1200 if this node lacks a function."""
     if not catalogue.by_key:
         return select
 
@@ -93,7 +93,7 @@ def _with_registered(select: Select, catalogue: Catalogue) -> Select:
 
 
 def _deciding(keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
-    """Return the keys of ORDER BY without repetitions of an earlier key, which have no effect."""
+    """Return the keys of ORDER BY, without the keys that repeat an earlier key and therefore have no effect."""
     first: dict[str, SortKey] = {}
     for key in keys:
         text = str(key.expression)
@@ -139,7 +139,7 @@ def _check_aliases(select: Select) -> None:
 
 
 def _with_end_time_first(select: Select) -> Select:
-    """Return the query with all `__endTime` items replaced by a single one, the first item, without an alias."""
+    """Replace all `__endTime` items of the query by a single one without an alias, which is the first item."""
     ends = [item.expression for item in select.items if isinstance(item.expression, EndTimeReference)]
     first = [SelectItem(end) for end in ends[:1]]
     others = [item for item in select.items if not isinstance(item.expression, EndTimeReference)]
@@ -163,7 +163,7 @@ def _check_mixture(select: Select) -> None:
 
 
 def _names_raw(expression: Expression, kind: type[PathExpression | TimeReference]) -> bool:
-    """Return whether a `kind`, a path or `time`, occurs outside of aggregates."""
+    """Return whether an expression of class `kind` (a path or `time`) occurs outside of aggregates."""
     if is_aggregate(expression):
         return False
     return isinstance(expression, kind) or any(_names_raw(child, kind) for child in children_of(expression))

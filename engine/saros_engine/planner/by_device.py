@@ -1,8 +1,8 @@
-"""ALIGN BY DEVICE: a body per device, each with the same columns; the device's name is the first column.
+"""ALIGN BY DEVICE: plans each device separately. All devices have the same columns; the first is the device's name.
 
     select s1, s2 from root.a.*      DeviceMerge( d1: Project(s1, s2)   d2: Project(s1, null) )
 
-A column exists if at least one device has it; a device without any of the columns has no rows.
+A column exists if at least one device has it. A device that has none of the columns gives no rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def plan_by_device(select: Select, context: PlanContext) -> LogicalPlan:
     order = select.order_by
     for item in select.items:
         for path in paths_of(item.expression):
-            require_suffix(path)  # checked even without devices
+            require_suffix(path)  # checked even if there are no devices
     scopes = [DeviceScope(device) for device in _devices(select, context)]
     if (order and str(order[0].expression).lower() == "device" and order[0].descending) or (
         len(order) > 1 and str(order[1].expression).lower() == "device" and order[1].descending
@@ -79,7 +79,7 @@ def _expanded(expression: Expression, scopes: list[DeviceScope]) -> list[Express
 
 
 def _with_series(select: Select, scopes: list[DeviceScope], columns: list[_Column]) -> list[DeviceScope]:
-    """Return the devices with at least one column; if some columns name series, only these columns count."""
+    """Return the devices with at least one column. If some columns name series, only columns that name series count."""
     found = [[c.by_device[s.device.path] for c in columns if s.device.path in c.by_device] for s in scopes]
     if any(names_series(item.expression) for item in select.items):
         found = [[expression for expression in own if names_series(expression)] for own in found]
@@ -168,7 +168,7 @@ def _window_expressions(select: Select) -> list[Expression]:
 
 
 def same_types(bodies: list[Project], width: int) -> list[Project]:
-    """Return the bodies, with the other devices' types for null columns. Raises SemanticError if types differ."""
+    """Give null columns the type that other devices have in the column. Raises SemanticError if types differ."""
     types: list[DataType | None] = [None] * len(bodies[0].fields)
     for body in bodies:
         for number, bound in enumerate(body.expressions):

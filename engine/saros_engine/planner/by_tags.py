@@ -1,10 +1,10 @@
-"""GROUP BY TAGS: a row per group of series with the same values of some tags; the tags are the first columns.
+"""GROUP BY TAGS: a row for each group of series with equal values of the tags. The tags are the first columns.
 
     avg(temperature) ... group by tags(city)     city | avg(temperature)
 
 The names of columns contain measurements instead of paths, and functions in lower case. Groups are ordered by their tag
-values, with groups that lack a tag last; with windows of time, groups are in this order at each time. A measurement
-that a group lacks is null.
+values, and groups that lack a tag come last. With windows of time, the groups have this order at each time. A
+measurement that a group lacks is null.
 
 Pure: any thread.
 """
@@ -31,7 +31,7 @@ from saros_grammar.syntax.ast import Call, Expression, GroupByTime, Literal, Lit
 from saros_storage.base.block import Block
 from saros_storage.base.types import DataType
 
-#: The values of the keys; None for a key that a series lacks.
+#: For each key, the value of the tag, or None if the series lacks the tag.
 _Group = tuple[str | None, ...]
 _NULL = Literal(LiteralKind.NULL, None, "null")
 
@@ -139,7 +139,7 @@ def _tags(keys: Sequence[str], group: _Group) -> list[Output]:
 
 
 def _of_group(output: Output, members: dict[Call, list[Call]]) -> Output:
-    """Return the output, or null if the group lacks its series."""
+    """Return the output, or null if the group lacks the output's series."""
     lacking = any_part(output.expression, lambda part: isinstance(part, Call) and not members.get(part, [part]))
     return Output(output.name, _NULL) if lacking else output
 

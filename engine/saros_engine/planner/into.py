@@ -1,4 +1,4 @@
-"""SELECT INTO: the target series of each result column. `targets_of`; for views: `targets_by_column`.
+"""SELECT INTO: find the target series of each result column (`targets_of`; for CREATE VIEW, `targets_by_column`).
 
     into root.x.d(a, b)              one target per column, in order
     into root.x.::(::)               `::` is replaced by the source's nodes from that position on, or its measurement
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"\$\{(\d+)\}")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The series to which column `column` is written; if `source` is given, only the rows of this device."""
+    """The series to which column `column` is written. If `source` is given, only rows of this device are written."""
 
     source: str | None
     column: int
@@ -40,7 +40,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def targets_of(select: Select, plan: LogicalPlan) -> tuple[Target, ...]:
-    """Return the targets in the order of columns (for ALIGN BY DEVICE, device by device); none without columns.
+    """Return the targets in the order of columns, or for ALIGN BY DEVICE device by device. Without columns, return ().
 
     Raises SemanticError.
     """

@@ -24,7 +24,7 @@ from saros_grammar.syntax.ast import Call, Expression, PathExpression
 
 
 def of_levels(levels: Sequence[int]) -> Callable[[PathExpression], PathExpression]:
-    """Return a function that replaces a path's nodes by `*`, except root, those at `levels`, and the measurement."""
+    """Return a function that replaces a path's nodes by `*`, except root, nodes at `levels`, and the measurement."""
     kept = frozenset(levels)
 
     def name(path: PathExpression) -> PathExpression:

@@ -83,7 +83,7 @@ def filled(node: Node, fill: Fill | None, moment: TimeContext, *, descending: bo
 
 
 def _fill_value(literal: Literal, type_: DataType, moment: TimeContext) -> Scalar:
-    """Return the value for one column; None if it does not fit the column's type. A time counts as its number."""
+    """Return the value for one column, or None if it does not fit the column's type. A time counts as its ticks."""
     if literal.kind is LiteralKind.TIME and type_ is not DataType.DATE:
         ticks = value_of(literal, DataType.TIMESTAMP, moment.zone, moment.unit)
         literal = Literal(LiteralKind.INTEGER, ticks, str(ticks))

@@ -1,11 +1,11 @@
-"""Planning of a query's body, over one scope: scans, join, filter, aggregation and the select items' expressions.
+"""Planning of the body of a query: the scans of one scope, join, filter, aggregation, and the items' expressions.
 
     raw          Project( Filter( TimeJoin(Scan ...) ) )
     aggregate    Project( having Filter( Aggregate( Filter( TimeJoin(Scan ...) ) ) ) )
                  Project( having Filter( WindowJoin( AggregateScan ... ) ) )        no value filter, plain arguments
 
-The last form is for queries without a value filter whose aggregates have only series as arguments; its scans can use
-statistics. Pure: any thread.
+The last form is for queries without a value filter whose aggregates have only series as arguments. In this form, the
+scans can use statistics. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 def aliases_of(outputs: Sequence[Output], moment: TimeContext) -> tuple[str | None, ...]:
-    """Return the columns' names given in the statement; None for a column without one."""
+    """Return the columns' aliases in the statement, with None for a column without an alias."""
     return tuple(None if output.name == column_name(output.expression, moment) else output.name for output in outputs)
 
 
@@ -103,7 +103,7 @@ def is_aggregate(expression: Expression) -> bool:
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
-    """Return the parts joined by AND as a balanced tree; None without parts."""
+    """Return the parts joined by AND as a balanced tree, or None without parts."""
     level = list(parts)
     while len(level) > 1:
         pairs = [Binary(BinaryOperator.AND, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
@@ -160,7 +160,7 @@ def _where(body: Body) -> list[Expression]:
 
 
 def makes_points(expression: Expression) -> bool:
-    """Return whether the expression calls a function that generates points, at other times than those of its input."""
+    """Return whether the expression is a call of a function that generates points at any times."""
     if not isinstance(expression, Call) or isinstance(expression, RegisteredCall):
         return False
     return expression.name.lower() in POINT_FUNCTIONS
@@ -171,7 +171,7 @@ _ROW_BY_ROW = frozenset({"diff"})
 
 
 def has_own_points(expression: Expression) -> bool:
-    """Return whether the expression calls a function whose points need not be at the times of its argument."""
+    """Return whether the expression is a call of a function whose points need not be at the times of its argument."""
     if not isinstance(expression, Call):
         return False
     function = function_named(expression)
@@ -203,7 +203,7 @@ def _with_points(needed: Sequence[Expression], body: Body, context: PlanContext)
 
 
 def _generated(call: Call, body: Body, context: PlanContext) -> Generate | None:
-    """Return the points of one call; None if it names a series that does not exist."""
+    """Return the points of one call, or None if it names a series that does not exist."""
     child, columns = _with_points(call.arguments, body, context)
     arguments = tuple(bind(argument, columns) for argument in call.arguments)
     if any(is_null(argument) for argument in arguments):
@@ -349,7 +349,7 @@ def _result_fields(
 
 
 def _calls(expression: Expression) -> Iterator[Call]:
-    """Yield the aggregate calls in an expression. Raises SemanticError for nested ones."""
+    """Yield the aggregate calls in an expression. Raises SemanticError for nested aggregate calls."""
     if isinstance(expression, Call) and is_aggregate(expression):
         nested = [argument for argument in expression.arguments if not isinstance(argument, PathExpression)]
         if any(any_part(argument, is_aggregate) for argument in nested):
@@ -361,7 +361,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
 
 
 def _is_of_nothing(call: Call, body: Body, context: PlanContext) -> bool:
-    """Return whether an argument is null because the device lacks its series; False for counts, whose result is 0."""
+    """Return whether an argument is null because the device lacks its series. Counts are False: their result is 0."""
     series = body.series
     if _counts(call) or all(argument in series for argument in call.arguments):
         return False
@@ -384,7 +384,7 @@ _PlainCall = tuple[Call, list[Leaf]]
 def _plain_sources(
     calls: Sequence[Call], body: Body, context: PlanContext
 ) -> list[tuple[Source, list[_PlainCall]]] | None:
-    """Return the scans and their calls if no other node is needed for the aggregation; otherwise None."""
+    """Return the scans and their calls, or None if the aggregation needs other nodes."""
     if body.where is not None or not isinstance(body.group_by, GroupByTime | None):
         return None
     windows = windows_of(body.group_by, None, context.moment)
@@ -419,13 +419,13 @@ def _scan_time(body: Body, windows: object) -> TimeRange:
 def _scans(
     sources: Sequence[tuple[Source, list[_PlainCall]]], body: Body, context: PlanContext, stage: Stage
 ) -> tuple[Node, dict[Call, int]]:
-    """Return a node of aggregating scans side by side, and the number of each call's column."""
+    """Return a node with aggregating scans side by side, and the number of each call's column."""
     windows = windows_of(body.group_by, None, context.moment)
     assert isinstance(windows, TimeWindows | None)
     children: list[Node] = []
     numbers: dict[Call, int] = {}
     width = 0
-    #: Bound calls by the scan's types and calls, which are the same for nearly all of a hundred thousand scans.
+    #: Bound calls, keyed by the scan's types and calls. Nearly all of a hundred thousand scans have the same key.
     known: dict[tuple[object, ...], tuple[AggregateCall, ...]] = {}
     for source, own in sources:
         column = {leaf.series.measurement: i for i, leaf in enumerate(source.leaves)}

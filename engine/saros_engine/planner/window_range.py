@@ -1,4 +1,4 @@
-"""The time range of a GROUP BY without one, such as GROUP BY (1h): it is taken from WHERE, or otherwise from the data.
+"""The time range of a GROUP BY that states none, such as GROUP BY (1h). WHERE gives the range, or otherwise the data.
 
     where time >= a and time < b     [a, b)
     where time >= a, or no WHERE     from the first to the last matching point, which `bounds_query` reads
@@ -48,7 +48,7 @@ def lacks_range(select: Select) -> bool:
 
 
 def bounds_query(select: Select, moment: TimeContext) -> Select | None:
-    """Return a SELECT of all series' first and last times in WHERE's range; None if WHERE bounds both ends."""
+    """Return a SELECT of all series' first and last times in WHERE's range, or None if WHERE bounds both ends."""
     time, _ = split_time(select.where, moment)
     paths = dict.fromkeys(path for item in select.items for path in paths_of(item.expression))
     if (time.start != TIME_MIN and time.end != TIME_MAX) or not paths:
@@ -59,7 +59,7 @@ def bounds_query(select: Select, moment: TimeContext) -> Select | None:
 
 
 def with_range(select: Select, times: Iterable[int], moment: TimeContext) -> Select:
-    """Return the SELECT with its range (an empty range gives no rows); `times` is the result of `bounds_query`."""
+    """Return the SELECT with its range, or LIMIT 0 if the range is empty; `times` is the result of `bounds_query`."""
     group_by = select.group_by
     assert isinstance(group_by, GroupByTime)
     time = _covered(split_time(select.where, moment)[0], list(times))

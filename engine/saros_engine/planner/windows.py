@@ -32,13 +32,13 @@ from saros_grammar.syntax.ast import (
 from saros_storage.base.types import TIME_MAX, TIME_MIN, DataType
 from saros_storage.scan.reading import BLOCK_ROWS_MAX
 
-#: Limit of windows times columns for scans that aggregate side by side; their states then take some 100 MB.
+#: The limit of windows times columns for scans that aggregate side by side. At this limit, states take some 100 MB.
 _STATES_MAX = 4 << 20
 _ROWS_MIN = 64
 
 
 def rows_of_windows(windows: Windows | None) -> Callable[[int], int]:
-    """Return a function from a number of columns to the rows that each scan reads at a time: fewer for many windows."""
+    """Return a function that maps a number of columns to the number of rows that each scan reads at a time."""
     if not isinstance(windows, TimeWindows) or windows.step_ticks == 0:
         return lambda _columns: BLOCK_ROWS_MAX  # calendar windows are always few
     count = (windows.end - windows.start) // windows.step_ticks

@@ -1,4 +1,4 @@
-"""From a logical plan to fragments.
+"""Turn a logical plan into fragments.
 
 plan_cache, plan_template    plans that are reused with other values
 distribution                 fragments, split at exchanges

@@ -1,4 +1,4 @@
-"""Distribution: cutting a plan at exchanges, so that several drivers run its scans.
+"""Distribution: cuts a plan at exchanges, so that several drivers run the plan's scans.
 
     TimeJoin                     fragment 0   TimeJoin
      - Scan a  Scan b                          - Exchange 1   Exchange 2
@@ -50,7 +50,7 @@ _Part = TypeVar("_Part", Node, AggregateScan)
 
 #: The minimum number of children to cut: with fewer, a second driver does not pay off.
 CHILDREN_MIN = 8
-#: A second driver does not pay off either for a limit that takes at most this many values from its scans.
+#: A second driver does not pay off for a limit that takes at most this many values from its scans, either.
 _FEW_VALUES = 4_096
 
 
@@ -91,7 +91,7 @@ def _cut(node: Node, parallelism: int, fragments: list[PlanFragment]) -> Node:
 
 
 def _takes_few_values(limit: Limit) -> bool:
-    """Return whether a limit takes a small number of values, from the first rows of an unfiltered join of scans."""
+    """Return whether a limit takes only a small number of values from the first rows of an unfiltered join of scans."""
     child = limit.child.child if isinstance(limit.child, Project) else limit.child
     if limit.count is None or not isinstance(child, TimeJoin):
         return False
@@ -150,6 +150,6 @@ def _cut_devices(node: DeviceMerge, parallelism: int, fragments: list[PlanFragme
 
 
 def _runs(children: Sequence[_Part], count: int) -> list[tuple[_Part, ...]]:
-    """Split the children into at most `count` runs of about equal length, none of them empty."""
+    """Split the children into at most `count` non-empty runs of about equal length."""
     bounds = [len(children) * i // count for i in range(count + 1)]
     return [tuple(children[a:b]) for a, b in pairwise(bounds) if a < b]

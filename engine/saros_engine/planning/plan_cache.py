@@ -1,4 +1,4 @@
-"""A cache of plans for SELECTs that recur, with the same or with other values.
+"""A cache of plans for SELECTs that recur with the same values or with other values.
 
     (user's key, zone, shape)   first occurrence, few series      -> plan, not cached
     (user's key, zone, shape, kinds of open values, other values) -> template -- values --> plan
@@ -61,10 +61,10 @@ class PlanCache:
     """A cache of about `capacity` templates and as many plans. Any thread."""
 
     def __init__(self, capacity: int) -> None:
-        #: The statements seen before: (user's key, zone, shape) of each.
+        #: The key (user's key, zone, shape) of each statement that was planned before.
         self._met: RecentMap[_Key, bool] = RecentMap(capacity)
         self._outlines: RecentMap[str, Outline] = RecentMap(capacity)
-        #: Templates with the schema's version for which they are valid; None if no template is possible.
+        #: Each template, or None if no template is possible, with the schema version for which this is valid.
         self._frames: RecentMap[_Key, tuple[int, PlanTemplate | None]] = RecentMap(capacity)
         self._plans: RecentMap[_Key, tuple[int, Planned]] = RecentMap(capacity)
         self._counting = threading.Lock()
@@ -83,7 +83,7 @@ class PlanCache:
     def plan(
         self, parsed: ast.Parsed, given: Values, asking: PlanRequest, fill: Callable[[], ast.Statement]
     ) -> Planned:
-        """Return the plan of a SELECT with values for its `?`. Raises the errors of planning and of `asking.check`.
+        """Return the plan of a SELECT with values for its `?`. Raises the errors of planning and `asking.check`.
 
         `given` are the values for `?`; `fill` returns the statement with these values.
         """

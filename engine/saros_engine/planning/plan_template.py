@@ -3,10 +3,10 @@
     where time > ~ and s2 = ~      times: time > ~        plan: Filter(s2 = Given 1) over Scan(time: hole)
     limit ~                               `-- values --> a range, constants --> the plan of these values, cut to rows
 
-There is one `Outline` for each shape of statements. It records which values are open, that is, occur only in WHERE,
-LIMIT and OFFSET. A `PlanTemplate` is valid for one outline, one version of the schema and one kind of each open value.
-Conditions on time are removed before planning and evaluated for each execution (so they may contain `now()`), as are
-LIMIT and OFFSET. The other open values become `PlanParameter`s, of which planning knows only the type. If planning
+There is one `Outline` for each shape of statements. It records which values are open: an open value occurs only in
+WHERE, LIMIT and OFFSET. A `PlanTemplate` is valid for one outline, one version of the schema and one kind of each open
+value. Conditions on time, LIMIT and OFFSET are removed before planning and evaluated for each execution, so conditions
+may contain `now()`. The other open values become `PlanParameter`s, of which planning knows only the type. If planning
 needs to know more about a value (IN, LIKE, a text compared with a date), no template is possible.
 
 Pure: any thread.
@@ -42,7 +42,7 @@ _LEAVES = frozenset({type(None), str, bool, int, float})
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """A SELECT and the places of its values, which are numbered: first the literals, then the values for `?`."""
+    """A SELECT and the places of its values. Values are numbered: first the literals, then the values for `?`."""
 
     select: ast.Select
     #: The numbers of the open values, which occur only in places that a template can leave open.
@@ -75,8 +75,8 @@ class PlanTemplate(msgspec.Struct, frozen=True):
     #: LIMIT and OFFSET, which are not part of the plan.
     limit: ast.Expression | None
     offset: ast.Expression | None
-    #: True if LIMIT and OFFSET apply; they do not to a plan without devices, which has no rows. Their values are
-    #: checked in any case.
+    #: True if LIMIT and OFFSET apply. They do not apply to a plan without devices, which has no rows, but their values
+    #: are checked in any case.
     cut: bool
     #: See `plan.width`.
     width: int
@@ -199,7 +199,7 @@ def _with(part: ast.Expression, values: Values) -> ast.Expression:
 
 
 def parts_of(node: object) -> Iterator[object]:
-    """Yield the structs in a tree that have fields, parents before children."""
+    """Yield the structs with fields in a tree, each before the structs in its fields."""
     waiting = [node]
     while waiting:
         part = waiting.pop()

@@ -1,9 +1,9 @@
-"""Splitting of devices with many rows into slices of time, which are distributed over a fragment's instances.
+"""Split devices with many rows into slices of time, and distribute the slices over a fragment's instances.
 
     dealt by distribution   instance 0: d0 d2      instance 1: d1        d0 has as many rows as all others
     in slices               d0[..5)  d1            d0[5..)  d2           in turn: d0[..5) d0[5..) d1 d2
 
-The receiver reads the instances in turns. An instance whose output fills its buffer must wait for its turn; if turns
+The receiver reads the instances in turns. An instance whose output fills its buffer must wait for its turn. If turns
 were entire devices, it might wait most of the time. A device's plan can be split only if it works row by row: it may
 consist of scans, joins, conditions and expressions, but neither aggregates nor functions that look back at earlier
 rows.
@@ -74,7 +74,7 @@ def _turns(hand: Sequence[DeviceMerge], cuts: Cuts) -> list[_SplitScan]:
 
 
 def _slices(device: str, body: Node, cuts: Cuts) -> list[_SplitScan]:
-    """Return a device's slices, in the order of its rows; a single slice if the device cannot be split."""
+    """Return a device's slices in the order of its rows, or a single slice if the device cannot be split."""
     scan = _first_scan(body)
     borders = () if scan is None else cuts(scan)
     if scan is None or not borders:
@@ -116,7 +116,7 @@ def _of_time(body: Node, time: TimeRange) -> Node:
 
 
 def _with_turns(instance: FragmentInstance, dealt: dict[int, list[_SplitScan]], count: int) -> FragmentInstance:
-    """Return an instance that sends its share of the turns (1 / `count`), or that receives all turns."""
+    """Return an instance that sends its share (1 / `count`) of the turns, or an instance that receives all turns."""
     fragment = instance.fragment
     turns = dealt.get(fragment.number)
     if turns is None:

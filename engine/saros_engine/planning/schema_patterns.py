@@ -1,4 +1,4 @@
-"""The part of the schema on which a statement depends, as path patterns that are known before planning.
+"""Find the part of the schema on which a statement depends, before planning. The part is given as path patterns.
 
     SELECT a FROM root.x.** WHERE root.y.b > 1     root.x.**, root.y.b      each with everything below it
     SHOW TIMESERIES                                root                     the whole schema

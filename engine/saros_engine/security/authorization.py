@@ -4,13 +4,13 @@
     batch of columns   ---------^
     plan of a SELECT   ---------^     the series that it reads
 
-A rule checks a statement and the names in it. SELECT, SHOW and COUNT see only the part of the schema that the user
-may read (`schema_for`), so their rules check only paths without wildcards; the plan of a SELECT is checked again after
-it is made. Deletions need the privilege on all paths that their pattern can match, whether they exist or not. The
-result of the check therefore reveals nothing about the schema, and no series that was not checked can be created
-between the check and the deletion.
+A rule checks a statement and the names in it. SELECT, SHOW and COUNT see only the part of the schema that the user may
+read (`schema_for`), so their rules check only paths without wildcards; the plan of a SELECT is checked again after it
+is made. Deletions need the privilege on all paths that their pattern can match, whether they exist or not. The result
+of the check therefore reveals nothing about the schema, and the check also covers series that are created between the
+check and the deletion.
 
-A rule also has the name of the statement's event in the audit trail. Pure: any thread.
+A rule also names the statement's event in the audit trail. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from saros_storage.schema import DeviceSchema
 
 
 class AuthorizationRequest(msgspec.Struct, frozen=True):
-    """The context of a rule, in addition to its statement."""
+    """The context in which a rule checks its statement."""
 
     access: Access
     store: Database
     users: Users
-    #: The time until which the statement may wait in all; None if each step has its usual limit.
+    #: The time until which the statement may wait in all, or None if each step has its usual limit.
     deadline_ns: int | None = None
 
 
@@ -112,7 +112,7 @@ def only_reads(statement: ast.Statement) -> bool:
 
 
 def leaves_database_alone(statement: ast.Statement) -> bool:
-    """Return whether a statement only reads, or affects nothing but sessions, queries and caches."""
+    """Return whether a statement only reads, or only affects sessions, queries and caches."""
     passing = ast.SetTimeZone | ast.SetPartialResults | ast.SetSqlDialect | ast.KillQuery | ast.ClearCache
     return only_reads(statement) or isinstance(statement, passing | ast.NotSupported)
 
@@ -242,7 +242,7 @@ def _own_path(path: ast.PathExpression, store: Database) -> str:
 
 
 def _require_database(device: str, asked: AuthorizationRequest) -> None:
-    """Raise NoPermission unless the device's database exists or the user may create it, which a write would do."""
+    """Raise NoPermission if a write would have to create the device's database and the user may not create it."""
     if asked.store.schema.database_of(device) is None:
         asked.access.require(Privilege.MANAGE_DATABASE)
 
@@ -259,7 +259,7 @@ def _needs(privilege: Privilege) -> Callable[[ast.Statement, AuthorizationReques
 
 
 def _select(select: ast.Select, asked: AuthorizationRequest) -> None:
-    """Raise NoPermission for a path without wildcards that the user may not read, whether the series exists or not."""
+    """Raise NoPermission for a path without wildcards that the user may not read, whether or not the series exists."""
     if select.table in TABLES:
         _show(TABLES[select.table], asked)
     expressions = [item.expression for item in select.items] + ([] if select.where is None else [select.where])
@@ -382,7 +382,7 @@ def _show(show: ast.Show, asked: AuthorizationRequest) -> None:
 
 
 def _administrator(_: ast.ClusterStatement | ast.SyncStatement, asked: AuthorizationRequest) -> None:
-    """Require an administrator: joining nodes get all data and password hashes; senders have several users' data."""
+    """Require an administrator, since joining nodes get all data and hashes, and senders have several users' data."""
     if not asked.access.rights.administrator:
         raise NoPermission("an administrator")
 
@@ -392,7 +392,7 @@ def _explain(explain: ast.Explain, asked: AuthorizationRequest) -> None:
 
 
 def _load(_: ast.Load, asked: AuthorizationRequest) -> None:
-    """Require all privileges that a write may need, on all paths, since the file's content is unknown."""
+    """Require every privilege that a write may need, on all paths, because the file's content is unknown."""
     authorize_load(asked.access)
 
 

@@ -1,4 +1,4 @@
-"""information_schema: the rows of SHOW, as tables for SELECT.
+"""information_schema presents the rows of SHOW as tables that SELECT can read.
 
     select timeseries, data_type from information_schema.timeseries where database = 'root.plant' order by timeseries
     show queries where elapsedtime > 1 order by elapsedtime desc limit 3
@@ -7,8 +7,8 @@
 
 A table has the rows and the columns of a SHOW, which is executed for each SELECT, and needs the same privileges. Its
 rows have no time, so clauses and functions that need times or series are refused. IoTDB has such tables only in its
-table model; a column that exists in both products has IoTDB's name (`start_time` of queries), without characters that
-would need quotes (`ttl_ms`).
+table model; a column that exists in both products has IoTDB's name (`start_time` of queries). Characters that would
+need quotes are left out (`ttl_ms`).
 
 Pure: any thread.
 """
@@ -123,13 +123,13 @@ def plan_table(select: Select, shown: RowSet, moment: TimeContext) -> LogicalPla
 
 
 def chooses(show: Show) -> bool:
-    """Return whether a SHOW of rows not taken from the schema has clauses for `plan_show`: WHERE, ORDER BY or LIMIT."""
+    """Return whether `plan_show` must apply clauses (WHERE, ORDER BY, LIMIT) to the rows of a SHOW."""
     clauses = show.where, show.limit, show.offset
     return show.kind in CHOSEN_BY_COLUMNS and (bool(show.order_by) or any(clause is not None for clause in clauses))
 
 
 def plan_show(show: Show, shown: RowSet, moment: TimeContext) -> LogicalPlan:
-    """Return the plan of a SHOW with such clauses; they name columns by headers, in any case. Raises SemanticError."""
+    """Return the plan of a SHOW with clauses, which name columns by header in any letter case. Raises SemanticError."""
     fields = shown.fields
     node, names = _source(fields, [field.name.lower() for field in fields], shown.rows, moment)
     what = f"SHOW {show.kind.value.upper()}"

@@ -1,4 +1,4 @@
-"""Requests to all nodes, for statements about all of them: SHOW QUERIES, SHOW FILES, KILL QUERY, SET SYSTEM, ...
+"""Requests to all nodes, for statements that concern every node: SHOW QUERIES, SHOW FILES, KILL QUERY, SET SYSTEM, ...
 
     the client's node            --question-->  every other node
                                  <--- rows ---                     a silent node gets a row with the reason
@@ -62,27 +62,27 @@ class OtherNodes(Protocol):
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """A question to a node. `kind`: the kind of rows to return; None: end queries.
+    """A question to a node: return rows of `kind`, or end queries if `kind` is None.
 
-    If `user` is given, only that user's queries are returned or ended; otherwise those of all users.
+    If `user` is given, only that user's queries are returned or ended; otherwise the queries of all users.
     """
 
     kind: ShowKind | None
     databases: tuple[str, ...] = ()
     zone: str = "UTC"
     user: str | None = None
-    #: The query to end; None: end all queries.
+    #: The query to end, or None to end all queries.
     query: str | None = None
     #: True to drop caches instead.
     clear: bool = False
-    #: The system mode to set instead; None: leave it.
+    #: The system mode to set instead, or None to leave the mode unchanged.
     read_only: bool | None = None
 
     def encode(self) -> bytes:
         if self.read_only is not None:
             return json.dumps([_MODE, self.read_only]).encode()
         kind = None if self.kind is None else self.kind.value
-        more = [True] if self.clear else []  # other questions stay readable for older nodes
+        more = [True] if self.clear else []  # older nodes can read questions without it
         return json.dumps([kind, self.databases, self.zone, self.user, self.query, *more]).encode()
 
     @staticmethod
@@ -113,7 +113,7 @@ class ClusterRequests:
         forget: Callable[[], None],
         mode: SystemMode,
     ) -> None:
-        """`others`: None outside a cluster. `forget` drops the engine's caches of statements and plans."""
+        """`others` is None outside a cluster. `forget` drops the engine's caches of statements and plans."""
         self._registry = registry
         self._slow = slow
         self._store = store
@@ -248,7 +248,7 @@ class ClusterRequests:
         return (ticks, slow.query_id or None, self._node, elapsed_s, slow.statement, user, host)
 
     def _with_times(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows of queries; rows without a time, from older or silent nodes, get the current time."""
+        """Return the rows of queries. The rows of older or silent nodes have no time, and get the current time."""
         now = self._ticks(self._clock.now_ns())
         return [(now if time is None else time, *others) for time, *others in rows]
 
@@ -258,7 +258,7 @@ class ClusterRequests:
 
 
 def _visible_user(access: Access) -> str | None:
-    """Return the user whose queries the session may see and end; None: all users'."""
+    """Return the user whose queries the session may see and end, or None if it may do so for all users."""
     return None if access.may(Privilege.MAINTAIN) else access.user
 
 

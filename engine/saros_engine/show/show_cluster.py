@@ -118,7 +118,7 @@ OF_CLUSTER = frozenset(
 
 
 def _show_nodes(statement: Show, cluster: ClusterInfo) -> RowSet:
-    """Return one row per node. Every node keeps data, so all nodes have the same type."""
+    """Return one row per node. All nodes have the same type, because every node keeps data."""
     kept = [i for i, field in enumerate(_NODE_FIELDS) if statement.details or field.name not in _DETAILS]
     rows = [
         (
@@ -136,7 +136,7 @@ def _show_nodes(statement: Show, cluster: ClusterInfo) -> RowSet:
 
 
 def _show_data_nodes(cluster: ClusterInfo) -> RowSet:
-    """Return one row per node, with the number of its replicas, both as data and as schema regions: each holds both."""
+    """Return one row per node. Each of its replicas counts both as a data region and as a schema region."""
     held = Counter(row.node for row in cluster.regions() if row.type is RegionType.DATA)
     rows: list[Row] = [
         (row.node, row.status.value, *_host_and_port(row.client), held[row.node], held[row.node])
@@ -152,7 +152,7 @@ def _show_urls(cluster: ClusterInfo) -> RowSet:
 
 
 def _show_config_nodes(cluster: ClusterInfo) -> RowSet:
-    """Return one row per node of the meta group; none outside a cluster."""
+    """Return one row per node of the meta group, or no rows outside a cluster."""
     nodes = {node.node: node for node in cluster.nodes()}
     rows: list[Row] = [
         (row.node, nodes[row.node].status.value, *_host_and_port(nodes[row.node].internal), row.role.value)
@@ -163,7 +163,7 @@ def _show_config_nodes(cluster: ClusterInfo) -> RowSet:
 
 
 def _show_change(row: ChangeRow | None) -> RowSet:
-    """Return one row about the cluster change in progress; without a change, there is no row."""
+    """Return one row about the cluster change in progress, or no rows if there is no change."""
     if row is None:
         return RowSet(_CHANGE_FIELDS, [])
     nodes = (", ".join(map(str, row.joining)), ", ".join(map(str, row.leaving)))
@@ -173,7 +173,7 @@ def _show_change(row: ChangeRow | None) -> RowSet:
 
 
 def _show_regions(statement: Show, cluster: ClusterInfo) -> RowSet:
-    """Return one row per replica of a region, on the given nodes and with data of the given databases."""
+    """Return one row for each replica of a region that is on the given nodes and has data of the given databases."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     nodes = {node.node: node for node in cluster.nodes()}
     rows: list[Row] = []

@@ -81,7 +81,7 @@ class ShowExecutor:
         return shown, point
 
     def _caught_up(self, statement: ast.Show | ast.Count, session: SessionContext, limits: ReadLimits) -> ReadPoint:
-        """Catch up with the part of the schema to which the statement refers; SHOW leaves out unavailable groups."""
+        """Catch up with the part of the schema to which the statement refers. SHOW omits unavailable groups."""
         point = self._queries.read_point(session, limits)
         if isinstance(statement, ast.Show) and not point.settled:
             point.partial = True
@@ -124,7 +124,7 @@ class ShowExecutor:
             case ast.ShowKind.VARIABLES:
                 return RowSet(_texts("Variable", "Value"), list(self._variables())), HERE
             case _ if kind in OF_CLUSTER:
-                return show_cluster(statement, self._cluster), HERE  # does not catch up, so works without a leader
+                return show_cluster(statement, self._cluster), HERE  # does not catch up: works without a leader
             case ast.ShowKind.SENDERS | ast.ShowKind.RECEIVERS | ast.ShowKind.SYNC:
                 return show_sync(kind, self._sync, lambda seconds: time(seconds * self._unit.value)), HERE
         point = self._caught_up(statement, session, limits)
@@ -194,7 +194,7 @@ def _texts(*names: str) -> tuple[Field, ...]:
 
 
 def _version() -> tuple[str, str]:
-    """Return the version, and a text with the product, IoTDB's protocol and any commit that pip recorded (PEP 610)."""
+    """Return the version, and a text with the product, IoTDB's protocol and the commit if pip recorded it (PEP 610)."""
     from importlib.metadata import distribution  # a slow import: it loads the email package
 
     installed = distribution("saros")

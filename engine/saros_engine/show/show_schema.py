@@ -1,4 +1,4 @@
-"""SHOW and COUNT of databases, devices, series, templates and others: the content of the schema, as rows.
+"""SHOW and COUNT of databases, devices, series, templates and other contents of the schema.
 
 Columns have IoTDB's names. Pure, except for the schema that it reads.
 """
@@ -62,7 +62,7 @@ _SERIES_COLUMNS = (
     "DeadbandParameters",
     "ViewType",
 )
-#: The two kinds of labels of a series, in the order of the parameters of `_labels`.
+#: The two kinds of labels of a series, in the same order as the parameters of `_labels`.
 _LABELS = ("tags", "attributes")
 #: The names that a condition may use, and their texts (None: null).
 Subjects = Mapping[str, str | None]
@@ -176,7 +176,7 @@ def _ttl_text(milliseconds: int | None) -> str:
 
 
 def _show_ttl(statement: Show, schema: SchemaReader) -> RowSet:
-    """Return the TTL rules, the default first; with ON, only rules for that pattern and for paths that it matches."""
+    """Return the TTL rules, the default first. With ON, return only rules for the pattern and for matching paths."""
     patterns = [parse_pattern(str(path)) for path in statement.databases]
     rules = {_EVERYTHING: None, **dict(schema.ttl.live())}
     rows: list[Row] = [
@@ -211,7 +211,7 @@ def _deadband_columns(deadband: Deadband | None) -> tuple[str | None, str | None
 
 
 def _show_views(statement: Show, schema: SchemaReader) -> RowSet:
-    """Return the views; the type and the source of a view are null if its sources are missing or unreadable."""
+    """Return the views. The type and the source of a view are null if its sources are missing or unreadable."""
     rows: list[Row] = []
     views = schema.views(_pattern(statement.path)) if isinstance(schema, ViewedSchema) else []
     for view in views:
@@ -228,7 +228,7 @@ def _show_views(statement: Show, schema: SchemaReader) -> RowSet:
 
 
 def _json(words: Mapping[str, str]) -> str | None:
-    """Return labels as IoTDB prints them: in the order in which the smallest sufficient Java hash table has them."""
+    """Return labels as IoTDB prints them, that is, in the order of the smallest Java hash table that holds them."""
     if not words:
         return None
     places = 1

@@ -1,6 +1,6 @@
-"""SHOW PARTITIONS, FILES and DISK_USAGE: the data on a node's disk, as rows.
+"""SHOW PARTITIONS, FILES and DISK_USAGE: return rows that describe the data on a node's disk.
 
-IoTDB has SHOW DISK_USAGE; in the other two, columns are named like columns of IoTDB's SHOW REGIONS. Pure.
+IoTDB has only SHOW DISK_USAGE. The columns of the other two are named like columns of IoTDB's SHOW REGIONS. Pure.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def show_stored(
 
 
 def check_whole(pattern: str, databases: Iterable[str]) -> None:
-    """Raise SemanticError for a pattern of DISK_USAGE that matches only a part of one of the databases."""
+    """Raise SemanticError for a pattern of DISK_USAGE that matches only a part of a database."""
     wanted = parse_pattern(pattern)
     for database in databases:
         nodes = split_path(database)

@@ -1,9 +1,9 @@
-"""WHERE time ... in SHOW and COUNT: it selects the part of the schema that has points in ranges of times.
+"""WHERE time ... in SHOW and COUNT, which selects the part of the schema that has points in ranges of times.
 
     show devices where time > 10 and template is null  ->  devices without template, with a point later than 10
 
 A condition is split at its ANDs into parts about the schema and parts about time; no OR may combine both kinds. Deleted
-and expired points do not count. Views have no points of their own. Pure: any thread.
+and expired points do not count. Views store no points. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from saros_grammar.syntax.ast import Binary, BinaryOperator, Expression, TimeRef
 from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import DeviceSchema
 
-#: Returns the time of each series' latest point in a time range; series without a point in it are omitted.
+#: Returns the time of each series' latest point in a time range. Series without a point in the range are omitted.
 LatestTimes = Callable[[Sequence[str], TimeRange], Mapping[str, int]]
 
 
@@ -43,7 +43,7 @@ class Points(msgspec.Struct, frozen=True):
 
 
 def split_times(where: Expression | None, moment: TimeContext) -> tuple[Expression | None, list[TimeRange] | None]:
-    """Split a condition into its part about the schema and its time ranges, or None. Raises SemanticError."""
+    """Split a condition into a part about the schema and time ranges; either may be None. Raises SemanticError."""
     rest: Expression | None = None
     times: list[TimeRange] | None = None
     for part in conjuncts(where):

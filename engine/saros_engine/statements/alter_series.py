@@ -1,4 +1,4 @@
-"""ALTER TIMESERIES of tags, attributes and aliases: computes the altered series. Pure: any thread."""
+"""Compute the series that ALTER TIMESERIES of tags, attributes and aliases makes of a series. Pure: any thread."""
 
 from __future__ import annotations
 

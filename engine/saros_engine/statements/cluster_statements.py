@@ -1,6 +1,6 @@
-"""Statements about nodes, such as ADMIT NODE and REBALANCE CLUSTER, as calls of a `ClusterAdmin`.
+"""Execute statements about nodes, such as ADMIT NODE and REBALANCE CLUSTER, by calls of a `ClusterAdmin`.
 
-Each statement starts or ends a change of the cluster, and returns when the cluster has agreed to that. SHOW CLUSTER
+Each statement starts or ends a change of the cluster, and returns when the cluster has agreed to do so. SHOW CLUSTER
 CHANGE shows the progress of a change. `authorization` has already checked the session's privileges. Any thread.
 """
 
@@ -31,7 +31,7 @@ def show_plan(statement: ast.Rebalance, admin: ClusterAdmin) -> RowSet:
 
 
 def run_cluster_statement(statement: ast.ClusterStatement, admin: ClusterAdmin) -> RowSet | None:
-    """Execute a statement; return the row of ADMIT NODE, None for other statements.
+    """Execute a statement; return the row of ADMIT NODE, or None for other statements.
 
     Raises UserMistake, StorageError.
     """

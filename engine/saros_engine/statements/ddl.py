@@ -1,4 +1,4 @@
-"""Schema statements: CREATE, DROP and ALTER, executed as changes of the store.
+"""Execute the schema statements CREATE, DROP and ALTER as changes of the store.
 
 Each function executes one kind of statement and returns the number of changed objects, or raises UserMistake.
 """
@@ -75,7 +75,7 @@ def delete_databases(store: Database, statement: DeleteDatabases, request: Write
 
 
 def change_ttl(store: Database, statement: SetTtl | UnsetTtl, request: WriteRequest) -> int:
-    """Execute SET TTL or UNSET TTL; for a database, both also affect the rule for all paths below it.
+    """Execute SET TTL or UNSET TTL. For a database, this also changes the rule for all paths below the database.
 
     Raises UserMistake 508 if there is no rule to remove.
     """
@@ -137,8 +137,8 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
     Raises UserMistake 508 if there are no such series.
     """
     found = [(path, store.schema.match_series(parse_pattern(str(path)))) for path in statement.paths]
-    # Patterns without matches are passed on too, because the deletion also waits until the series that other clients
-    # are dropping are gone.
+    # Patterns without matches are passed on too, because the deletion also waits until other clients have dropped the
+    # series that they are dropping.
     patterns = [pattern for path, matched in found for pattern in _own(store, path, matched)]
     count = sum(store.delete_series(pattern, request=request) for pattern in patterns)
     if not count:
@@ -150,8 +150,8 @@ def delete_timeseries(store: Database, statement: DeleteTimeseries, request: Wri
 def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[list[str], int]:
     """Return the patterns of the points that a DELETE removes, and the number of matching series.
 
-    If a view consists of one series, its path stands for the path of that series. Raises UserMistake 508 for a computed
-    view, which has no points.
+    The path of a view that consists of one series stands for the path of that series. Raises UserMistake 508 for a
+    computed view, which has no points.
     """
     found: list[str] = []
     series: set[tuple[str, str]] = set()
@@ -166,7 +166,7 @@ def patterns_to_delete(tree: SchemaReader, patterns: Iterable[str]) -> tuple[lis
 
 
 def _own_paths(pattern: str, matched: Iterable[Matched]) -> list[str]:
-    """Return the pattern, preceded by the paths of series that it matches only by their alias.
+    """Return the pattern, preceded by the paths of the series whose alias it matches, but not their measurement.
 
     Points are stored under the measurement, which a pattern that matches the alias does not match.
     """
@@ -200,7 +200,7 @@ def _own(store: Database, path: PathExpression, matched: Sequence[Matched]) -> l
 
 
 def _hint(store: Database, path: PathExpression, matched: Sequence[Matched]) -> str:
-    """Return the text to append to the error message if nothing can be dropped; empty if the series do not exist."""
+    """Return a hint for the error message if no series can be dropped. The hint is empty if the series do not exist."""
     if matched:
         return ", or belongs to a device template: deactivate the template there"
     return ": it is a view, use DROP VIEW" if is_view(store.schema.catalogue, str(path)) else ""
@@ -247,7 +247,7 @@ def alter_storage(store: Database, statement: AlterStorage, request: WriteReques
 def _alter_type(
     store: Database, device: schema.DeviceSchema, series: schema.SeriesSchema, type_: DataType, request: WriteRequest
 ) -> int:
-    """Execute SET DATA TYPE; the encoding does not change if it supports the new type."""
+    """Execute SET DATA TYPE. The encoding does not change if it supports the new type."""
     if series.type is type_:
         return 0
     encoding = schema.encoding_as(series, type_)

@@ -64,7 +64,7 @@ def show_functions(catalogue: Catalogue) -> RowSet:
 
 
 def show_triggers(triggers: Triggers) -> RowSet:
-    """Return the rows of SHOW TRIGGERS, with their state on this node."""
+    """Return the rows of SHOW TRIGGERS, each with the state of the trigger on this node."""
     fields = _texts("TriggerName", "Event", "Type", "State", "PathPattern", "ClassName", "NodeID")
     return RowSet(fields, [*triggers.rows()])
 

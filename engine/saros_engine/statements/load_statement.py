@@ -1,4 +1,4 @@
-"""LOAD: finds the files of a statement, checks that they may be read, and loads them.
+"""LOAD: find the files of a statement, check that they may be read, and load them.
 
     LOAD 'file'      that file
     LOAD 'folder'    all *.tsfile files below it, in order of precedence: by folder, then by time and version in IoTDB's

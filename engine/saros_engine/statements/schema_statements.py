@@ -1,4 +1,4 @@
-"""Dispatch of the statements that change the schema to the modules that implement them."""
+"""Dispatch the statements that change the schema to the modules that implement them."""
 
 from __future__ import annotations
 

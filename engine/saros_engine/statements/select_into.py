@@ -1,4 +1,4 @@
-"""SELECT INTO: writes the blocks of a query to its targets in batches, and returns rows that report the counts.
+"""SELECT INTO: write the blocks of a query to the targets in batches, and return rows that report the counts.
 
 Nulls are not written, and a series without points is not created. Rows without a time (an aggregate over all rows) get
 time 0. Each block is written as one batch per device; if an error occurs, earlier batches remain written.
@@ -30,8 +30,8 @@ _WRITTEN_MAX = 2**31 - 1
 WriteBatch = Callable[[str, Int64Array, dict[str, Column], bool], None]
 
 
-#: For each type of column, the other types of series to which it may be written. They have a sufficient range, although
-#: integers may lose digits in floating-point series.
+#: For each type of column, the other types of series to which the column may be written. The range of these types is
+#: sufficient, although integers may lose digits in floating-point series.
 _WIDER: dict[DataType, frozenset[DataType]] = {
     DataType.INT32: frozenset({DataType.INT64, DataType.FLOAT, DataType.DOUBLE}),
     DataType.INT64: frozenset({DataType.DOUBLE, DataType.TIMESTAMP}),
@@ -79,7 +79,7 @@ def write_into(rows: Rows, targets: Sequence[Target], write: WriteBatch) -> list
 
 
 def _by_device(targets: Sequence[Target]) -> Iterator[list[int]]:
-    """Yield groups of targets, as indexes, that write the same rows to the same device."""
+    """Yield groups of targets (their indexes) that write the same rows to the same device."""
 
     def key(number: int) -> tuple[str, str]:
         return targets[number].source or "", targets[number].device
@@ -89,7 +89,7 @@ def _by_device(targets: Sequence[Target]) -> Iterator[list[int]]:
 
 
 def _rows_of(block: Block, source: str | None) -> BoolArray | None:
-    """Return a mask that selects the rows of a source device; None if `source` is None and all rows are selected."""
+    """Return a mask that selects the rows of a source device, or None if `source` is None and all rows are selected."""
     if source is None:
         return None
     return np.array([name == source for name in block.columns[0].to_list()], np.bool_)
@@ -107,7 +107,7 @@ def _write(device: str, times: Int64Array, columns: dict[str, Column], aligned: 
 def written(
     targets: Sequence[Target], names: Sequence[str], counts: Sequence[int | None]
 ) -> tuple[list[Field], list[list[Scalar]]]:
-    """Return the fields and rows of SELECT INTO's result; with ALIGN BY DEVICE, devices without rows are omitted.
+    """Return the fields and rows of SELECT INTO's result. With ALIGN BY DEVICE, devices without rows are omitted.
 
     `names` are the names of the query's result columns.
     """

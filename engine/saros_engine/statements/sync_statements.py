@@ -50,10 +50,10 @@ _RECEIVERS = (
 
 
 class SenderRow(msgspec.Struct, frozen=True):
-    """A sender. `committed_ns` is the time (since the epoch) of its last committed round; 0 before the first round.
+    """A sender. `committed_ns` is the time (since the epoch) of its last committed round, or 0 before the first round.
 
-    `receiving` is the number of the round in progress, None between rounds; `lacking` is the number of that round's
-    bytes that have not arrived, None if unknown.
+    `receiving` is the number of the round in progress, or None between rounds. `lacking` is the number of that round's
+    bytes that have not arrived, or None if unknown.
     """
 
     id: str
@@ -72,7 +72,7 @@ class SenderRow(msgspec.Struct, frozen=True):
 class ReceiverRow(msgspec.Struct, frozen=True):
     """A receiver of this folder's sender.
 
-    `shows_ns`: the receiver shows the data that the sender sealed up to this time; 0 before it shows any data.
+    The receiver shows the data that the sender sealed up to the time `shows_ns`, which is 0 before it shows any data.
     """
 
     name: str

@@ -151,7 +151,7 @@ class UserStatements:
 
 
 def _owner(user: str | None, access: Access) -> str:
-    """Return the user that a statement about tokens refers to. Raises SemanticError if the user is unknown."""
+    """Return the user to whom a statement about tokens refers. Raises SemanticError if the user is unknown."""
     owner = access.user if user is None else user
     if not owner:
         raise SemanticError("this session has no user: name the user of the token, as in FOR USER root or OF USER root")
@@ -221,8 +221,8 @@ def _names(title: str, names: Iterable[str]) -> RowSet:
 def _list_privileges(users: Users, of: ast.Principal) -> RowSet:
     """Return the rows of LIST PRIVILEGES.
 
-    For a role, these are its privileges. For a user, these are the privileges granted to the user, with an empty role
-    name, followed by those of each of the user's roles.
+    The rows of a role are its privileges. The rows of a user are the privileges granted to the user, with an empty role
+    name, followed by the privileges of each of the user's roles.
     """
     if of.kind is ast.PrincipalKind.ROLE:
         return RowSet(_PRIVILEGE_FIELDS, _rows(of.name, users.role(of.name).grants))

@@ -1,4 +1,4 @@
-"""CREATE, ALTER, RENAME and DROP VIEW, as changes of entries in the schema's catalogue.
+"""Execute CREATE, ALTER, RENAME and DROP VIEW as changes of entries in the schema's catalogue.
 
 Functions that execute a statement return the number of views that it changed.
 """
@@ -61,7 +61,7 @@ def planned_views(statement: CreateView, context: PlanContext) -> list[View]:
 
 
 def _needs_more(part: Expression) -> bool:
-    """Return whether an expression needs more than one row, or the time of the query."""
+    """Return whether the value of an expression depends on other rows, or on the time of the query."""
     return isinstance(part, Call) and (
         is_aggregate(part) or makes_points(part) or part.name.lower() in _NEEDS_OTHER_ROWS
     )
@@ -135,7 +135,7 @@ def rename_view(store: Database, statement: RenameView, request: WriteRequest) -
 
 
 def drop_views(store: Database, statement: DropViews, request: WriteRequest) -> int:
-    """Execute DROP VIEW; if one of the paths matches no view, drop none."""
+    """Execute DROP VIEW. If one of the paths matches no view, drop no view."""
     dropped: dict[str, None] = {}
     for path in statement.paths:
         pattern = parse_pattern(str(path))
@@ -163,7 +163,7 @@ def alter_view(store: Database, statement: AlterTimeseries, request: WriteReques
         )
     if statement.alias is not None:
         raise UserMistake(f"{view.path} is a view, which has no alias: use RENAME", code=_METADATA)
-    # The tags and attributes are altered like those of a series; the type of this series does not matter.
+    # This series stands for the view to alter its tags and attributes. The type of the series does not matter.
     series = SeriesSchema(
         view.path, DataType.TEXT, Encoding.PLAIN, DEFAULT_COMPRESSOR, None, view.tags, view.attributes
     )

@@ -1,4 +1,4 @@
-"""Functions that take complete series and generate points, at any times: `POINT_FUNCTIONS`, by lower-case name.
+"""Functions that take complete series and generate points at any times. `POINT_FUNCTIONS` has them by lower-case name.
 
 selectors    TOP_K, BOTTOM_K
 intervals    ZERO_DURATION, NON_ZERO_DURATION, ZERO_COUNT, NON_ZERO_COUNT
@@ -34,7 +34,7 @@ from saros_engine.transforms.spectrum import SPECTRUM
 
 __all__ = ["LIBRARY_TRANSFORMS", "POINT_FUNCTIONS", "Points", "SeriesTransform"]
 
-#: The functions of IoTDB's library, which have to be registered before use in IoTDB.
+#: The functions of IoTDB's library. In IoTDB, they must be registered before use.
 LIBRARY_TRANSFORMS: dict[str, SeriesTransform] = {
     f.name: f
     for group in (PROFILE, SIGNAL, SPECTRUM, SHAPE, QUALITY, REPAIR, ANOMALY, CLUSTERS, FILLING)

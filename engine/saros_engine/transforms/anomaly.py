@@ -1,7 +1,7 @@
-"""Anomaly detection beyond value ranges: the remaining anomaly functions of IoTDB's library.
+"""The anomaly functions of IoTDB's library, except for the functions that only compare values with bounds.
 
     OUTLIER             points with few neighbours in value, window by window
-    TWOSIDEDFILTER      the points without those that differ from both the preceding and the following ones
+    TWOSIDEDFILTER      the points, except those that differ from both the preceding and the following points
     LOF                 the sparsity of the neighbourhood of a row, or of a few consecutive points
     MISSDETECT          true for points in a part so straight that it was probably filled by interpolation
 
@@ -55,7 +55,7 @@ def _make_missdetect(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _explained(times: Float64Array, values: Float64Array) -> BoolArray:
-    """Return a flag for each row of points: true if a straight line fits the row's points. Equal values fit."""
+    """Return a flag for each row of points: true if a straight line fits the points. Equal values always fit."""
     times = times - times.mean(axis=1, keepdims=True)
     values = values - values[:, :1]
     same = ~values.any(axis=1)
@@ -78,7 +78,7 @@ def _straight_window(times: Float64Array, values: Float64Array, begin: int, wind
 
 
 def _straight_end(times: Float64Array, values: Float64Array, first: int, end: int) -> int:
-    """Return the end of the straight part that begins at `first`; the part is known to be straight up to `end`."""
+    """Return the end of the straight part that begins at `first` and is known to extend at least to `end`."""
     look = _LOOK
     while end < len(values):
         stop = min(end + look, len(values))
@@ -90,7 +90,7 @@ def _straight_end(times: Float64Array, values: Float64Array, first: int, end: in
 
 
 def _straight_back(times: Float64Array, values: Float64Array, low: int, first: int, end: int) -> int:
-    """Extend the straight part [first, end) backwards; return its earliest start, at least `low`."""
+    """Extend the straight part [first, end) backwards. Return its earliest start, which is at least `low`."""
     bent = np.flatnonzero(~_prefixes(times[low:end][::-1], values[low:end][::-1])[end - first :])
     return first - int(bent[0]) if len(bent) else low
 
@@ -108,7 +108,7 @@ def _prefixes(times: Float64Array, values: Float64Array) -> BoolArray:
 
 # ---------------------------------------------------------------------------------------------- few neighbours
 
-#: The limit on the number of points in all windows, and the fixed cost of each window as a number of points.
+#: The limit on the number of points in all windows, and the cost of a window, which counts as this number of points.
 _OUTLIER_POINTS_MAX, _WINDOW_COST = 1 << 25, 256
 
 
@@ -146,7 +146,7 @@ def _make_outlier(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _near(values: Float64Array, distance: float) -> Int64Array:
-    """Return, for each value, the number of values within `distance`, including itself."""
+    """Return, for each value, the number of values within `distance` of it, including the value itself."""
     order = np.argsort(values)
     ordered = values[order]
     places = np.arange(len(values))
@@ -156,7 +156,7 @@ def _near(values: Float64Array, distance: float) -> Int64Array:
 
 
 def _reached(ordered: Float64Array, places: Int64Array, distance: float) -> Int64Array:
-    """Return, for each value, the number of values (including itself) from it up to `distance` above it."""
+    """Return, for each value v, the number of values in [v, v + distance], which includes v."""
     low, high = places, np.full(len(places), len(places))
     for _ in range(len(places).bit_length()):
         middle = (low + high) // 2
@@ -244,7 +244,7 @@ def _make_lof(call: FunctionCall, _: TimeUnit) -> Generator:
 
 
 def _places(points: Points, size: int) -> Float64Array:
-    """Return a row of coordinates for each row of the arguments, or for each run of `size` consecutive points."""
+    """Return a matrix with a row of coordinates for each row of the arguments or run of `size` consecutive points."""
     if not size:
         return np.stack([doubles(points, number) for number in range(len(points.columns))], axis=1)
     if len(points.times) < size:
@@ -253,7 +253,7 @@ def _places(points: Points, size: int) -> Float64Array:
 
 
 def _factors(places: Float64Array, neighbours: int) -> Float64Array:
-    """Return, for each place, the sum of all places' reaches, divided by this place's reach and by `neighbours`.
+    """Return, for each place, the sum of the reaches of all places, divided by the place's reach and by `neighbours`.
 
     The reach of a place is the sum of its distances to all places, where each distance counts at least as much as the
     place's distance to its n-th nearest neighbour (n: `neighbours`).

@@ -1,4 +1,4 @@
-"""CLUSTER: cuts a series into windows of equal length, and clusters the windows.
+"""CLUSTER: cut a series into windows of equal length, and cluster the windows.
 
     kmeans          by the distance of their points; a cluster's centre is its mean
     kshape          by shape, at any shift; the centre is the first right singular vector
@@ -7,7 +7,7 @@
     shape distance = 1 - the largest cross correlation over all shifts, both normalised to length 1
 
 Unless `norm` is false, each window is first normalised to mean 0 and standard deviation 1. Non-finite values are
-skipped, as are the last points if there are too few for a window.
+skipped, and so are the last points if they are too few for a window.
 
 Sources: Lloyd, Least Squares Quantization in PCM, 1982; Paparrizos and Gravano, k-Shape, 2015.
 """
@@ -113,7 +113,7 @@ def _require(windows: int, points: int, wanted: _Wanted) -> None:
 
 
 def _z_normalized(windows: Float64Array) -> Float64Array:
-    """Return each window scaled to mean 0 and standard deviation 1; constant windows become 0."""
+    """Return the windows, each scaled to mean 0 and standard deviation 1. Constant windows become 0."""
     less = windows - windows.mean(axis=-1, keepdims=True)
     deviations = np.sqrt((less * less).mean(axis=-1, keepdims=True))
     return np.where(deviations < _LEAST, 0.0, less / np.maximum(deviations, _LEAST))
@@ -140,7 +140,7 @@ def _lloyd(
     middle: Callable[[Float64Array], Float64Array],
     aside: float,
 ) -> tuple[Int64Array, Float64Array]:
-    """Cluster, starting from the first windows as centres, until no window changes its cluster or after `rounds`."""
+    """Cluster windows, with the first windows as centres at first, for `rounds` or until no cluster changes."""
     middles = windows[:clusters].copy()
     labels = np.full(len(windows), -1)
     for _ in range(rounds):
@@ -200,7 +200,7 @@ def _shape_distances(windows: Float64Array, middles: Float64Array) -> Float64Arr
 
 
 def _medoids(windows: Float64Array, wanted: _Wanted) -> Float64Array:
-    """Choose windows greedily, to bring the centres of a coarse clustering as near as possible to chosen windows."""
+    """Choose windows greedily, so that the centres of a coarse clustering are as near as possible to chosen windows."""
     coarse = min(2 * wanted.clusters, len(windows))
     labels, middles = _lloyd(windows, coarse, wanted.rounds, _distances, _mean, _ASIDE)
     weights = np.bincount(labels, minlength=coarse)

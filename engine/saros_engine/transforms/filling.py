@@ -1,6 +1,6 @@
-"""VALUEFILL: replaces the NaN values of a series; the points' times do not change.
+"""VALUEFILL: replace the NaN values of a series, without changing the points' times.
 
-    linear previous mean     from the points around, from the point before, and from all points
+    linear previous mean     from the points around the value, the point before it, and all points
     ma                       the mean of the five points around
     ar                       from the previous value, with the model x' = theta x + mean residual (AR(1))
     screen                   the median demanded by the points within the next five steps, within the speed bounds
@@ -29,9 +29,10 @@ _NAME = "valuefill"
 _METHODS = ("linear", "previous", "mean", "ma", "ar", "screen", "likelihood")
 #: The number of points on each side of a missing value that MA uses.
 _REACH = 2
-#: Screen looks this number of median steps ahead; its speed bounds are this number of deviations from the median.
+#: The number of median steps that Screen looks ahead, and the number of scaled median absolute deviations between the
+#: median speed and Screen's bounds.
 _STEPS, _DEVIATIONS = 5, 3
-#: Likelihood solves one system of equations for each stretch of missing values; this limits the stretch's length.
+#: The maximum length of a stretch of missing values. Likelihood solves one system of equations for each stretch.
 _EQUATIONS_MAX = 500
 #: The limit on the number of bounds that Screen computes.
 _NUMBERS_MAX = 1 << 26
@@ -123,7 +124,7 @@ def _screened(since: Float64Array, values: Float64Array, there: BoolArray) -> Fl
 
 
 def _likeliest(since: Float64Array, values: Float64Array, there: BoolArray) -> Float64Array:
-    """Fill each stretch of missing values between two values, using two points on each side.
+    """Fill each stretch of missing values between two values. Two points on each side of the stretch are used.
 
     The changes of speed are linear in the values, so a system of linear equations determines the values for which the
     sum of the squares of these changes is smallest.

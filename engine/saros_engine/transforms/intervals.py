@@ -1,4 +1,4 @@
-"""Durations, or numbers of points, of the intervals in which a series is always zero (or false), or never zero.
+"""The duration or the number of points of each interval in which a series is always zero (or false), or never zero.
 
 The result for an interval has the time of the interval's first point; the duration is the time from its first to its
 last point.

@@ -32,14 +32,14 @@ from saros_storage.base.types import NUMERIC_TYPES, DataType, Float64Array, Int6
 _NAME = "master_repair"
 #: The limit on the number of pairs of rows whose distances are kept in memory.
 _PAIRS_MAX = 1 << 24
-#: For estimates: `omega` in median steps; the share of the distances between rows close in time that `eta` bounds; and
-#: the quantile of the distances to neighbours that must exceed `eta`.
+#: Constants for estimates: the number of median steps in `omega`, the share of the distances between rows close in time
+#: that `eta` bounds, and the quantile of the distances to neighbours that must exceed `eta`.
 _STEPS, _NEAR_SHARE, _NEIGHBOUR_SHARE = 10, 0.9973, 0.9
 _K_LEAST, _K_MOST = 2, 5
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The attributes of a call; None: to be estimated. `omega` is in ticks; `column` counts from 0."""
+    """The attributes of a call. An attribute that is None is estimated. `omega` is in ticks; `column` counts from 0."""
 
     omega: int | None
     eta: float | None
@@ -93,7 +93,7 @@ def _refusal(what: str) -> UserMistake:
 
 
 def _rows(times: Int64Array, columns: Sequence[Column]) -> tuple[Int64Array, Float64Array]:
-    """Return the times of the rows that have at least one value, and these rows; missing values are NaN."""
+    """Return the times of the rows that have at least one value, and these rows with NaN for missing values."""
     rows = np.stack([np.where(c.present, c.numbers.astype(np.float64), np.nan) for c in columns], axis=1)
     some = np.flatnonzero(~np.isnan(rows).all(axis=1))
     return times[some], rows[some]
@@ -139,12 +139,12 @@ def _distances(rows: Float64Array, others: Float64Array) -> Float64Array:
 
 
 def _nearest(distances: Float64Array, k: int) -> Int64Array:
-    """Return, for each row of a matrix of distances, the numbers of the k nearest other rows, nearest first."""
+    """Return, for each row of a matrix of distances, the columns of its k least distances, the least first."""
     return np.argsort(distances, axis=1, kind="stable")[:, :k]
 
 
 def _estimated_eta(data: Float64Array, firsts: Int64Array) -> float:
-    """Return a bound on nearly all distances between two rows close in time; infinity if there are no such pairs."""
+    """Return a bound on nearly all distances between two rows close in time, or infinity if no rows are close."""
     if int((np.arange(len(data)) - firsts).sum()) > _PAIRS_MAX:
         raise _refusal(f"{len(data):,} rows within 'omega' of each other")
     pairs = [_distances(data[row : row + 1], data[first:row])[0] for row, first in enumerate(firsts.tolist())]

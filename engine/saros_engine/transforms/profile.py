@@ -1,12 +1,12 @@
 """The functions of IoTDB's library for data profiling, and the functions that find outliers by simple bounds.
 
     one point at time 0     SPREAD INTEGRAL INTEGRALAVG SKEW MEDIAN MAD COV PEARSON;  PERCENTILE (at its value's time)
-    points of their own     DISTINCT HISTOGRAM
+    points at other times   DISTINCT HISTOGRAM
     at the points' times    MINMAX ZSCORE MVAVG
     outliers                IQR RANGE
 
-NaN is skipped, except by DISTINCT. The attribute `error`, by which IoTDB may approximate, is accepted, but results are
-exact.
+NaN is skipped, except by DISTINCT. The attribute `error`, which permits IoTDB to approximate, is accepted, but results
+are exact.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from saros_storage.base.types import (
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _MILLISECONDS = 1_000
 _ANY = frozenset(DataType)
-#: The inner fence of a box plot, in interquartile ranges.
+#: The distance of a box plot's inner fences from the quartiles, in interquartile ranges.
 _FENCE = 1.5
 
 _Check = Callable[[Attributes], object]
@@ -99,7 +99,7 @@ def made_points(times: Int64Array, type_: DataType, values: NumericArray) -> Poi
 def _number(
     name: str, compute: Callable[[Points], float], *, series: int = 1, if_empty: float | None = None
 ) -> SeriesTransform:
-    """Return a function with one DOUBLE at time 0. Without points, its result is `if_empty`, or no point for None."""
+    """Return a function that computes one DOUBLE at time 0: `if_empty` without points, or no point if that is None."""
 
     def make(_: Attributes, __: TimeUnit) -> Generator:
         def run(points: Points) -> Points:
@@ -178,7 +178,7 @@ def _make_percentile(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _seconds(attributes: Attributes) -> float:
-    """Return the length of `unit`. Case distinguishes milliseconds from seconds."""
+    """Return the seconds of the attribute `unit`: 1S is a millisecond, and 1s is a second."""
     lengths = {"1S": 1 / _MILLISECONDS, "1s": 1.0, "1m": _MINUTE, "1H": _HOUR, "1d": _DAY}
     unit = attributes.get("unit", "1s")
     if unit not in lengths:

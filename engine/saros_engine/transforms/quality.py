@@ -1,4 +1,4 @@
-"""The data quality functions of IoTDB's library, which rate each window of a series from 0 to 1.
+"""The data quality functions of IoTDB's library. They rate each window of a series with a number from 0 to 1.
 
     COMPLETENESS    1 - (missing + not finite) / (points + missing)
     CONSISTENCY     1 - redundant / points
@@ -35,7 +35,7 @@ _GAP_PACES_MAX = 9.0
 _OUTLIER_DEVIATIONS, _DEVIATION = 3, 1.4826
 _POINTS_MAX = (1 << 31) - 1
 
-#: Computes the result of a window from its times and values; None if the window has no result.
+#: Computes the result of a window from the window's times and values, or None if the window has no result.
 _Share = Callable[[Int64Array, Float64Array], float | None]
 
 

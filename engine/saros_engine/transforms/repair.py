@@ -1,7 +1,7 @@
 """Repair of series: functions that make timestamps evenly spaced, or remove jumps from values.
 
-    TIMESTAMPREPAIR     the points moved to evenly spaced times, at the least total cost
-    VALUEREPAIR         values that change too fast (Screen), or whose speed does (LsGreedy), corrected
+    TIMESTAMPREPAIR     moves the points to evenly spaced times, at the least total cost
+    VALUEREPAIR         corrects values that change too fast (Screen), or whose speed changes too fast (LsGreedy)
 
 TIMESTAMPREPAIR leaves out non-finite values, and VALUEREPAIR interpolates them.
 
@@ -86,7 +86,7 @@ def _make_timestamprepair(attributes: Attributes, unit: TimeUnit) -> Generator:
 
 
 def _at_places(even: Int64Array, places: Int64Array, rows: Int64Array, column: Column) -> Points:
-    """Return the moved points; at times between them without a point, the value is NaN if the type has NaN."""
+    """Return the moved points. If the type has NaN, times without a point between moved points get a NaN."""
     moved = Points(even[places], (column.take(rows),))
     if column.type not in FLOATING_TYPES or not len(places):
         return moved
@@ -177,7 +177,7 @@ def _traced(steps: NumericArray) -> tuple[Int64Array, Int64Array]:
 # ---------------------------------------------------------------------------------------------- values
 
 _REPAIRS = ("screen", "lsgreedy")
-#: The window of Screen in median steps, and the bounds of Screen and LsGreedy in deviations.
+#: The window of Screen in median steps, and the bounds of Screen and LsGreedy in scaled median absolute deviations.
 _WINDOW, _DEVIATIONS = 5, 3
 #: The limit on the number of bounds in all windows of Screen.
 _WINDOWS_MAX = 1 << 28

@@ -1,4 +1,4 @@
-"""Sampling: a few points of each window, or of each bucket (all buckets have the same number of points).
+"""Sampling: choose a few points of each window, or of each bucket (all buckets have the same number of points).
 
     EQUAL_SIZE_BUCKET_RANDOM_SAMPLE    one random point of a bucket of int(1 / proportion) points
     EQUAL_SIZE_BUCKET_AGG_SAMPLE       an aggregate of the bucket, at its first time
@@ -166,7 +166,7 @@ def _check_m4(types: Sequence[DataType], attributes: Attributes) -> DataType:
 
 
 def _m4_windows(attributes: Attributes) -> Callable[[Int64Array], tuple[Int64Array, Int64Array]]:
-    """Return a function that maps times to the windows' first rows, and to the rows after the windows' last rows."""
+    """Return a function that maps times to the first row of each window and the row after each window's last row."""
     if "timeInterval" not in attributes:
         size = integer_attribute(_M4, attributes, "windowSize", low=1)
         step = integer_attribute(_M4, attributes, "slidingStep", size, low=1)

@@ -1,4 +1,4 @@
-"""TOP_K and BOTTOM_K: the k points with the largest or smallest values, in time order; earlier points win ties."""
+"""TOP_K and BOTTOM_K: the k points with the largest or smallest values, in time order. Earlier points win ties."""
 
 from __future__ import annotations
 

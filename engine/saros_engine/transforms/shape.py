@@ -1,13 +1,13 @@
 """The shape of a series: correlation with itself or another series, period, symmetry, straight parts, a smooth curve.
 
     XCORR               two series, one shifted by -(n - 1) to n - 1 points, at times 1, 2, ...
-    PACF QLB            a series and itself, shifted: partial correlation at its points' times; p values at the lags
+    PACF QLB            a series and itself, shifted: partial correlation at the points' times; p values at the lags
     AR                  coefficients of the autoregressive model, at times 1, 2, ...
     PERIOD              the period in points, at time 0
     PTNSYM SEGMENT      parts that are symmetric, or nearly straight, at their first times
     SPLINE              a curve through the points (Akima), at evenly spaced times
 
-A non-finite value counts as 0 in XCORR, PACF and QLB and as the previous value in PERIOD; other functions skip it.
+A non-finite value counts as 0 in XCORR, PACF and QLB, and as the previous value in PERIOD. Other functions skip it.
 
 Sources: Akima, A New Method of Interpolation and Smooth Curve Fitting, 1970; Keogh et al., An Online Algorithm for
 Segmenting Time Series, 2001 (bottom-up); Durbin, The Fitting of Time-Series Models, 1960.
@@ -172,7 +172,7 @@ def _beyond(statistics: Float64Array) -> Float64Array:
 
 #: The autocorrelation at a multiple of the period must be at least this.
 _ALIKE = 0.5
-#: The largest shift at which the shortest period is sought; if none is found, the minimum width of peaks.
+#: The largest shift at which the shortest period is sought, and the minimum width of peaks if none is found.
 _PERIOD_VIEW = 100
 #: Correlations are rounded to this number of decimals, because sums of products are not more precise.
 _DIGITS = 12
@@ -195,7 +195,7 @@ def _make_period(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def _autocorrelation(values: Float64Array) -> Float64Array:
-    """Return the correlations of the series with itself, shifted by 0, 1, ... points, or -inf where undefined."""
+    """Return the correlations of the series with itself shifted by 0, 1, ... points (-inf if not defined)."""
     values = values - values.mean()
     count = len(values)
     sums, squares = (np.concatenate([[0.0], np.cumsum(v)]) for v in (values, values * values))
@@ -209,7 +209,7 @@ def _autocorrelation(values: Float64Array) -> Float64Array:
 
 
 def _peaks(likenesses: Float64Array) -> Int64Array:
-    """Return the shifts at which the autocorrelation peaks: it is greatest up to half of the shortest period away."""
+    """Return the shifts at which the autocorrelation is greatest within half of the shortest period on both sides."""
     near = likenesses[: min(len(likenesses), _PERIOD_VIEW + 1)]
     rising = (near[1:-1] > near[:-2]) & (near[1:-1] > near[2:]) & (near[1:-1] > _ALIKE)
     width = int(np.argmax(rising)) + 1 if rising.any() else _PERIOD_VIEW
@@ -300,9 +300,9 @@ def _make_segment(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _edges(values: Float64Array, error_max: float) -> list[int]:
-    """Return the starts of the parts that SEGMENT finds, and the end.
+    """Return the starts of the parts that SEGMENT finds, followed by the end of the series.
 
-    It begins with pairs of points, and repeatedly joins the two neighbouring parts that fit one line best.
+    SEGMENT begins with pairs of points, and repeatedly joins the two neighbouring parts that fit one line best.
     """
     count = len(values)
     if count <= 3:
@@ -321,7 +321,7 @@ def _edges(values: Float64Array, error_max: float) -> list[int]:
 
 
 def _line(values: Float64Array) -> Float64Array:
-    """Return the points of the straight line that fits evenly spaced values best (least squares)."""
+    """Return the values of the straight line that fits evenly spaced values best (least squares)."""
     if len(values) <= 2:
         return values
     places = np.arange(len(values)) - (len(values) - 1) / 2

@@ -253,8 +253,8 @@ def _make_ksigma(attributes: Attributes, _: TimeUnit) -> Generator:
             return found.take(np.empty(0, np.int64))
         values = values - values.mean()  # keeps sums of squares small
         sums, squares = (np.concatenate([[0.0], np.cumsum(v)]) for v in (values, values * values))
-        # The points of the first window are compared with that window, each later point with the window that ends with
-        # it.
+        # The points of the first window are compared with that window, each later point with the window that ends at
+        # the point.
         behind = np.maximum(np.arange(len(values)) + 1, min(size, len(values)))
         first = np.maximum(behind - size, 0)
         mean = (sums[behind] - sums[first]) / (behind - first)
@@ -327,19 +327,19 @@ def _runs(
 
 
 def mode(steps: Int64Array) -> int:
-    """Return the most frequent step; the smallest of equally frequent steps; 1 if there are no steps."""
+    """Return the most frequent step, or the smallest of several equally frequent steps, or 1 if there are no steps."""
     values, counts = np.unique(steps, return_counts=True)
     return int(values[np.argmax(counts)]) if len(values) else 1
 
 
 # ---------------------------------------------------------------------------------------------- autocorrelation
 
-#: Up to this number of points, products are summed directly, which is exact; above it, the spectrum is used.
+#: Up to this number of points, products are summed directly, which is exact. For more points, the spectrum is used.
 _PRODUCTS_MAX = 2_048
 
 
 def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
-    """Return the mean products of the values with those of the series shifted by -(n - 1) to n - 1 points."""
+    """Return a function that computes the mean products of a series and itself shifted by -(n - 1) to n - 1 points."""
 
     def run(points: Points) -> Points:
         values = np.nan_to_num(doubles(points), nan=0.0, posinf=np.inf, neginf=-np.inf)
@@ -352,7 +352,7 @@ def _make_acf(_: Attributes, __: TimeUnit) -> Generator:
 
 
 def shifted_products(values: Float64Array) -> Float64Array:
-    """Return the sums of the products of the values with the same values shifted by 0, 1, ... points."""
+    """Return, for each shift of 0, 1, ... points, the sum of the products of the values and the shifted values."""
     count = len(values)
     if count <= _PRODUCTS_MAX:
         return np.correlate(values, values, "full")[count - 1 :] if count else values

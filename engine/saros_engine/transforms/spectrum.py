@@ -1,6 +1,6 @@
 """Frequencies and wavelets: the functions of IoTDB's library for evenly spaced signals.
 
-    FFT IFFT                            a spectrum at times 0, 1, ...; and back, at a given interval
+    FFT IFFT                            a spectrum at times 0, 1, ...; its signal, at a given interval
     CONV DECONV                         products and quotients of two series as polynomials, at times 0, 1, ...
     DWT IDWT                            wavelets: at the points' times; the number of points is a power of two
     ENVELOPE                            the spectrum of the envelope, at frequencies
@@ -33,7 +33,8 @@ _DOUBLE = DataType.DOUBLE
 _MAX = (1 << 63) - 1
 #: The limit on the length of IFFT's spectrum, which the last time determines: 128 MiB of complex numbers.
 _SPECTRUM_MAX = 1 << 23
-#: Up to this number of products, they are summed directly, which is exact for integers; above it, by the spectrum.
+#: Up to this number of products are summed directly, which is exact for integers. More products are summed by the
+#: spectrum.
 _PRODUCTS_MAX = 1 << 24
 #: The limits of DECONV on the length of the first series, and on the product of the lengths of both series.
 _DIVIDEND_MAX, _DIVISION_MAX = 500_000, 1 << 28
@@ -89,7 +90,7 @@ def _make_fft(attributes: Attributes, _: TimeUnit) -> Generator:
 
 
 def _strongest(spectrum: np.ndarray, share: float) -> Int64Array:
-    """Return the lowest frequencies with more than `share` of the energy, and the last one, for the spectrum's size."""
+    """Return the lowest frequencies with more than `share` of the energy, and the last frequency to keep the size."""
     energy = np.abs(spectrum) ** 2
     half = len(spectrum) // 2
     reached = np.flatnonzero(energy[0] + 2 * np.cumsum(energy[1 : half + 1]) > share * energy.sum())
@@ -191,7 +192,7 @@ def _make_conv(_: Attributes, __: TimeUnit) -> Generator:
     return run
 
 
-#: `quotient` is the spelling of IoTDB's manual, `quotinent` an older one of its code; both are accepted.
+#: Both spellings are accepted: IoTDB's manual has `quotient`, and older versions of its code have `quotinent`.
 _RESULTS = ("quotient", "quotinent", "remainder")
 
 
@@ -312,7 +313,7 @@ def _halved(size: int, least: int) -> Iterator[int]:
 
 
 def _filters(low: Sequence[float], size: int) -> Iterator[tuple[float, float, Int64Array]]:
-    """Yield the coefficients of the low and the high pass with the positions that they weigh; positions wrap around."""
+    """Yield the coefficients of the low and the high pass with the positions that they weigh. Positions wrap around."""
     evens = np.arange(0, size, 2)
     for number, coefficient in enumerate(low):
         high = low[len(low) - 1 - number] * (1 if number % 2 == 0 else -1)
@@ -329,7 +330,7 @@ def _parted(values: Float64Array, low: Sequence[float]) -> Float64Array:
 
 
 def _joined(values: Float64Array, low: Sequence[float]) -> Float64Array:
-    """Return the values from their low-pass and high-pass halves; the inverse of `_parted`."""
+    """Return the values, given their low-pass and high-pass halves. This is the inverse of `_parted`."""
     lower, upper = values.reshape(2, -1)
     found = np.zeros(len(values))
     for coefficient, high, places in _filters(low, len(values)):

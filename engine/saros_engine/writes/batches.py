@@ -22,9 +22,10 @@ from saros_storage.base.tablet import first_rows
 from saros_storage.base.types import Int64Array
 from saros_wire.client_values import TooManyBytes, UnreadableValues
 
-#: Batches with more rows are not joined: joining copies their columns, and saves a smaller part of their cost.
+#: Batches with more rows are not joined, because joining copies their columns and saves only a small part of their
+#: cost.
 _JOINED_ROWS_MAX = 64
-#: It is not worth while to join this number of batches, or fewer.
+#: This number of batches, or fewer, are not joined, because it would not pay off.
 _FEW = 3
 
 _Item = TypeVar("_Item")
@@ -37,7 +38,8 @@ class ColumnBatch(msgspec.Struct, frozen=True):
     device: str
     times: Int64Array
     columns: Mapping[str, Column]
-    #: The alignment of the device, if it is new and has no template; None: not aligned. Existing devices keep theirs.
+    #: The alignment of the device if it is new and has no template; None means not aligned. An existing device keeps
+    #: its alignment.
     aligned: bool | None
     #: True if columns that do not fit their series are left out and the other columns are written.
     partial: bool = False
@@ -46,10 +48,10 @@ class ColumnBatch(msgspec.Struct, frozen=True):
 
 
 class MultiBatch(msgspec.Struct, frozen=True, eq=False):
-    """Rows of many devices with the same columns, grouped by device, as in a `MultiTablet`.
+    """Rows of many devices that have the same columns. The rows are grouped by device, as in a `MultiTablet`.
 
-    The rows of each device are a separate batch with a separate outcome; its columns are those in which the device has
-    a value.
+    The rows of each device are a separate batch with a separate outcome. A device's batch has the columns in which the
+    device has a value.
     """
 
     devices: Sequence[str]
@@ -101,7 +103,7 @@ class MultiBatch(msgspec.Struct, frozen=True, eq=False):
 
 
 def joined(batches: Sequence[ColumnBatch | Exception]) -> list[tuple[list[int], MultiBatch]]:
-    """Join small batches that have the same columns; return, for each join, the numbers of its batches and the result.
+    """Join small batches that have the same columns. Return the numbers of the joined batches and the result per join.
 
     A batch is left out if it has many rows or columns of unequal lengths, or if few other batches have its columns.
     """
@@ -129,10 +131,10 @@ def _joined(parts: Sequence[ColumnBatch]) -> MultiBatch:
 
 
 def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Result]) -> list[_Result | Exception]:
-    """Return the result or the error of `step` for each item; an item that is already an error is returned unchanged.
+    """Return the result or the error of `step` for each item. An item that is already an error is returned unchanged.
 
     After an error that is not a refusal, such as a group without a leader, the step is not tried for the remaining
-    items, because each of them would wait as long as the failed one. They get the same error.
+    items, because each of them would wait as long as the failed item. The remaining items get the same error.
     """
     outcomes: list[_Result | Exception] = []
     failure: Exception | None = None
@@ -151,5 +153,5 @@ def outcomes_of(items: Sequence[_Item | Exception], step: Callable[[_Item], _Res
 
 
 def failure_of_others(error: Exception) -> Exception | None:
-    """Return the error for the remaining parts of a request, which are not tried after `error`; None to try them."""
+    """Return the error for the rest of a request, which is not tried after `error`, or None to try the rest."""
     return None if not isinstance(error, StorageError) or is_refusal(error) else cause_of(error)

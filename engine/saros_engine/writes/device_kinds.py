@@ -1,4 +1,4 @@
-"""Kinds of devices: the columns of a batch fit all devices of a kind in the same way, so one device of it is resolved.
+"""Kinds of devices: a batch's columns fit all devices of a kind in the same way, so only one of them is resolved.
 
     existing device, all columns exist    kind: the series of the columns, and its alignment
     existing device, columns are missing  kind: its set of series, which devices created alike share, and its alignment
@@ -27,9 +27,9 @@ _Fit = tuple[tuple[str, DataType, int | None], ...]
 
 
 class DeviceKind(msgspec.Struct, frozen=True, eq=False):
-    """The devices of one kind: their numbers in a MultiBatch, in ascending order, and their canonical paths."""
+    """The devices of one kind, with their numbers in a MultiBatch (ascending) and their canonical paths."""
 
-    #: The schema of the first device; None if the devices are new.
+    #: The schema of the first device, or None if the devices are new.
     known: DeviceSchema | None
     numbers: list[int] = msgspec.field(default_factory=list)
     paths: list[str] = msgspec.field(default_factory=list)
@@ -38,8 +38,8 @@ class DeviceKind(msgspec.Struct, frozen=True, eq=False):
 def independent_paths(devices: Sequence[str], columns: Set[str]) -> list[str | None] | None:
     """Return the canonical path of each device (None if illegal), or None if the order of the devices matters.
 
-    The order matters if a device occurs twice, or if its path is at or below that of another device's column, because
-    then only the first of the two can be created.
+    The order matters if a device occurs twice. It also matters if a device's path is at or below the path of another
+    device's column, because then only the first of the two can be created.
     """
     found = plain_nodes(devices)
     if found is not None and columns.isdisjoint(found):
@@ -99,7 +99,7 @@ class _Fits:
 
     def __init__(self, columns: Iterable[str]) -> None:
         self._columns = tuple(columns)
-        #: For each id of a set of series: the set, so that the id stays valid, and the result.
+        #: For each id of a set of series, the set (to keep the id valid) and the result for the set.
         self._found: dict[int, tuple[object, _Fit | None]] = {}
 
     def of(self, known: DeviceSchema) -> _Fit | None:

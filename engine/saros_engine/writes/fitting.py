@@ -1,4 +1,4 @@
-"""Conversion of the columns of a batch to the types of their series, or refusal if a value would be lost.
+"""Convert the columns of a batch to the types of their series. A column is refused if a value would be lost.
 
 Columns are widened to the series' type. Series of integers accept a column of floats if all its values are integral,
 because data frames store integers with gaps as floats. If a series has a declared number of decimals, its values are
@@ -52,7 +52,7 @@ def points_of(columns: Sequence[Column]) -> int:
 
 
 def with_points(columns: Mapping[str, Column]) -> Mapping[str, Column]:
-    """Return the columns without those that contain only nulls; the same mapping if there are no such columns."""
+    """Return the columns that contain a value. If all columns do, return the same mapping."""
     absent = {name for name, column in columns.items() if column.valid is not None and not column.valid.any()}
     return {name: column for name, column in columns.items() if name not in absent} if absent else columns
 
@@ -71,7 +71,7 @@ def check_duplicates(own: Sequence[str], names: Sequence[str]) -> None:
 def fit_all(
     device: str, wanted: Sequence[SeriesSchema | None], columns: Sequence[Column], *, partial: bool
 ) -> tuple[Sequence[Column | None], Sequence[str]]:
-    """Convert columns to their series' types; if `partial`, columns that do not fit become None, with a reason each.
+    """Convert columns to their series' types. If `partial`, columns that do not fit become None, each with a reason.
 
     Raises UserMistake 507, or 2008 with a value that would be lost.
     """

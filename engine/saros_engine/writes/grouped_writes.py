@@ -1,4 +1,4 @@
-"""Group writes: concurrent writes of several threads are passed to the database in one call.
+"""Group concurrent writes of several threads, to pass them to the database in one call.
 
     no group in progress            a write starts at once: a single writer never waits for others
     a group in progress             a write waits; when the group ends, the first waiting write leads the next group
@@ -22,7 +22,7 @@ from saros_storage.base.write_request import WriteRequest
 
 #: The longest time that writes outside of a group wait for the group to end.
 HOLD_SECONDS = 0.05
-#: If the outcome of a write is unknown after this time, the write is repeated by itself, which settles the outcome.
+#: If the outcome of a write is unknown after this time, the write is repeated alone, which settles the outcome.
 PENDING_SECONDS = 2.0
 
 Submit = Callable[[Sequence[tuple[Tablet, WriteRequest]]], Sequence[PendingWrite | None]]
@@ -39,7 +39,7 @@ class _Member:
         self.pending: PendingWrite | None = None
         #: None while the outcome is not known.
         self.is_written: bool | None = None
-        #: True after its group has ended.
+        #: True after the member's group has ended.
         self.is_over = False
         #: The member whose thread this member's thread wakes when the group has ended. If all threads were woken at
         #: once, they would contend for the interpreter's lock.
@@ -59,7 +59,7 @@ class GroupedWrites:
         #: Guards the next three fields.
         self._lock = threading.Lock()
         self._waiting: list[_Member] = []
-        #: The write whose thread leads a group, or was woken to lead the next group; None if there is neither.
+        #: The write whose thread leads a group, or was woken to lead the next group; None if there is no such write.
         #: `_led_since_ns` is the time at which this thread became the leader.
         self._leader: _Member | None = None
         self._led_since_ns = 0
@@ -67,8 +67,8 @@ class GroupedWrites:
     def write(self, tablet: Tablet, request: WriteRequest) -> bool | None:
         """Write a tablet of existing series; return True if it is written.
 
-        Otherwise the caller must use `Database.write`: after False, the tablet was not written; after None, the write
-        was started and its outcome is not known.
+        Otherwise, the caller must use `Database.write`. False means that the tablet was not written, None that the
+        write was started and its outcome is not known.
         """
         own = _Member(tablet, request)
         with self._lock:
@@ -134,7 +134,7 @@ class GroupedWrites:
                 member.is_written = write.wait(max(until_ns - self._clock.monotonic_ns(), 0) / 1e9)
 
     def _patience_s(self, request: WriteRequest) -> float:
-        """Return how many seconds to wait for the outcome of a write whose group did not wait for it."""
+        """Return how many seconds a write whose group has ended should wait for its outcome."""
         if request.deadline_ns is None:
             return PENDING_SECONDS
         return min(PENDING_SECONDS, max(request.deadline_ns - self._clock.monotonic_ns(), 0) / 1e9)

@@ -20,7 +20,7 @@ from saros_storage.schema import DeviceSchema, SeriesSchema
 
 
 class InsertValues(msgspec.Struct):
-    """The values of an INSERT as columns to write, the series to create, and texts about values that do not fit."""
+    """The columns to write for an INSERT, the series to create, and texts about values that do not fit."""
 
     names: list[str] = msgspec.field(default_factory=list)
     columns: list[Column] = msgspec.field(default_factory=list)
@@ -38,7 +38,7 @@ def values_in(statement: Insert) -> int:
 def values_of(
     statement: Insert, known: DeviceSchema | None, template: Template | None, moment: TimeContext
 ) -> InsertValues:
-    """Return the statement's values as columns for a device whose schema is `known`."""
+    """Convert the statement's values to columns for a device whose schema is `known`."""
     found = InsertValues()
     met: list[str] = []
     for place, name in enumerate(statement.measurements):
@@ -65,7 +65,7 @@ def values_of(
 
 
 def _literal(value: Expression, moment: TimeContext) -> Literal:
-    """Return a value as a literal; an expression such as now() is computed as a time."""
+    """Return a value as a literal. An expression such as now() is computed, and becomes a time."""
     if isinstance(value, Literal):
         return value
     return Literal(LiteralKind.TIME, constant_time(value, moment), str(value))

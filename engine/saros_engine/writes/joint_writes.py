@@ -20,7 +20,7 @@ from saros_storage.base.types import DataType, Int64Array
 from saros_storage.base.write_request import WriteRequest
 from saros_storage.schema import CreateDatabase, SchemaChange
 
-#: The shape of a batch: its device as the caller spelled it, its measurements, their types, and the requested
+#: The shape of a batch: the device as the caller spelled it, the measurements and their types, and the requested
 #: alignment.
 BatchKey = tuple[str, tuple[str, ...], tuple[DataType, ...], bool | None]
 
@@ -31,7 +31,7 @@ class CheckedBatch(msgspec.Struct, frozen=True, eq=False):
     key: BatchKey
     times: Int64Array
     columns: Mapping[str, Column]
-    #: If some rows were expired, the number of points including those of expired rows, and a text about these rows.
+    #: If some rows were expired: the number of points including the expired points, and a text about the expired rows.
     given: int = 0
     expired: str = ""
     #: True if columns that do not fit their series are left out.
@@ -55,7 +55,7 @@ class Fitted(msgspec.Struct, frozen=True):
 
     tablet: Tablet
     creates: Sequence[SchemaChange] = ()
-    #: For columns of a partial batch that are left out of the tablet: the number of their points, and the reasons.
+    #: For the columns of a partial batch that the tablet does not have: the number of their points, and the reasons.
     lost: int = 0
     misfits: Sequence[str] = ()
 
@@ -68,7 +68,7 @@ class Group(msgspec.Struct, frozen=True, eq=False):
     rows: MultiBatch
     tablet: MultiTablet
     creates: Sequence[SchemaChange]
-    #: After a failed write of the tablet, the batch of each device; otherwise empty.
+    #: The batch of each device, if the write of the tablet has failed; otherwise empty.
     batches: list[CheckedBatch] = msgspec.field(default_factory=list)
 
     def outcomes(self, failed: Mapping[CheckedBatch, int | Exception]) -> list[int | Exception]:
@@ -85,7 +85,7 @@ class JointWrite(msgspec.Struct, frozen=True):
     tablets: dict[CheckedBatch, Tablet] = msgspec.field(default_factory=dict)
     groups: list[Group] = msgspec.field(default_factory=list)
     creates: list[SchemaChange] = msgspec.field(default_factory=list)
-    #: The databases in `creates`; several devices may need the same one.
+    #: The databases in `creates`. Several devices may need the same database.
     databases: set[CreateDatabase] = msgspec.field(default_factory=set)
 
     @property
@@ -123,7 +123,7 @@ class JointWrites(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(request: WriteRequest, version: int) -> JointWrites:
-        """Return empty joint writes for a version of the schema; if the request is numbered, both are the same one."""
+        """Return empty joint writes for a version of the schema; the two are one object if the request is numbered."""
         plain = JointWrite(version)
         return JointWrites(plain, plain if request.is_numbered else JointWrite(version))
 

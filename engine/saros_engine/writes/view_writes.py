@@ -1,4 +1,4 @@
-"""Writes through views: values for a view of one series are written to that series.
+"""Writes through views: a value for a view of one series is written to this series.
 
     root.name.p.x is a view of root.hall.p.a
     insert into root.name.p(time, x, y) ...   ->   insert into root.name.p(time, y) ...

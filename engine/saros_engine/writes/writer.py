@@ -3,15 +3,15 @@
     INSERT rows -- per measurement: type, values --> columns --> Tablet --> Store.write(tablets, creates)
     batch of columns -----------------------------------------^
 
-A missing series is created; a batch gives its type by the array, an INSERT by the first value. A missing database is
-created at a configured level below root. A null is an absent point; NaN is a value. Columns that contain only nulls are
-removed first, because their types mean nothing.
+A missing series is created. Its type is the type of the batch's array, or follows from the first value of an INSERT. A
+missing database is created at a configured level below root. A null is an absent point; NaN is a value. Columns that
+contain only nulls are removed first, because their types mean nothing.
 
 INSERT can be partial, as in IoTDB: values that do not fit are left out, the other values are written, and the error
-(507) names those that were left out. A batch is written completely or not at all; but if it is `partial`, columns that
-do not fit are left out. Rows that are expired when they arrive are left out of INSERTs and batches, and reported by an
-error (607). Both errors are `PartlyWritten`, which gives the number of points written and lists the parts that were
-left out.
+(507) names the values that were left out. A batch is written completely or not at all, except that columns that do not
+fit are left out of a `partial` batch. Rows that are expired when they arrive are left out of INSERTs and batches, and
+reported by an error (607). Both errors are `PartlyWritten`, which gives the number of points written and lists the
+parts that were left out.
 
 Thread-safe.
 """
@@ -61,14 +61,14 @@ _OUT_OF_TTL = 607
 #: The maximum number of measurements that an error message lists.
 _NAMED_MAX = 5
 #: The codes of errors that a concurrent schema change can cause: a database, series or path already exists, a database
-#: no longer exists, or the type of a series, a series or the alignment of a device is not as expected.
+#: or series no longer exists, or the type of a series or the alignment of a device is not as expected.
 _OVERTAKEN = (501, 503, 504, 506, 507, 508, 511)
 #: The maximum number of cached shapes of batches; each takes some 600 bytes.
 _SHAPES_MAX = 50_000
 
 
 class PartlyWritten(UserMistake):
-    """A write that left out rows or values; `points` is the number of points written."""
+    """Raised by a write that left out rows or values; `points` is the number of points written."""
 
     def __init__(self, device: str, points: int, given: int, left_out: Sequence[str], *, code: int) -> None:
         """`given` is the number of points in the request; `left_out` has texts about the omitted points."""
@@ -78,7 +78,7 @@ class PartlyWritten(UserMistake):
 
 
 class _Shape(msgspec.Struct, frozen=True):
-    """The canonical device and the alignment for tablets of batches of one shape, at one version of the schema."""
+    """The canonical device and the alignment of tablets whose batches have one shape, at one version of the schema."""
 
     version: int
     device: str
@@ -144,7 +144,7 @@ class Writer:
         return _outcome(batch, fitted)
 
     def _parts_through_views(self, batch: CheckedBatch) -> list[ColumnBatch]:
-        """Return the parts of a batch that has columns of views; none if it has no such columns."""
+        """Return the parts of a batch that has columns of views, or an empty list if it has no such columns."""
         if not self._store.schema.catalogue.by_key or self._tablet_of_known_shape(batch) is not None:
             return []
         device, names, _, aligned = batch.key
@@ -155,7 +155,7 @@ class Writer:
     def insert_batches(
         self, batches: Sequence[ColumnBatch | Exception], request: WriteRequest
     ) -> list[int | Exception]:
-        """Write batches of different devices; return the number of points or the error of each.
+        """Write batches of different devices; return the number of points or the error of each batch.
 
         Errors among `batches` are returned unchanged. Batches that fire no trigger are joined into at most two writes:
         first the batches that create series, then the other batches; if the request is numbered, there is only one
@@ -247,7 +247,7 @@ class Writer:
     def _creates_like(
         self, fitted: Fitted, kind: DeviceKind, tags: Sequence[Mapping[str, str]]
     ) -> tuple[Collection[SchemaChange], dict[str, CreateSeries]]:
-        """Return the databases that the devices of a kind need, and for each device's path the creation of its series.
+        """Return the databases that the devices of a kind need, and each device's `CreateSeries` by the device's path.
 
         Devices that must be checked individually are left out. `tags` has the tags for each device's series, by the
         device's number; it is empty if there are none.
@@ -320,10 +320,10 @@ class Writer:
     def _together_again(
         self, batches: Sequence[CheckedBatch], request: WriteRequest
     ) -> dict[CheckedBatch, int | Exception]:
-        """Fit batches to the schema again, since it has changed, and write them together; return all outcomes.
+        """Fit batches again to the schema, which has changed, and write them together; return all outcomes.
 
-        Nothing has been written yet, so the request keeps its number: if the client repeated it, it must have no
-        effect.
+        Nothing has been written yet, so the request keeps its number. If the client repeats the request later, the
+        repetition must have no effect.
         """
         joint = JointWrites.of(request, self._store.schema.version)
         return dict(zip(batches, self._insert_jointly(batches, joint, request)[0], strict=True))
@@ -389,13 +389,13 @@ class Writer:
         return Fitted(Tablet(path, own, batch.times, written, aligned), creates, lost, misfits)
 
     def _of_new_device(self, batch: CheckedBatch, path: str) -> Fitted:
-        """Return the tablet of a batch that creates its device, with series that have their types' defaults."""
+        """Return the tablet of a batch that creates its device. The series get the defaults of their types."""
         _, names, types, asked = batch.key
         creates = self._creates(path, new_series_of_all(names, types), bool(asked))
         return Fitted(Tablet(path, names, batch.times, tuple(batch.columns.values()), bool(asked)), creates)
 
     def _remember_shape(self, batch: CheckedBatch, tablet: Tablet) -> None:
-        """Cache the tablet's shape if its columns are those of the batch. All its series must exist."""
+        """Cache the tablet's shape if the tablet has the batch's own columns. All its series must exist."""
         columns = batch.columns.values()
         if tablet.measurements == batch.key[1] and _is_same(tablet.columns, columns):
             if len(self._shapes) >= _SHAPES_MAX:
@@ -418,7 +418,7 @@ class Writer:
             firing.after()
 
     def _creating(self, write: Callable[[], None]) -> None:
-        """Run a write that creates missing series; repeat it if a concurrent schema change made it fail.
+        """Run a write that creates missing series. Repeat it if a concurrent schema change made it fail.
 
         Raises PartialFailure if the write is finally refused after an earlier attempt was partly written.
         """
@@ -485,7 +485,7 @@ class Writer:
         return points
 
     def _living(self, device: str, times: Int64Array) -> BoolArray | None:
-        """Return a mask of the rows that are not expired; None if no row is expired."""
+        """Return a mask of the rows that are not expired, or None if no row is expired."""
         expiry = Expiry(self._store.schema.ttl, self._clock.now_ns(), self._store.options.time_unit)
         limit = expiry.expired_before(device)
         if limit is None:
@@ -524,7 +524,7 @@ class Writer:
         return found
 
     def database_for(self, device: str) -> list[SchemaChange]:
-        """Return the change that creates a device's database; none if it exists. Raises UserMistake 509."""
+        """Return the change that creates a device's database, or no changes if it exists. Raises UserMistake 509."""
         if self._store.schema.database_of(device) is not None:
             return []
         nodes = split_path(device)
@@ -551,12 +551,12 @@ def _numbers_of(groups: Iterable[Group]) -> set[int]:
 
 
 def _is_same(fitted: Sequence[Column], given: Collection[Column]) -> bool:
-    """Return whether the columns of a tablet are those of its batch, neither converted nor left out."""
+    """Return whether a tablet has all columns of its batch, and none of them converted."""
     return len(fitted) == len(given) and all(f is c for f, c in zip(fitted, given, strict=True))
 
 
 def _failure_of_others(outcome: int | Exception) -> Exception | None:
-    """Return the error for the remaining batches, which are not tried after `outcome`; None to try them."""
+    """Return the error for the remaining batches if they must not be tried after `outcome`, or None to try them."""
     return failure_of_others(outcome) if isinstance(outcome, Exception) else None
 
 
@@ -572,7 +572,7 @@ def _expired(times: Int64Array, living: BoolArray) -> str:
 
 
 def _listed(misfits: Sequence[str]) -> list[str]:
-    """Return texts about some of the values that do not fit, and about the next step; an empty list if all fit."""
+    """Return texts about some of the values that do not fit, and about the next step, or an empty list if all fit."""
     if not misfits:
         return []
     more = len(misfits) - _NAMED_MAX

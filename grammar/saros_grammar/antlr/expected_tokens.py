@@ -1,9 +1,10 @@
-"""The words that may follow the beginning of a statement, for completion.
+"""Find the words that may follow the beginning of a statement, for completion.
 
 The parser's transition network (ATN) is run like a nondeterministic automaton. A configuration is a transition that
 reads a token, with the stack of rules to return to. All configurations advance together with each token. After the last
-token, their set contains every token that some parse of the text could read next. The grammar needs one token of
-lookahead nearly everywhere, so there are few configurations (under 200), and a long statement takes milliseconds.
+token, the set of configurations contains every token that some parse of the text could read next. The grammar needs one
+token of lookahead nearly everywhere, so there are few configurations (under 200), and a long statement takes
+milliseconds.
 
     "show ch"  ->  keywords CHILD (the unfinished word is not part of the beginning)
     "select "  ->  keywords LAST, CASE, NOT ...; names in rule expressionNode: a series or a function
@@ -28,7 +29,7 @@ from saros_grammar.generated.Sql import Sql
 class Expected(msgspec.Struct, frozen=True):
     """The ways to continue the beginning of a statement.
 
-    keywords  keywords of the grammar, without those that are allowed only as names
+    keywords  keywords of the grammar, without keywords that are allowed only as names
     names     rules in which a name may follow, such as "expressionNode" or "typeName"
     rules     rules in progress, such as "clause"
     """
@@ -39,7 +40,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 
 class _Frame(msgspec.Struct, frozen=True, eq=False):
-    """A rule in progress: the state to return to, and the rule around it. Equal frames are one object."""
+    """A rule in progress: the state to return to, and the frame of the enclosing rule. Equal frames are one object."""
 
     state: Any
     outer: _Frame | None
@@ -50,7 +51,7 @@ _Reading = tuple[Any, int, _Frame | None]
 
 
 def expected_after(text: str) -> Expected:
-    """Return the ways to continue `text`, whose last word is complete; empty if no statement begins with it."""
+    """Return the ways to continue `text`, whose last word is complete. They are empty if no statement begins so."""
     frames: dict[tuple[Any, _Frame | None], _Frame] = {}
     reading = _closure([(Sql.atn.ruleToStartState[Sql.RULE_singleStatement], None)], frames)
     for token in tokens_of(text).tokens:
@@ -69,7 +70,7 @@ def expected_after(text: str) -> Expected:
 def _closure(
     configurations: Iterable[tuple[Any, _Frame | None]], frames: dict[tuple[Any, _Frame | None], _Frame]
 ) -> list[_Reading]:
-    """Follow all transitions that read no token, and return those that read one."""
+    """Follow all transitions that read no token, and return the transitions that read a token."""
     left = list(configurations)
     seen: set[tuple[Any, _Frame | None]] = set()
     found: list[_Reading] = []

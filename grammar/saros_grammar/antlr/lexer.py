@@ -1,8 +1,8 @@
-"""The lexer: one pass of a regular expression, or ANTLR's lexer for texts where the result might differ.
+"""The lexer: one pass of a regular expression, or ANTLR's lexer if the expression might give another result.
 
 The regular expression handles ASCII texts without comments, target names (`${1}`), or numbers whose end is ambiguous;
 any other text goes to ANTLR's lexer as a whole. The tokens are therefore the same as ANTLR's (tests compare them), but
-take a tenth of the time. They have no lines and columns, so ANTLR reads the text again to report an error.
+are found in a tenth of the time. They have no lines and columns, so ANTLR reads the text again to report an error.
 
 Thread-safe.
 """
@@ -88,7 +88,7 @@ def exact_tokens_of(text: str) -> CommonTokenStream:
 
 
 def _match_tokens(text: str) -> list[Any] | None:
-    """Return the tokens; None if some part of the text does not match the regular expression."""
+    """Return the tokens, or None if some part of the text does not match the regular expression."""
     tokens: list[Any] = []
     at = 0
     while at < len(text):

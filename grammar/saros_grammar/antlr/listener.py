@@ -1,8 +1,8 @@
-"""Syntax errors: turns ANTLR's first error into a readable ParseError with the unexpected and the expected tokens.
+"""Syntax errors: turn ANTLR's first error into a readable ParseError with the unexpected and the expected tokens.
 
 `MistakeListener` raises at the first error, so ANTLR's recovery never runs. The expected tokens come from the parser's
-state or, if prediction failed in the lookahead, from the states in which it failed. The many tokens that may be a name
-are reported as "a name".
+state. If prediction failed in the lookahead, they come from the states in which prediction failed. The many tokens that
+may be a name are reported as "a name".
 
 One listener per parse.
 """
@@ -55,7 +55,7 @@ _KEYWORD_CHARACTERS_MAX = 20
 _PART_CHARACTERS_MIN = 6
 #: Time units that other databases use.
 _UNIT = re.compile(r"\d*(milliseconds?|sec(ond)?s?|min(ute)?s?|hours?|days?|weeks?|months?|years?)", re.IGNORECASE)
-#: Characters that a path may contain only in back-quotes.
+#: Characters that a path may contain only inside back-quotes.
 _PATH_ENDS = re.compile(r"[\s,;()'\"`=<>]")
 _PLAIN_NODE = re.compile(r"[\w*]+")
 _WINDOWS = frozenset({"variation", "condition", "session", "count", "tags"})
@@ -98,7 +98,7 @@ class MistakeListener(ErrorListener):  # type: ignore[misc]  # the runtime has n
 
 
 def _grouped_column(parser: Any) -> Any:
-    """Return the token of a GROUP BY item that is a column instead of a window's name; None for other errors."""
+    """Return the token of a GROUP BY item that is a column instead of a window's name, or None for other errors."""
     context = parser._ctx  # noqa: SLF001  # the runtime has no other way to get the rule in progress
     if context.getRuleIndex() != Sql.RULE_grouping or context.kind is None or context.LEFT_PARENTHESIS() is not None:
         return None
@@ -138,7 +138,7 @@ def _mistake(text: str, token: Any, expected: tuple[str, ...]) -> ParseError:
 
 
 def _closest_keyword(token: Any) -> str | None:
-    """Return the keyword that a misspelt word resembles; None if no keyword is similar.
+    """Return the keyword that a misspelt word resembles, or None if no keyword is similar.
 
     A keyword with the same letters in another order is preferred, then a keyword that ends in the word, then the most
     similar keyword.

@@ -1,6 +1,6 @@
-"""Long lists of literals that bypass the parser: `s in (1, 2, ..., 10000)`.
+"""Let long lists of literals, such as `s in (1, 2, ..., 10000)`, bypass the parser.
 
-The parser gets a stream of tokens with only the first item of such a list; the builder makes literals of the other
+The parser gets a stream of tokens with only the first item of such a list. The builder makes the literals of the other
 items directly from their tokens. This takes a tenth of the time. If the supposed list is something else (arguments of a
 function named `in`), or if there is any error, the whole text is parsed by ANTLR.
 
@@ -17,21 +17,21 @@ from antlr4 import CommonTokenStream, Token
 
 from saros_grammar.generated.Sql import Sql
 
-#: The minimum number of items for which the second stream is worth its cost.
+#: The minimum number of items for which a second stream of tokens is worth its cost.
 ITEMS_MIN = 16
 _NUMBERS = (Sql.INTEGER, Sql.DECIMAL)
 _QUOTED = (Sql.STRING, Sql.DATETIME, Sql.BLOB)
 _SIGNS = {Sql.MINUS: "-", Sql.PLUS: "+"}
 
-#: A literal's token, and the sign before it or "".
+#: A literal's token, and the sign before the token, or "" without a sign.
 Item = tuple[Any, str]
-#: The items of each list after the first, by the offset in the text at which the list's first item begins.
+#: The items of each list except the first item, by the offset in the text at which the first item begins.
 Runs = Mapping[int, Sequence[Item]]
 EMPTY: Runs = MappingProxyType({})
 
 
 def without_runs(tokens: Sequence[Any]) -> tuple[CommonTokenStream, Runs] | None:
-    """Return the tokens with only the first item of each long list, and the other items; None if there are no lists."""
+    """Return the tokens with only the first item of each long list, and the other items, or None without long lists."""
     seen = [token for token in tokens if token.channel == Token.DEFAULT_CHANNEL]
     runs: dict[int, list[Item]] = {}
     kept: list[Any] = []
@@ -52,7 +52,7 @@ def without_runs(tokens: Sequence[Any]) -> tuple[CommonTokenStream, Runs] | None
 
 
 def _items(tokens: Sequence[Any], at: int) -> tuple[list[int], list[Item]]:
-    """Return the index after each item of the list that begins at `at`, and the items; none if not all are literals."""
+    """Return the index after each item of the list at `at`, and the items, or nothing if not all items are literals."""
     ends: list[int] = []
     items: list[Item] = []
     while True:

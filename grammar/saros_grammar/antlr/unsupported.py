@@ -1,4 +1,4 @@
-"""Statements of IoTDB and other SQL databases that Saros does not support, with their replacements.
+"""Statements of IoTDB and of other SQL databases that Saros does not support, and their replacements in Saros.
 
 The grammar does not contain these statements. A text that does not parse is looked up here by its first words, so that
 the error for a pasted script says that a statement is unsupported, not that it is misspelt. The first row whose pattern
@@ -16,7 +16,7 @@ from typing import Any
 
 from saros_grammar.generated.Sql import Sql
 
-#: The number of words matched, from the beginning.
+#: The number of words that are matched at the beginning of a text.
 _WORDS_MAX = 40
 _JOINS = "JOIN: SELECT aligns series of several devices by time, as in SELECT a.x, b.x FROM root.plant"
 _TABLE: tuple[tuple[str, str], ...] = (
@@ -91,7 +91,7 @@ _PATTERNS = tuple((re.compile(rf"(?:{words})(?!\w)", re.DOTALL), what) for words
 
 
 def unsupported_statement(tokens: Iterable[Any]) -> str | None:
-    """Return the unsupported feature in a text that does not parse; None if it is misspelt."""
+    """Return the unsupported feature in a text that does not parse, or None if it is misspelt."""
     words = list(islice((token for token in tokens if token.channel == 0), _WORDS_MAX))
     if any(token.type == Sql.UNRECOGNIZED for token in words):
         return None

@@ -1,4 +1,4 @@
-"""The builder of a statement from a parse tree; each area of the dialect has a table of rules.
+"""The builder of a statement from a parse tree. Each area of the dialect has a table of rules.
 
     singleStatement -> statement -> one method per rule of Sql.g4; expressions are left to `ExpressionBuilder`,
     SELECT to `select_builder`, CREATE / ALTER TIMESERIES to `series_builder`, LOAD to `load_builder`, device
@@ -8,8 +8,8 @@
 If a statement parses but is not supported, the result is `NotSupported(what)`. Errors that the grammar does not catch
 (a repeated clause, a row of the wrong width) raise ParseError with their place.
 
-One builder per statement; no threads, no schema. Parse-tree contexts are generated code without types, so they are
-`Any` here.
+Each statement has its builder, which uses neither threads nor the schema. Parse-tree contexts are generated code
+without types, so they are `Any` here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from saros_grammar.syntax.ast import Expression, Literal, NotSupported, Paramete
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import duration_literal, named_literal, unquote_name, unquote_string
 
-#: The settings of a database, each with the message for a value that is not an integer.
+#: The settings of a database. Each has an error message for a value that is not an integer.
 _SETTINGS = {
     "ttl": "a TTL is a number of milliseconds",
     "schema_region_group_num": "the value is a number of groups",
@@ -47,11 +47,11 @@ _INSTEAD = {
     "time_partition_interval": ": time_partition_interval_ms in saros.toml applies to all databases",
 }
 _BOOLEANS = ("true", "false")
-#: The caches that CLEAR CACHE accepts; it always clears all of them.
+#: The caches that CLEAR CACHE accepts. The statement always clears all caches.
 _CACHES = ("all", "query", "schema", "auth")
 #: The modes of SET SYSTEM: true for read-only. Older scripts use WRITABLE.
 _MODES = {"readonly": True, "running": False, "writable": False}
-#: The build functions of whole areas, by name of the rule or its alternative.
+#: The build functions of entire areas, keyed by the name of the rule or of its alternative.
 _BUILDERS = {
     **template_builder.RULES,
     **continuous_builder.RULES,
@@ -112,7 +112,7 @@ class StatementBuilder:
         return cells
 
     def _cell(self, cell: Any) -> Expression:
-        """Build a value, or a computed time (an integer, a date or now(), plus or minus durations)."""
+        """Build a value, or a computed time: an integer, a date or now(), plus or minus durations."""
         result: Expression = self._constant(cell)
         for shift in cell.shift():
             operator = ast.BinaryOperator.SUBTRACT if shift.sign.type == Sql.MINUS else ast.BinaryOperator.ADD
@@ -277,7 +277,8 @@ class StatementBuilder:
             made = self._show_clause(clause, kind)
             if word in found and word != "where":
                 raise self._expressions.error(clause, f"{word.upper()} is given twice")
-            # There may be two WHERE clauses: one with a condition on the listed series or devices, one on their times.
+            # There may be two WHERE clauses: one with a condition on the listed series or devices, one with a condition
+            # on times.
             found[word] = ast.Binary(ast.BinaryOperator.AND, found[word], made) if word in found else made
         return ast.Show(
             kind,
@@ -488,7 +489,7 @@ class StatementBuilder:
     def _paths(self, contexts: Iterable[Any]) -> tuple[PathExpression, ...]:
         return tuple(select_builder.pattern(self._expressions, context) for context in contexts)
 
-    #: The methods, by name of the rule or its alternative.
+    #: The methods, keyed by the name of the rule or of its alternative.
     _rules: ClassVar[dict[str, Callable[[Any, Any], Statement]]] = {
         "Select": _select,
         "Explain": _explain,

@@ -20,7 +20,7 @@ from saros_grammar.syntax.literals import duration_of, number_literal, time_lite
 
 
 class _Options:
-    """Reads the words between the name and SELECT, one after the other."""
+    """Reads the words between the query's name and SELECT, one after the other."""
 
     def __init__(self, expressions: ExpressionBuilder, context: Any) -> None:
         self._expressions = expressions

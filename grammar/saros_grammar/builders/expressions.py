@@ -10,10 +10,10 @@ The grammar yields a flat chain `operand (operator operand)*`; this module build
 while IoTDB reads `(NOT a) > 1` and refuses it because of its types. A minus directly before a number belongs to the
 number. `1h` is a duration after a time and a sign (`now() - 1h`, `1704067200000 + 1h`), and a series elsewhere.
 
-`slots` lists every literal made from one token and every absolute path, with its place in the text; the statement cache
-replaces these. Parse-tree contexts are generated code without types, so they are `Any` here.
+`slots` lists every literal made from one token and every absolute path, with its place in the text. The statement cache
+replaces these literals and paths. Parse-tree contexts are generated code without types, so they are `Any` here.
 
-One builder per statement; no threads, no schema.
+Each statement has its builder, which uses neither threads nor the schema.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _Made = TypeVar("_Made")
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A literal or path of the tree, made from the characters [start, stop), which a number's `sign` precedes."""
+    """A literal or path of the tree, made from the characters [start, stop). `sign` is the sign before a number."""
 
     start: int
     stop: int
@@ -168,12 +168,12 @@ class ExpressionBuilder:
         return left, index
 
     def _right(self, chain: Sequence[Any], index: int, minimum: int) -> tuple[Expression, int]:
-        """Build the right operand of the link at `index`, with the following links that bind to it."""
+        """Build the right operand of the link at `index`, including the following links that bind to this operand."""
         first, index = self._prefixed(chain[index].operand(), chain, index + 1)
         return self._climb(first, chain, index, minimum)
 
     def _prefixed(self, operand: Any, chain: Sequence[Any], index: int) -> tuple[Expression, int]:
-        """Build an operand with its signs; leading NOTs apply to the comparison that follows."""
+        """Build an operand with its signs. Leading NOTs apply to the comparison that follows."""
         children = operand.children
         if len(children) == 1:
             return self._primary(children[0]), index
@@ -246,7 +246,7 @@ class ExpressionBuilder:
         return self._placed.issuperset(self._runs)
 
     def _escape(self, link: Any) -> str | None:
-        """Return the character of ESCAPE, which only LIKE takes; None if there is no ESCAPE."""
+        """Return the character of ESCAPE, which only LIKE takes, or None if there is no ESCAPE."""
         if link.escape is None:
             return None
         if link.operator.type != Sql.LIKE:
@@ -257,7 +257,7 @@ class ExpressionBuilder:
         return character
 
     def _shift(self, left: Expression, link: Any, right: Expression) -> Expression:
-        """Return the right operand of + or -, as a duration if it can be one and the left operand is a time."""
+        """Return the right operand of + or -. It becomes a duration if it can be one and the left operand is a time."""
         if not isinstance(right, PathExpression) or not _is_time(left):
             return right
         operand = link.operand()
@@ -294,7 +294,7 @@ class ExpressionBuilder:
         return any(context.start.start <= start <= context.stop.stop for start in self._parameters)
 
     def number(self, context: Any, sign: str) -> Literal:
-        """Build the number of a context with `number` and perhaps a `point` before it."""
+        """Build the number of a context that has a `number`, perhaps with a `point` before it."""
         start = (context.point or context.number).start
         return self._slot(context.number, start, sign)
 
@@ -452,7 +452,7 @@ def keep_of(expression: Expression) -> Expression:
 
 
 def _attribute(expression: Expression) -> tuple[str, str] | None:
-    """Return the key and value of `'k'='v'`; None for any other expression."""
+    """Return the key and value of `'k'='v'`, or None for any other expression."""
     if not isinstance(expression, Binary) or expression.operator is not BinaryOperator.EQUAL:
         return None
     left, right = expression.left, expression.right

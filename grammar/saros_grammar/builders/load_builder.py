@@ -1,4 +1,4 @@
-"""The builder of LOAD, with options as in IoTDB 1 (`sglevel=2 onSuccess=delete`) or 2 (`with ('verify'='true')`).
+"""The builder of LOAD. Options are as in IoTDB 1 (`sglevel=2 onSuccess=delete`) or 2 (`with ('verify'='true')`).
 
 Pure. Parse-tree contexts are generated code without types, so they are `Any` here.
 """
@@ -12,7 +12,7 @@ from saros_grammar.syntax.ast import Load, NotSupported
 from saros_grammar.syntax.errors import SEMANTIC_ERROR
 from saros_grammar.syntax.literals import unquote_name, unquote_string
 
-#: The names of options used here, by their names in the versions of IoTDB.
+#: For each option name of a version of IoTDB, the name that Saros uses.
 _NAMES = {
     "sglevel": "level",
     "database-level": "level",
@@ -26,7 +26,7 @@ _NAMES = {
     "tablet-conversion-threshold": "threshold",
 }
 _BOOLEANS = {"true": True, "false": False}
-#: The values of those options that are words. `convert`, `async` and `threshold` have no effect: a file is never
+#: The values of the options whose values are words. `convert`, `async` and `threshold` have no effect: a file is never
 #: converted, and the statement waits until it is loaded.
 _WORDS = {
     "verify": _BOOLEANS,

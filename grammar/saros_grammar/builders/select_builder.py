@@ -121,7 +121,7 @@ def level(expressions: ExpressionBuilder, token: Any) -> int:
 
 
 def pattern(expressions: ExpressionBuilder, context: Any) -> PathExpression:
-    """Build the absolute path, perhaps with wildcards, of a `path` context. Raises ParseError."""
+    """Build the absolute path of a `path` context. It may have wildcards. Raises ParseError."""
     return expressions.path(context, [_pattern_node(expressions, node) for node in context.nodes])
 
 
@@ -163,13 +163,13 @@ def _into_item(expressions: ExpressionBuilder, target: Any) -> IntoItem:
 
 
 def target_path(expressions: ExpressionBuilder, context: Any) -> list[str]:
-    """Return the nodes of a target's path; its first node is not checked."""
+    """Return the nodes of a target's path. The first node is not checked."""
     first = "root" if context.first is None else target_node(expressions, context.first)
     return [first, *(target_node(expressions, node) for node in context.nodes)]
 
 
 def target_node(expressions: ExpressionBuilder, node: Any) -> str:
-    """Return a node of a target: a name, `::`, or one with `${i}`."""
+    """Return a node of a target: a name, `::`, or a text with `${i}`."""
     text = expressions.raw(node)
     return text if node.TARGET_NAME() is not None else canonical_name(text)
 
@@ -287,7 +287,7 @@ def _controls(
 
 
 def _flag(option: Expression) -> bool | None:
-    """Return the value of `ignoreNull=true`; None for other options.
+    """Return the value of `ignoreNull=true`, or None for other options.
 
     Like IoTDB, this does not check the word before `=`.
     """

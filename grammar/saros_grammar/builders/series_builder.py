@@ -27,7 +27,7 @@ from saros_grammar.syntax.literals import canonical_name, quote_name, unquote_na
 
 _Pairs = tuple[tuple[str, str], ...]
 
-#: The options of CREATE TIMESERIES. All other names are properties, whose text is not changed.
+#: The options of CREATE TIMESERIES. All other names are properties. Their texts are passed on unchanged.
 _OPTIONS = {"datatype": "datatype", "encoding": "encoding", "compression": "compressor", "compressor": "compressor"}
 
 
@@ -57,7 +57,7 @@ def column(expressions: ExpressionBuilder, measurement: str, context: Any) -> Se
     first = _text(expressions, options.first)
     if options.value() is not None:
         _option(expressions, options, first, options.value(), found, properties)
-    elif first.upper() != "WITH":  # parsed as a name, too, if a quoted key follows
+    elif first.upper() != "WITH":  # WITH is parsed as a name if a quoted key follows
         found["datatype"] = first
     for pair in options.pair():
         _option(expressions, pair, _text(expressions, pair.key()), pair.value(), found, properties)

@@ -1,4 +1,4 @@
-"""The normal form of the conditions of SHOW and COUNT: the subject on the left, the text on the right.
+"""The normal form of the conditions of SHOW and COUNT, with the subject on the left and the text on the right.
 
     TAGS(city) = bj             Call("tags", ('city',)) = 'bj'
     dataType = boolean          datatype = 'BOOLEAN'
@@ -68,7 +68,7 @@ def _subject(expression: Expression) -> Expression:
 
 
 def _text(expression: Expression, *, always: bool) -> Expression:
-    """Turn a name (and, with `always`, a number) into a string literal; other expressions are unchanged."""
+    """Turn a name into a string literal, and with `always` also a number. Other expressions are unchanged."""
     if isinstance(expression, PathExpression):
         nodes = expression.nodes
         return _string(unquote_name(nodes[0]) if len(nodes) == 1 else str(expression))

@@ -1,6 +1,6 @@
 """The builder of the statements about logical views: `RULES`.
 
-    create view root.v.d(a, b.c) as root.s.d1(s1, s2)         each target shows one series
+    create view root.v.d(a, b.c) as root.s.d1(s1, s2)         each view shows one series
     create view root.v.d.sum as select s1 + s2 from root.s.d1
     create view root.v.${2}(::) as select * from root.s.*     placeholders as in SELECT INTO
 
@@ -60,7 +60,7 @@ def _select(expressions: ExpressionBuilder, context: Any) -> Select:
 
 
 def _paths(expressions: ExpressionBuilder, source: Any) -> list[PathExpression]:
-    """Return the paths of a source: one for `root.a.b.s`, one per suffix for `root.a.b(s, c.t)`."""
+    """Return the paths of a source: one path for `root.a.b.s`, and a path per suffix for `root.a.b(s, c.t)`."""
     nodes = tuple(expressions.canonical(node) for node in source.exactPath().nodes)
     if not source.names:
         return [PathExpression(("root", *nodes))]

@@ -1,4 +1,4 @@
-"""Statements about files and memory, cluster nodes and sync senders; exported by `ast`. Pure data."""
+"""Statements about files and memory, cluster nodes and sync senders. `ast` exports the classes. Pure data."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Merge(msgspec.Struct, frozen=True):
 
 
 class ClearCache(msgspec.Struct, frozen=True):
-    """CLEAR CACHE [ON LOCAL | CLUSTER]; `local`: only on the node that receives the statement."""
+    """CLEAR CACHE [ON LOCAL | CLUSTER]. If `local`, it only affects the node that receives the statement."""
 
     local: bool = False
 
 
 class SetSystem(msgspec.Struct, frozen=True):
-    """SET SYSTEM TO READONLY | RUNNING [ON LOCAL | CLUSTER]; `local`: only on the node that receives the statement."""
+    """SET SYSTEM TO READONLY | RUNNING [ON LOCAL | CLUSTER]. If `local`, it only affects the node that receives it."""
 
     read_only: bool
     local: bool = False
@@ -41,7 +41,7 @@ class SetSystem(msgspec.Struct, frozen=True):
 
 
 class AdmitNode(msgspec.Struct, frozen=True):
-    """ADMIT NODE 'peer' CLIENT 'client' [RACK 'rack'] [AS 'token']; addresses are host:port, "" if not given."""
+    """ADMIT NODE 'peer' CLIENT 'client' [RACK 'rack'] [AS 'token']. Addresses are host:port, or "" if not given."""
 
     peer: str
     client: str

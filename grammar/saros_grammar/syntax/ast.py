@@ -3,10 +3,9 @@
     text --parser--> Statement --engine: analysis--> typed plan
 
 Everything is a frozen struct; `str(expression)` (`expression_tree.py`) is the name that IoTDB gives the result
-column.
-Paths are `PathExpression`s: a tuple of nodes in canonical form, with back-quotes only where they need them
-(`literals.quote_name`); `*` and `**` are wildcards unless they are quoted.
-Literals keep their text as written, since it appears in column names. A bound parameter is a `Literal` too.
+column. Paths are `PathExpression`s: a tuple of nodes in canonical form, with back-quotes only where they need them
+(`literals.quote_name`); `*` and `**` are wildcards unless they are quoted. Literals keep their text as written, since
+this text appears in column names. A bound parameter is a `Literal` too.
 
 Pure data: no state, any thread.
 """
@@ -169,7 +168,7 @@ class SelectItem(msgspec.Struct, frozen=True):
 
 
 class GroupByTime(msgspec.Struct, frozen=True):
-    """`GROUP BY ([start, end), interval[, step])`; `start` and `end` are None if no range is given: all data.
+    """`GROUP BY ([start, end), interval[, step])`; `start` and `end` are None if no range is given.
 
     The range is `[start, end)`, or `(start, end]` if `left_open`. `step` defaults to `interval`.
     """
@@ -245,7 +244,7 @@ class IntoItem(msgspec.Struct, frozen=True):
     """`[ALIGNED] device(measurement, ...)` of SELECT INTO.
 
     A node of the device may be `::` (the source's nodes starting at that level) or contain `${i}` (node i of the
-    source); so may a measurement.
+    source); a measurement may have the same forms.
     """
 
     device: tuple[str, ...]
@@ -328,7 +327,7 @@ class CreateDatabase(msgspec.Struct, frozen=True):
 
 
 class AlterDatabase(msgspec.Struct, frozen=True):
-    """ALTER DATABASE path WITH TTL=milliseconds; None if the statement has only settings that have no effect."""
+    """ALTER DATABASE path WITH TTL=milliseconds. The TTL is None if no setting of the statement has an effect."""
 
     path: PathExpression
     ttl: int | None
@@ -382,7 +381,7 @@ class ActivateTemplate(msgspec.Struct, frozen=True):
 
 
 class DeactivateTemplate(msgspec.Struct, frozen=True):
-    """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns; without a name, the templates in use there."""
+    """DEACTIVATE DEVICE TEMPLATE [name] FROM patterns. Without a name, all templates in use there are deactivated."""
 
     name: str | None
     paths: tuple[PathExpression, ...]
@@ -397,9 +396,9 @@ TemplateStatement = (
 
 
 class CreateView(msgspec.Struct, frozen=True):
-    """CREATE VIEW targets AS sources; with `exists`, ALTER VIEW, which creates no new views.
+    """CREATE VIEW targets AS sources. If `exists`, it is ALTER VIEW, which creates no new views.
 
-    `select` has only items and FROM paths; sources that are paths are items of it.
+    `select` has only items and FROM paths. If the sources are paths, they are the items of `select`.
     """
 
     targets: Into
@@ -429,8 +428,8 @@ ViewStatement = CreateView | RenameView | DropViews
 class CreateContinuousQuery(msgspec.Struct, frozen=True):
     """CREATE CQ name [RESAMPLE [EVERY d] [BOUNDARY t] [RANGE start[, end]]] [TIMEOUT POLICY p] BEGIN select END.
 
-    `text` is the SELECT as written, which parses; durations are None if not given. `blocked` is False for TIMEOUT
-    POLICY DISCARD.
+    `text` is the SELECT as written, which is valid SQL. Durations that are not given are None. `blocked` is False for
+    TIMEOUT POLICY DISCARD.
     """
 
     name: str
@@ -494,7 +493,7 @@ class ShowKind(Enum):
     SYNC = "sync"
 
 
-#: Kinds whose WHERE, ORDER BY and LIMIT apply to the result rows, by column name.
+#: Kinds whose WHERE, ORDER BY and LIMIT apply to the rows of the result. These clauses use column names.
 CHOSEN_BY_COLUMNS = frozenset({ShowKind.QUERIES, ShowKind.SLOW_QUERIES, ShowKind.DISK_USAGE})
 
 
@@ -503,11 +502,11 @@ class Show(msgspec.Struct, frozen=True):
 
     `databases`: SHOW REGIONS, PARTITIONS, FILES OF DATABASE; SHOW TTL ON.
     `details`: DATABASES DETAILS, CLUSTER DETAILS, DEVICES WITH DATABASE.
-    `nodes`: SHOW REGIONS ON NODEID; empty for all.
+    `nodes`: SHOW REGIONS ON NODEID; empty means all nodes.
 
     In `where` of Show and Count (except for `CHOSEN_BY_COLUMNS`), the left side of a comparison is a one-node path in
-    lower case (`timeseries`, `datatype`, `device`, `template`, ...) or `Call("tags", (key,))`; the right side is a
-    STRING literal, quoted in the text or not; `x CONTAINS 'y'` is `Call("contains", (x, y))`.
+    lower case (`timeseries`, `datatype`, `device`, `template`, ...) or `Call("tags", (key,))`. The right side is a
+    STRING literal, which need not be quoted in the text. `x CONTAINS 'y'` is `Call("contains", (x, y))`.
     """
 
     kind: ShowKind
@@ -644,13 +643,13 @@ class Parsed(msgspec.Struct, frozen=True):
     """The result of parsing one text: the statement with unbound parameters, and its number of `?`.
 
     `shape` is the text without its literals, the key of plan caches; statements of equal shape differ only in literals.
-    INSERT has no plan to cache: its shape is "" and its literals are ().
+    INSERT has no plan to cache, so its shape is "" and its literals are ().
     """
 
     statement: Statement
     parameters: int
     shape: str
-    #: The literals that are not part of the shape, in text order; plan caches re-bind them.
+    #: The literals that are not part of the shape, in text order. A plan cache binds them to a cached plan.
     literals: tuple[Literal, ...] = msgspec.field(default=())
-    #: The text with masked passwords, for logs and lists; None if the text itself may be shown.
+    #: The text with masked passwords for logs and lists, or None if the text itself may be shown.
     redacted: str | None = None

@@ -1,4 +1,4 @@
-"""Errors of the front end: a wrong text (`ParseError`), or wrong values for its `?` (`BindError`).
+"""Errors of the front end: an invalid text (`ParseError`), or invalid values for the `?` in a text (`BindError`).
 
 Both carry a status code from the table of the wire protocol, which this package does not import.
 """
@@ -16,7 +16,7 @@ _CARET_WIDTH = 120
 
 
 class SqlError(Exception):
-    """The base class of this package's errors: the caller must correct the statement or its parameters."""
+    """The base class of this package's errors, which ask the caller to correct the statement or its parameters."""
 
     code = PARSE_ERROR
 
@@ -46,7 +46,7 @@ class ParseError(SqlError):
         return f"line {self.line}, column {self.column + 1}: {self.message}"
 
     def caret(self) -> str:
-        """Return the line with the mistake and a caret under it; a long line is cut around the mistake."""
+        """Return the line with the mistake, and a caret below the mistake. A long line is cut around the mistake."""
         lines = self.text.split("\n")
         source = lines[self.line - 1].rstrip("\r") if self.line <= len(lines) else ""
         first = max(0, self.column - _CARET_WIDTH // 2) if len(source) > _CARET_WIDTH else 0
@@ -57,7 +57,7 @@ class ParseError(SqlError):
 
 
 class BindError(SqlError):
-    """The values for the `?` do not fit: either their number, or the type of the value at `index` (from 0)."""
+    """The values for the `?` do not fit: their number is wrong, or the type of the value at `index` (from 0)."""
 
     code = INVALID_PARAMETER
 

@@ -1,6 +1,6 @@
-"""Expressions of the statement tree. The text of an expression (`str`) is the column name in IoTDB.
+"""Expressions of the statement tree. The text of an expression (`str`) is the name of its column in IoTDB.
 
-Exported by `ast.py`; import them from there. Pure data: no state, any thread.
+Import these classes from `ast.py`, which exports them. Pure data: no state, any thread.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Literal(msgspec.Struct, frozen=True):
 class Parameter(msgspec.Struct, frozen=True):
     """The parameter `?` with number `index` (from 0), before values are bound.
 
-    `kind` is the kind of its future value, if the statement is planned without values.
+    `kind` is the kind of the parameter's future value if the statement is planned without values.
     """
 
     index: int
@@ -161,7 +161,7 @@ class Call(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         name = self.name.lower()
-        if name == "count_time":  # the argument stands for all series and is not expanded in the name
+        if name == "count_time":  # the argument stands for all series, which the name does not list
             return "count_time(*)"
         parts = [str(a) for a in self.arguments]
         if self.attributes:
@@ -223,7 +223,7 @@ class InList(msgspec.Struct, frozen=True):
 class Like(msgspec.Struct, frozen=True):
     """`operand [NOT] LIKE pattern` (`regexp=False`) or `REGEXP`; pattern is a STRING literal or a parameter.
 
-    `escape` is the character of `ESCAPE 'c'`, for LIKE only; None: no character is escaped.
+    `escape` is the character of `ESCAPE 'c'`, which only LIKE takes, or None if no character is escaped.
     """
 
     operand: Expression
@@ -249,7 +249,7 @@ class Cast(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A searched CASE; the parser rewrites a simple CASE to equality tests, as IoTDB prints it."""
+    """A searched CASE. The parser rewrites a simple CASE to equality tests, which IoTDB prints, too."""
 
     whens: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression | None

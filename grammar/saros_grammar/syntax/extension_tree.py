@@ -1,4 +1,4 @@
-"""Statements about user-defined functions and triggers; exported by `ast`. Pure data."""
+"""Statements about user-defined functions and triggers. `ast` exports the classes. Pure data."""
 
 from __future__ import annotations
 

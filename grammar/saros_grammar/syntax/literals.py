@@ -1,7 +1,7 @@
-"""Conversion of literals and names from text to values, and of names to canonical text.
+"""Convert literals and names from text to values, and names to canonical text.
 
-The texts of numbers are unsigned; the sign before a number is passed separately, since `-1` is one literal. A text that
-the lexer accepts but that has no value raises `LiteralError`; the caller adds its place.
+The texts of numbers are unsigned. The sign of a number is passed separately, since `-1` is one literal. A text that the
+lexer accepts but that has no value raises `LiteralError`; the caller adds its place.
 
 Pure functions: any thread.
 """
@@ -12,10 +12,10 @@ import re
 
 from saros_grammar.syntax.ast import Duration, Literal, LiteralKind
 
-#: An int64 has 19 digits and a double 17; a longer text is an error, and Python's int() takes quadratic time.
+#: An int64 has 19 digits and a double 17. A longer text is an error, because Python's int() takes quadratic time.
 NUMBER_CHARACTERS_MAX = 400
 
-#: Durations are stored as int64 nanoseconds (292 years), and int32 months and days.
+#: Durations consist of int64 nanoseconds (up to 292 years), and of int32 months and days.
 _NANOSECONDS_MAX = 2**63 - 1
 _CALENDAR_MAX = 2**31 - 1
 
@@ -89,7 +89,7 @@ def number_literal(text: str, sign: str = "") -> Literal:
 
 
 def string_literal(text: str) -> Literal:
-    """Return the literal of a text in single or double quotes, doubled inside; a backslash is not special."""
+    """Return the literal of a text in quotes of either kind, which are doubled inside. A backslash is not special."""
     return Literal(LiteralKind.STRING, unquote_string(text), text)
 
 
@@ -107,7 +107,7 @@ def time_literal(text: str) -> Literal:
 
 
 def named_literal(text: str, sign: str = "") -> Literal | None:
-    """Return the literal of TRUE, FALSE, NULL, NAN or INFINITY, in upper or lower case; None for other texts.
+    """Return the literal of TRUE, FALSE, NULL, NAN or INFINITY, in upper or lower case, or None for other texts.
 
     Only NAN and INFINITY may have a sign.
     """
@@ -134,7 +134,7 @@ def unquote_name(text: str) -> str:
 
 
 def quote_name(content: str) -> str:
-    """Return a node's canonical text: back-quoted only if it is not a plain identifier or looks like a number."""
+    """Return a node's canonical text, which is back-quoted if it is no plain identifier or looks like a number."""
     if _PLAIN_NAME.fullmatch(content) and not _NUMBER_LIKE.fullmatch(content):
         return content
     return "`" + content.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""Statements about series; exported by `ast`. Pure data."""
+"""Statements about series. `ast` exports the classes. Pure data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from saros_grammar.syntax.expression_tree import PathExpression
 
 
 class SeriesColumn(msgspec.Struct, frozen=True):
-    """One series of CREATE TIMESERIES. Names of types are in upper case; options are None if not given."""
+    """One series of CREATE TIMESERIES. Names of types are in upper case. Options that are not given are None."""
 
     measurement: str
     type_name: str
@@ -62,7 +62,7 @@ class AlterTimeseries(msgspec.Struct, frozen=True):
 
 
 class AlterStorage(msgspec.Struct, frozen=True):
-    """ALTER TIMESERIES [IF EXISTS] path, ... SET STORAGE_PROPERTIES encoding=e, compressor=c; None: unchanged."""
+    """ALTER TIMESERIES [IF EXISTS] path, ... SET STORAGE_PROPERTIES encoding=e, compressor=c. None changes nothing."""
 
     paths: tuple[PathExpression, ...]
     encoding: str | None = None

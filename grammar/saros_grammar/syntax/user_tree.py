@@ -1,4 +1,4 @@
-"""Statements about users, roles, privileges and API tokens; exported by `ast`. Pure data."""
+"""Statements about users, roles, privileges and API tokens. `ast` exports the classes. Pure data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RevokeRole(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """GRANT privileges ON paths TO USER | ROLE name [WITH GRANT OPTION]; privileges in upper case."""
+    """GRANT privileges ON paths TO USER | ROLE name [WITH GRANT OPTION]. Privileges are in upper case."""
 
     privileges: tuple[str, ...]
     paths: tuple[PathExpression, ...]
@@ -121,7 +121,7 @@ class DropToken(msgspec.Struct, frozen=True):
 
 
 class ShowTokens(msgspec.Struct, frozen=True):
-    """SHOW TOKENS [OF USER user]; without a user, all tokens that the caller may see."""
+    """SHOW TOKENS [OF USER user]. Without a user, it shows all tokens that the caller may see."""
 
     of_user: str | None = None
 

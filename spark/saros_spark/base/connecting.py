@@ -1,8 +1,8 @@
-"""Connections from options, in each of Spark's processes: the planner, the tasks, the caller.
+"""Open connections from options, in each of Spark's processes: the planner, the tasks and the caller.
 
-Only one process can open a data folder, and Spark has many processes. If the target is a folder, the connections
-therefore go to the server of this folder. Connections are cached for the process, since workers run many tasks and each
-login costs the server a password hash.
+Only one process can open a data folder, and Spark has many processes. If the target is a folder, connections therefore
+go to the server of this folder. Connections are cached for the process, since workers run many tasks and each login
+costs the server a password hash.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from saros.base.target import Target
     from saros.transport.uploads import Uploads
 
-#: The limit of cached connections: a worker uses few databases and users, with two values of `failover_s`.
+#: The maximum number of cached connections. A worker uses few databases and users, with two values of `failover_s`.
 _CONNECTIONS_KEPT = 8
-#: How long a call looks for a node that answers: longer than a cluster needs to elect another leader.
+#: How long a call looks for a node that answers. This is longer than a cluster needs to elect another leader.
 FAILOVER_S = 30.0
-#: The same limit for a call that may use another node: in this time, even a busy node accepts a connection.
+#: The same limit for a call that may use another node. Even a busy node accepts a connection within this time.
 ELSEWHERE_S = 2.0
 
 
@@ -69,8 +69,8 @@ def connect(options: Connecting, failover_s: float | None = None) -> saros.Conne
 def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
     """Yield a connection whose writes take effect once, even if a later connection of the same name repeats them.
 
-    The repeated writes must come in the same order; the server remembers the last `protocol.SEQUENCES_KEPT`. Raises the
-    same errors as `connection_of`.
+    The repeated writes must come in the same order. The server remembers the last `protocol.SEQUENCES_KEPT` writes.
+    Raises the same errors as `connection_of`.
     """
     from saros.api.connection import Connection
     from saros.transport.remote import RemoteSession
@@ -82,7 +82,7 @@ def repeatable(options: Connecting, name: str) -> Iterator[saros.Connection]:
 
 
 def at_node(options: Connecting, node: str | None) -> Connecting:
-    """Return the options with one node (host:port) of the cluster as target; None leaves the choice to the driver."""
+    """Return the options with `node` (host:port) as the target. If it is None, the driver chooses a node."""
     if node is None:
         return options
     found = re.sub(r"^(saros://(?:[^@/?#]*@)?)[^/?#]*", lambda match: match[1] + node, address_of(options.url))
@@ -91,7 +91,7 @@ def at_node(options: Connecting, node: str | None) -> Connecting:
 
 @contextmanager
 def uploads_to(options: Connecting, node: str | None = None) -> Iterator[Uploads]:
-    """Yield uploads to a node, by default the first that answers. Raises the same errors as `connection_of`."""
+    """Yield uploads to a node, by default to the first that answers. Raises the same errors as `connection_of`."""
     from saros.transport.uploads import Uploads
 
     uploads = Uploads(_target_of(at_node(options, node)))
@@ -107,7 +107,7 @@ def addresses_of(options: Connecting) -> tuple[str, ...]:
 
 
 def refuses(address: str) -> bool:
-    """Return whether host:port refuses connections: the node's process has ended. An unreachable node does not."""
+    """Return whether host:port refuses connections, because the process has ended. An unreachable node does not."""
     try:
         socket.create_connection(host_and_port(address), ELSEWHERE_S).close()
     except ConnectionRefusedError:

@@ -1,7 +1,7 @@
-"""The only class of errors that the data sources raise; the message says what the user must change."""
+"""The only class of errors that the data sources raise. The message tells the user how to remove the error."""
 
 from __future__ import annotations
 
 
 class SourceError(Exception):
-    """An invalid option, schema or row; the message names it and the remedy. A retry does not help."""
+    """An option, a schema or a row is invalid. The message names it and the remedy. A retry does not help."""

@@ -1,10 +1,10 @@
-"""A server for a folder that lives no longer than the process that uses it.
+"""A server for a data folder, which ends when the process that started the server ends.
 
     this process ── writing end of a pipe ──> standard input of the server        end of input -> SIGTERM -> it stops
 
 The pipe is closed when the block or the process ends, even after `kill -9`. The server runs in a separate process
-session, so that Ctrl-C in a terminal reaches only the job; the end of its block then stops the server in an orderly
-way. The server is `tied_server`.
+session, so that Ctrl-C in a terminal reaches only the job. The end of the job's block then stops the server in an
+orderly way. The server's program is `tied_server`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _POLL_SECONDS = 0.05
 def serving(folder: str) -> Iterator[str]:
     """Serve a data folder to Spark's processes while the block runs; yield the target for the option url.
 
-    If the folder has a server already, it is used and keeps running. If this process is killed, a server that was
-    started here stops, too. Raises SourceError if the server does not start, for example because this process has the
-    folder open.
+    If the folder has a server already, that server is used and keeps running. If this process is killed, a server that
+    was started here stops, too. Raises SourceError if the server does not start, for example because this process has
+    the folder open.
     """
     from saros_server.process.server_file import serving as found_server
 

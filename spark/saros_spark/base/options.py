@@ -1,8 +1,8 @@
-"""Options of the data sources, converted from Spark's text to typed values; an unknown option is an error.
+"""Convert options of the data sources from Spark's text to typed values. An unknown option is an error.
 
-Spark passes options as a case-insensitive mapping of text and ignores misspelt ones; here the error suggests the
-nearest name. Values are checked before anything connects. The functions have no state, and read only the password file.
-Any thread may call them.
+Spark passes options as a case-insensitive mapping of text, and ignores misspelt options. Here, they cause an error that
+suggests the nearest name. Values are checked before a connection is opened. The functions have no state, and read only
+the password file. Any thread may call them.
 """
 
 from __future__ import annotations
@@ -59,23 +59,26 @@ STREAM_WRITE = (
     *(*_CONNECT, "path", "layout", "device", "aligned", "batchRows"),
     *("progress", "checkpointLocation", "queryName"),
 )
-#: The default number of points of a task: about a second of work, with some tens of MB of Arrow data in flight.
+#: The default number of points per task. A task then takes about a second, and holds some tens of MB of Arrow data at a
+#: time.
 _POINTS_PER_PARTITION = 5_000_000
-#: The default limit of partitions: each is a task with its closure, so more of them would only burden Spark's driver.
+#: The default limit of partitions. Each is a task with its closure, so a larger number would only burden Spark's
+#: driver.
 _PARTITIONS_MAX = 10_000
 _TIMEOUT_S = 600.0
 #: How long the server keeps a job's read point while none of its tasks reads.
 _LEASE_S = 600.0
 _BATCH_ROWS = 10_000
-#: The statement for tables of TsFiles: Spark passes no options of a table that another statement made.
+#: The statement that creates tables of TsFiles. Spark does not pass the options of tables made by other statements.
 _FILE_TABLE = "CREATE TABLE name USING tsfile LOCATION '/data/files' without a list of columns"
-#: Points that a task of a bulk write buffers and sorts before it writes files: some 16 bytes each.
+#: The number of points that a task of a bulk write buffers and sorts before it writes files. A point takes some 16
+#: bytes.
 _BULK_POINTS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """Target and login. The repr omits `password`, which is sent to Spark's tasks, as with any JDBC source."""
+    """The target and the login. The repr omits `password`, which Spark sends to its tasks, as for a JDBC source."""
 
     url: str
     user: str | None = None
@@ -86,7 +89,7 @@ class Connecting:
 
 
 class ScanOptions(msgspec.Struct, frozen=True):
-    """A relation: a part of the database, and its layout.
+    """A relation: the part of the database to read, and the layout of its rows.
 
     Times are text here, since only the database knows the unit of its times.
     """
@@ -105,7 +108,7 @@ class ScanOptions(msgspec.Struct, frozen=True):
     value_type: str | None = None
     points_per_partition: int = _POINTS_PER_PARTITION
     partitions_max: int = _PARTITIONS_MAX
-    #: Whether all tasks share a read point, and whether the tasks may take a new read point if the shared one is lost.
+    #: Tells whether all tasks share a read point, and whether they may take a new read point if the shared one is lost.
     snapshot: Snapshot = "auto"
     lease_s: float = _LEASE_S
 
@@ -153,7 +156,7 @@ class FileWriteOptions(msgspec.Struct, frozen=True):
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
-    """A stream by time: each batch ends `delay` before the newest point, or earlier after `rows_per_trigger` rows."""
+    """A stream by time. Each batch ends `delay` before the newest point, or earlier after `rows_per_trigger` rows."""
 
     scan: ScanOptions
     delay: str = "0s"
@@ -163,7 +166,7 @@ class StreamOptions(msgspec.Struct, frozen=True):
 def created_table(options: Mapping[str, str]) -> dict[str, str] | None:
     """Return the options of a CREATE TABLE statement, or None if `options` are not from one.
 
-    Spark mixes them with properties of the table (provider, owner, location), and repeats them as `option.*`.
+    Spark mixes these options with properties of the table (provider, owner, location), and repeats them as `option.*`.
     Raises SourceError for a password, which Spark's catalog would store.
     """
     if "provider" not in options:
@@ -187,7 +190,7 @@ def writable(options: Mapping[str, str], known: Iterable[str] = WRITE) -> dict[s
 
 
 def with_session(given: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
-    """Return the options, with the session's unless they name a url: a login is not sent to another target."""
+    """Return `given`, with the session's options added unless `given` has a url: no login goes to another target."""
     return dict(given) if "url" in given else {**session, **given}
 
 
@@ -335,7 +338,7 @@ def _check_condition(text: str) -> None:
 
 
 def _check_sql(text: str) -> None:
-    """Raise SourceError unless the text is a query that only reads: Spark runs it for the plan and for each attempt."""
+    """Raise SourceError unless the text is a query that only reads. Spark runs it for the plan and for each attempt."""
     from saros_grammar.queries import is_non_query  # for this option only
 
     if is_non_query(text):
@@ -396,7 +399,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 class _RawOptions:
-    """The options as Spark passed them, read by their documented names. Values are checked when they are read."""
+    """The options that Spark passed. They are read by their documented names, and checked when they are read."""
 
     def __init__(self, options: Mapping[str, str], known: Iterable[str]) -> None:
         names = {name.lower(): name for name in known}

@@ -1,4 +1,4 @@
-"""Conversion of times and durations in options from text to ticks of the database's unit. Pure."""
+"""Convert times and durations in options from text to ticks of the database's unit. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parse_ticks(text: str, unit: TimeUnit, name: str) -> int:
 
 
 def parse_time(text: str, name: str) -> int | timedelta:
-    """Return ticks if `text` is an integer, or the time since 1970 of an ISO 8601 date (UTC if it has no offset)."""
+    """Return an integer as ticks, or an ISO 8601 date as the time since 1970 (in UTC if the date has no offset)."""
     if re.fullmatch(r"[+-]?\d+", text.strip()):
         return int(text)
     try:

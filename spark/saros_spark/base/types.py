@@ -1,11 +1,12 @@
-"""Conversion between the types of Saros, Arrow and Spark, and the common type of two.
+"""Convert between the types of Saros, Arrow and Spark, and find the common type of two types.
 
     BOOLEAN bool boolean · INT32 int32 int · INT64 int64 bigint · FLOAT float32 float · DOUBLE float64 double
     TEXT, STRING string string · BLOB binary binary · DATE date32 date · TIMESTAMP, time timestamp[us, UTC] timestamp
 
-Spark's timestamps have microseconds: times in nanoseconds are bigint unless the options say otherwise. Measurements of
-one name share a column if that loses nothing: INT32 and INT64 become bigint, INT32 and the floats double, FLOAT and
-DOUBLE double, TEXT and STRING string. Pure; PySpark is imported only by the functions that return its types.
+Spark's timestamps are in microseconds, so times in nanoseconds are bigint unless the options say otherwise.
+Measurements of one name share a column if that loses nothing: INT32 and INT64 become bigint, INT32 and the floats
+double, FLOAT and DOUBLE double, TEXT and STRING string. Pure; PySpark is imported only by the functions that return its
+types.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def instant_type(time_type: TimeType, unit: TimeUnit) -> pa.DataType:
 
 
 def wider(one: DataType, other: DataType) -> DataType | None:
-    """Return the type that holds the values of both without loss, or None."""
+    """Return the type that holds the values of both types without loss, or None."""
     return one if one is other else _WIDER.get(frozenset({one, other}))
 
 
@@ -64,12 +65,12 @@ def common_type(types: Mapping[str, DataType]) -> DataType:
 
 
 def field_of(name: str, type_: DataType, instant: pa.DataType) -> pa.Field:
-    """Return the column of a series, whose metadata names the type."""
+    """Return the column of a series. The column's metadata names the type of the series."""
     return pa.field(name, arrow_type(type_, instant), metadata={"saros.type": type_.name})
 
 
 def to_spark(schema: pa.Schema) -> StructType:
-    """Return Spark's schema. Every column is nullable, as Spark compares nullability strictly."""
+    """Return Spark's schema. Every column is nullable, because Spark compares nullability strictly."""
     from pyspark.sql import types as spark
 
     simple: dict[pa.DataType, Any] = {

@@ -1,9 +1,9 @@
 """Cheaper garbage collection in Spark's long-lived Python workers.
 
-Spark's daemon collects cycles after each task and each planning step, in the worker. A collection visits the objects of
-all imported modules. This takes 40 ms, as long as reading two million values. So the objects that are alive after
-Saros's first task in a process are frozen, that is, excluded from later collections. Since messages of some megabytes
-are allocated and freed all the time, the process also keeps freed memory (`saros_storage.base.allocator`).
+In each worker, Spark's daemon collects cycles after each task and each planning step. A collection visits the objects
+of all imported modules. This takes 40 ms, as long as reading two million values. Therefore, the objects that are alive
+after Saros's first task in a process are frozen, that is, excluded from later collections. Since messages of some
+megabytes are allocated and freed all the time, the process also keeps freed memory (`saros_storage.base.allocator`).
 
 In other processes, such as the user's, nothing happens. Any thread.
 """
@@ -20,7 +20,7 @@ _DAEMON = "pyspark.daemon"
 
 
 def collect_garbage() -> None:
-    """Collect garbage and freeze the living objects, after the first task of a worker; later calls do nothing."""
+    """After the first task of a worker, collect garbage and freeze the living objects; later calls do nothing."""
     if in_worker():
         _collect_and_freeze()
 

@@ -6,7 +6,7 @@ from saros_spark.pipeline import load, run
 for result in run(load("skab.yaml")):
     print(result)
 
-definition   the file's values, checked        steps, report   the steps        runner   runs the steps in order
+definition   checks the file's values        steps, report   the steps        runner   runs the steps in order
 """
 
 from __future__ import annotations

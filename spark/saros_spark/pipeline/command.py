@@ -64,7 +64,7 @@ def _run(made: object) -> int:
 
 
 def said(error: Exception) -> str:
-    """Return the message for the user: the last error of Saros in a text from Spark's processes, or the first line."""
+    """Return the message for the user, which is the last error of Saros in a text from Spark, or the first line."""
     lines = str(error).splitlines()
     ours = re.findall(r"(?:saros_spark\.base\.errors|saros\.errors)\.\w+: (.*)", str(error))
     return ours[-1] if ours else (lines[0] if lines else type(error).__name__)
@@ -76,7 +76,7 @@ def _no_extra(error: ImportError) -> int:
 
 
 def spark_shell(arguments: Sequence[str]) -> int:
-    """Run `saros spark-shell`: Python with a Spark session, and a server for the folder; return the exit code."""
+    """Run `saros spark-shell`, that is, Python with a Spark session and a folder's server; return the exit code."""
     options = shell_parser().parse_args(arguments)
     import saros_spark
     from saros_spark.pipeline.definition import SparkSettings

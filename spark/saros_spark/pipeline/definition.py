@@ -1,6 +1,6 @@
-"""A pipeline's YAML file, converted strictly to typed values.
+"""Convert a pipeline's YAML file strictly to typed values.
 
-An error names the unknown key, or the value of a wrong type, with its line and path.
+An error names the unknown key or the value of a wrong type, and its line and path.
 
     database: ./data                    a folder (served while the pipeline runs) or saros://...
     user, password_file, tls_ca
@@ -28,7 +28,7 @@ _DURATION = re.compile(r"(\d+(y|mo|w|d|h|m|s|ms|us|ns))+", re.IGNORECASE)
 
 
 class TimeColumn(msgspec.Struct, frozen=True):
-    """The time column: text in a pattern of Spark (`yyyy-MM-dd HH:mm:ss`; none: ISO), or integers of a unit."""
+    """The time column: text in a pattern of Spark (`yyyy-MM-dd HH:mm:ss`, by default ISO), or integers of a unit."""
 
     column: str = "time"
     format: str | None = None
@@ -37,30 +37,30 @@ class TimeColumn(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A condition in Spark's SQL that rows must meet, as CHECK in SQL; its name is the reason of rejected rows."""
+    """A condition in Spark's SQL that rows must meet, like SQL's CHECK. Rejected rows have its name as their reason."""
 
     name: str
     keep: str
 
 
 class Import(msgspec.Struct, frozen=True):
-    """The step import: files into devices. `device` may contain {file} (without suffix) and {column} of any column."""
+    """The step import: files into devices. `device` may contain {file} (without suffix) and the name of a {column}."""
 
     files: list[str]
     device: str = ""
     format: Literal["csv", "parquet", "json", "tsfile"] = "csv"
     delimiter: str = ","
     time: TimeColumn = msgspec.field(default_factory=TimeColumn)
-    #: The columns to import, with their measurements; empty: all columns, under their own names.
+    #: The columns to import, each with its measurement. If empty, all columns are imported under their names.
     columns: dict[str, str] = msgspec.field(default_factory=dict)
     #: Spark's types for columns of text files. Columns without an entry are double.
     types: dict[str, str] = msgspec.field(default_factory=dict)
     rules: list[Rule] = msgspec.field(default_factory=list)
     #: Tells which of several rows with the same device and time is written.
     duplicates: Literal["last", "first"] = "last"
-    #: The folder for rejected rows, as JSON lines with their reasons.
+    #: The folder to which rejected rows are written as JSON lines with their reasons.
     rejected: str | None = None
-    #: The share of rejected rows above which the step fails and writes no points.
+    #: If the share of rejected rows exceeds this, the step fails and writes no points.
     rejected_max: float = 0.0
 
 
@@ -80,7 +80,7 @@ class Rollup(msgspec.Struct, frozen=True):
 
 
 class Export(msgspec.Struct, frozen=True):
-    """The step export: devices into Parquet, with a folder per device and time partition; it replaces the folder."""
+    """The step export: devices into Parquet files, a folder per device and time partition. It replaces the folder."""
 
     devices: str
     to: str
@@ -92,15 +92,15 @@ class Export(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The step report: gaps, outliers and drift of devices, as one HTML file."""
+    """The step report: one HTML file with the gaps, outliers and drift of devices."""
 
     devices: str
     to: str
     columns: list[str] = msgspec.field(default_factory=list)
     title: str = "Data quality"
-    #: Units of measurements, for the axes.
+    #: The units of measurements, which the axes show.
     units: dict[str, str] = msgspec.field(default_factory=dict)
-    #: The expected interval between points in seconds; None: the median.
+    #: The expected interval between points in seconds, or None for the median interval.
     interval_s: float | None = None
     #: A point is an outlier if its distance from the median exceeds this number of (scaled) median absolute deviations.
     outlier: float = 6.0
@@ -113,7 +113,7 @@ _STEPS: dict[str, type[Step]] = {"import": Import, "rollup": Rollup, "export": E
 
 
 class SparkSettings(msgspec.Struct, frozen=True):
-    """Settings of the Spark session that is created if the caller passes none."""
+    """Settings of the Spark session that is created if the caller passes no session."""
 
     master: str = "local[*]"
     conf: dict[str, str] = msgspec.field(default_factory=dict)
@@ -167,7 +167,7 @@ _Key = tuple[str | int, ...]
 
 
 class _Invalid(Exception):
-    """An invalid value or key; the error reports the line of `key`, by default the key of the value."""
+    """Raised for an invalid value or key. The error reports the line of `key`, which is by default the value's key."""
 
     def __init__(self, where: _Key, said: str, key: _Key | None = None) -> None:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)

@@ -1,4 +1,4 @@
-"""The quality of a series: gaps, outliers and drift, and a reduced line for its chart.
+"""Assess the quality of a series: its gaps, outliers and drift. Also reduce the series to a line for a chart.
 
     gap       two neighbours that are further apart than 1.5 times the expected interval; n points are missing, and the
               gap is short (n < 10), medium (n < 100) or long
@@ -34,7 +34,7 @@ _MARKS_MAX = 50
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Two neighbours that are too far apart, and how many points are missing between them."""
+    """Two neighbouring points that are too far apart, and the number of points missing between them."""
 
     start: float
     end: float
@@ -47,7 +47,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """The points of a line, as lists of equal length; None where the line breaks."""
+    """The points of a line, as lists of equal length. The values are None where the line breaks."""
 
     at: list[float]
     low: list[float | None]
@@ -64,20 +64,20 @@ class Quality(msgspec.Struct, frozen=True):
     least: float
     median: float
     most: float
-    #: The expected seconds between neighbours; None: there is only one point.
+    #: The expected seconds between neighbours, or None if there is only one point.
     expected: float | None
-    #: Gaps by severity.
+    #: The number of gaps by severity.
     gaps: dict[Severity, int]
     missing: int
     #: The worst gaps, the longest first, and the worst outliers (time, value), the furthest first.
     marked_gaps: list[Gap]
     marked_outliers: list[tuple[float, float]]
     outliers: int
-    #: None for constant series and flags.
+    #: The drift, or None for constant series and flags.
     drift: float | None
     score: float
     line: Line
-    #: The runs of times (first, last) in which a flag is set, the longest first; None if the series is not a flag.
+    #: The spans of time (first, last) in which a flag is set, the longest first; None if the series is not a flag.
     runs: list[tuple[float, float]] | None = None
     #: The share of a flag's points that are set.
     set_share: float = 0.0
@@ -86,8 +86,8 @@ class Quality(msgspec.Struct, frozen=True):
 def assess(at: Floats, values: Floats, interval_s: float | None, outlier: float) -> Quality | None:
     """Return the quality of a series with times in order, or None if it has no finite value.
 
-    `interval_s` is the expected interval between points, None for the median; `outlier` is the factor in the module's
-    table.
+    `interval_s` is the expected interval between points, or None for the median. `outlier` is the factor in the
+    module's table.
     """
     finite = np.isfinite(values)
     at, values = at[finite], values[finite]
@@ -158,7 +158,7 @@ def _runs(at: Floats, values: Floats) -> list[tuple[float, float]]:
 
 
 def _line(at: Floats, values: Floats, missing: NDArray[np.int64]) -> Line:
-    """Return least, mean and greatest values in equal parts of the time. Gaps that are wide enough break the line."""
+    """Return the least, mean and greatest value in each of equal parts of the time. Wide gaps break the line."""
     width = max(float(at[-1] - at[0]) / _BUCKETS, 1e-9)
     bucket = np.minimum((at - at[0]) // width, _BUCKETS - 1)
     starts = np.flatnonzero(np.diff(bucket, prepend=-1))

@@ -1,9 +1,9 @@
-"""The step report: the quality of series, as one self-contained HTML file.
+"""The step report: one self-contained HTML file about the quality of series.
 
     Relation -> a statement per series -> Spark's tasks: points -> Quality -> page/report.html.jinja
 
-A task reads one series at a time, which bounds its memory, and returns only figures. The page has a chart of each of
-the worst series (uPlot, with hover and zoom; an SVG drawing for print), the worst device first.
+A task reads one series at a time, to bound its memory, and returns only figures. The page has a chart of each of the
+worst series (uPlot, with hover and zoom; an SVG drawing for print), the worst device first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from saros_storage.base.types import DataType
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-#: The limit of charts. It limits the page to some megabytes, which browsers can still show.
+#: The maximum number of charts. It limits the page to some megabytes, which browsers can still show.
 _CHARTS_MAX = 500
 #: The number of tasks for each of Spark's slots. There are several, so that no slot is idle for long at the end.
 _TASKS_PER_SLOT = 3
@@ -49,7 +49,7 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class Assessed(msgspec.Struct, frozen=True):
-    """A series of the page; `number` is its position there."""
+    """A series of the page; `number` is its position on the page."""
 
     number: int
     series: Series
@@ -150,7 +150,7 @@ def render_page(context: Context, step: Report, rows: Sequence[Assessed], target
 
 
 def _links(context: Context, target: Path) -> list[dict[str, Any]]:
-    """Return the results of the previous steps, and the paths of their files relative to the report's folder."""
+    """Return the results of the previous steps, with the paths of their files relative to the report's folder."""
     found = []
     for step, said in context.done:
         to = step.rejected if isinstance(step, Import) else step.to if isinstance(step, Export) else None
@@ -161,7 +161,7 @@ def _links(context: Context, target: Path) -> list[dict[str, Any]]:
 
 
 def _chart(row: Assessed, of_device: Sequence[Assessed]) -> dict[str, Any]:
-    """Return the line, the marks, and the flags of the same device, for the page's script."""
+    """Return the line and the marks of a series, and the flags of its device, for the page's script."""
     quality = row.quality
     flags = [] if quality.runs is not None else [one for one in of_device if one.quality.runs]
     return {
@@ -205,12 +205,12 @@ def _drawing(row: Assessed) -> Markup:
 
 
 def time_text(seconds: float) -> str:
-    """Return a time in UTC, to the second."""
+    """Return the text of a time in UTC, to the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a duration in its largest unit: 1.5 h."""
+    """Return the text of a duration in its largest unit, such as 1.5 h."""
     for unit, width in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= width:
             return f"{seconds / width:,.3g} {unit}"
@@ -218,5 +218,5 @@ def seconds_text(seconds: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return a value with five digits."""
+    """Return the text of a value with five digits."""
     return f"{value:.5g}"

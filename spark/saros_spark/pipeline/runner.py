@@ -1,4 +1,4 @@
-"""The run of a pipeline: a Spark session, a server for a data folder if necessary, and the steps in order."""
+"""Run a pipeline: create a Spark session, start a server for a data folder if necessary, and run the steps in order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Result(msgspec.Struct, frozen=True):
 def run(pipeline: Pipeline, spark: SparkSession | None = None) -> Iterator[Result]:
     """Run the steps, and yield each step's result when it is done. Without `spark`, create a session for the run.
 
-    Raises SourceError, the driver's errors and Spark's errors; the steps before the failed one keep their effect.
+    Raises SourceError, the driver's errors and Spark's errors; the steps before the failed step keep their effect.
     """
     from saros_spark.pipeline.report import write_report
     from saros_spark.pipeline.steps import Context, export, import_files, roll_up
@@ -53,7 +53,7 @@ def run(pipeline: Pipeline, spark: SparkSession | None = None) -> Iterator[Resul
         register(spark)
         zone = spark.conf.get(_ZONE) or "UTC"
         closing.callback(spark.conf.set, _ZONE, zone)
-        spark.conf.set(_ZONE, "UTC")  # the zone must not change the meaning of times in files, or the start of days
+        spark.conf.set(_ZONE, "UTC")  # times in files and the start of days must not depend on the machine's zone
         target = pipeline.database
         served = nullcontext(target) if "://" in target else serving(pipeline.path(target))
         login = {"user": pipeline.user, "tlsCa": pipeline.tls_ca and pipeline.path(pipeline.tls_ca)}

@@ -4,8 +4,8 @@
     rollup   windows of the server's aggregates -> tablets of other devices
     export   rows by device -> Parquet
 
-A repeated step has the same result: points are upserted, folders are replaced. The job that writes rows also counts
-them (Spark's Observation), so that no input is read or computed twice.
+A repeated step has the same result, because points are upserted and folders are replaced. The job that writes rows also
+counts them (Spark's Observation), so that no input is read or computed twice.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ROWS = "rows"
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The values that steps share; `connecting` are options of format saros."""
+    """The values that steps share; `connecting` has options of format saros."""
 
     spark: SparkSession
     pipeline: Pipeline
     connecting: Mapping[str, str]
-    #: Finished steps with their summaries: the report links their files.
+    #: Finished steps with their summaries. The report links to their files.
     done: list[tuple[Step, str]] = msgspec.field(default_factory=list)
 
     def options(self, devices: str, **options: object) -> ScanOptions:
@@ -57,7 +57,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def _counted(frame: DataFrame) -> tuple[DataFrame, Observation]:
-    """Return the frame with an observation, and this observation, which gets the number of rows at the next action."""
+    """Add an observation to the frame, and return both. The next action gives the observation the number of rows."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -66,7 +66,7 @@ def _counted(frame: DataFrame) -> tuple[DataFrame, Observation]:
 
 
 def _observed(observation: Observation, name: str) -> int:
-    """Return a number that an action has observed; 0 if Spark skipped the action because there are no rows."""
+    """Return a number that an action has observed, or 0 if Spark skipped the action because there are no rows."""
     return int(observation.get.get(name) or 0)
 
 
@@ -96,7 +96,7 @@ def import_files(context: Context, step: Import) -> str:
 
 
 def _reject(context: Context, step: Import, checked: DataFrame, reasons: list[str]) -> tuple[int, dict[str, int]]:
-    """Write the rejected rows if the step asks for them; return the numbers of good rows, and of rejects by reason."""
+    """Write the rejected rows if the step asks for them; return the number of good rows, and of rejects per reason."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -127,7 +127,7 @@ def _files(context: Context, step: Import) -> DataFrame:
     else:
         frames = [context.spark.read.format(step.format).load(names)]
     order = F.struct("_metadata.file_path", "_metadata.file_block_start", number).alias(_ORDER)
-    written = F.replace("_metadata.file_name", F.lit("+"), F.lit("%2B"))  # in URIs, unlike forms, + is not a space
+    written = F.replace("_metadata.file_name", F.lit("+"), F.lit("%2B"))  # in URIs (unlike in forms), + is no space
     file = F.regexp_replace(F.url_decode(written), r"\.[^.]*$", "").alias("file")
     placed = [
         frame.select(*(_column(name) for name in frame.columns if name.lower() != "file"), file, order)
@@ -137,7 +137,7 @@ def _files(context: Context, step: Import) -> DataFrame:
 
 
 def _tables(context: Context, step: Import, names: list[str]) -> list[DataFrame]:
-    """Return the tables of CSV files. Files with the same first line share a table, since each table costs a job."""
+    """Return the tables of CSV files. Files with the same first line form one table, since each table costs a job."""
     alike: dict[bytes, list[str]] = {}
     for name in names:
         with open(name, "rb") as file:
@@ -208,7 +208,7 @@ def _time(column: Column, kind: str, how: TimeColumn) -> Column:
 
 
 def _device(step: Import, read: DataFrame) -> Column:
-    """Return the template with {names} replaced by the columns' values, each of which becomes one node."""
+    """Return the template with {names} replaced by the columns' values. Each value becomes one node of the path."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if not step.device:

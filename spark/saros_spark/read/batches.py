@@ -1,7 +1,8 @@
-"""Conversion of results to the exact schema that was announced to Spark.
+"""Convert results to the exact schema that was announced to Spark.
 
-Spark compares a batch's schema strictly (order, types, nullability) and fails if it differs. So these functions select
-columns by name, fill missing ones with nulls, widen narrower types, and convert times to microseconds. Pure.
+Spark compares a batch's schema strictly (order, types, nullability) and fails if the schema differs. These functions
+therefore select columns by name, fill missing columns with nulls, widen narrower types, and convert times to
+microseconds. Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from saros_spark.base.errors import SourceError
 
 
 def conform(batch: pa.RecordBatch, target: pa.Schema, names: Mapping[str, str]) -> pa.RecordBatch:
-    """Convert a batch to `target`; `names` maps column names of the target to the batch's. Raises SourceError."""
+    """Convert a batch to `target`; `names` maps the target's column names to the batch's. Raises SourceError."""
     places = {name: number for number, name in enumerate(batch.schema.names)}
     arrays = []
     for field in target:
@@ -28,7 +29,7 @@ def conform(batch: pa.RecordBatch, target: pa.Schema, names: Mapping[str, str]) 
 
 
 def cast(array: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
-    """Cast an array to `type_` without loss, except nanoseconds to microseconds. Raises SourceError."""
+    """Cast an array to `type_`, without loss except for nanoseconds cut to microseconds. Raises SourceError."""
     if array.type == type_:
         return array
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns" and pa.types.is_timestamp(type_):
@@ -43,7 +44,7 @@ def cast(array: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
 
 
 def melt(batch: pa.RecordBatch, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Turn rows by device into points (time, device, measurement, value); yield a batch per measurement with values."""
+    """Turn rows by device into points (time, device, measurement, value). Yield a batch per measurement with values."""
     time, device, *_ = batch.columns
     value = target.field(3)
     for name, column in zip(batch.schema.names[2:], batch.columns[2:], strict=True):

@@ -1,9 +1,9 @@
-"""The database's part of a relation: devices, series, types, and the estimated number of points.
+"""Find the devices, series and types of a relation in the database, and estimate the number of points.
 
     SHOW TIMESERIES device.*   -> devices and types        SELECT count, min_time, max_time ALIGN BY DEVICE -> Extent
 
-Counts come from statistics where possible. The counts only decide how the work is divided among tasks. So if there are
-very many series, some of them are counted, and the others are assumed to be similar.
+Counts come from statistics where possible. They only decide how the work is divided among tasks. If there are very many
+series, it is therefore enough to count some series and assume that the others are similar.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from saros_storage.base.types import TIME_UNITS, DataType, TimeUnit
 if TYPE_CHECKING:
     import saros
 
-#: The limit of series whose points are counted for a plan: some seconds at worst.
+#: The maximum number of series whose points are counted for a plan, which takes some seconds at worst.
 _COUNTED_MAX = 20_000
-#: The limit of groups of devices for which a condition is checked, at about 2 ms each.
+#: The maximum number of groups of devices for which a condition is checked. A check takes about 2 ms.
 _CHECKED_MAX = 50
-#: The limit of devices in one statement, whose text stays well below the limit of a message.
+#: The maximum number of devices in one statement. It keeps the text well below the size limit of a message.
 DEVICES_PER_STATEMENT = 2_000
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """Devices by canonical path, each with its measurements (canonical nodes) and their types."""
+    """Devices by canonical path, each with its measurements (canonical nodes) and the measurements' types."""
 
     unit: TimeUnit
     devices: Mapping[str, Mapping[str, DataType]]
@@ -55,7 +55,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """The estimated rows of a device, and its first and last time; 0, 0, 0 for a device without rows."""
+    """The estimated number of rows of a device, and its first and last time. All are 0 for a device without rows."""
 
     rows: int
     first: int
@@ -63,7 +63,7 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 def unit_of(connection: saros.Connection) -> TimeUnit:
-    """Return the database's time unit: that of the Time column of an empty result, which needs no permission."""
+    """Return the database's time unit, from the Time column of an empty result, which needs no permission."""
     schema, _ = connection.execute("select s from root.__none__.* limit 0").fetch_stream()
     return TIME_UNITS[schema.field(0).type.unit]
 
@@ -71,7 +71,7 @@ def unit_of(connection: saros.Connection) -> TimeUnit:
 def read_catalogue(
     connection: saros.Connection, devices: Sequence[str], columns: Sequence[str], condition: str | None = None
 ) -> Catalogue:
-    """Return the devices that the patterns match; `columns` are measurements, empty for all. Raises SourceError.
+    """Return the devices that the patterns match, with the measurements `columns` (empty: all). Raises SourceError.
 
     Each series that `columns` or `condition` names must exist in at least one of the devices, and the condition must
     suit the types of the series.
@@ -101,7 +101,7 @@ def _missing_in(
 ) -> set[str]:
     """Return the paths of a condition that match no series.
 
-    A path of one node is looked up in `devices`, any other path in the whole database.
+    A path of one node must match a series of `devices`. Any other path may match any series in the database.
     """
     from saros_grammar.queries import paths_in_condition  # for this option only
 
@@ -110,7 +110,7 @@ def _missing_in(
     for path in paths_in_condition(condition):
         if str(path) in measurements:
             continue
-        # An alias, a wildcard, or a longer path: the server resolves it.
+        # The path is an alias, a wildcard or a longer path, which the server resolves.
         texts = [str(path)] if path.absolute else [f"{_pattern(pattern)}.{path}" for pattern in patterns]
         shown = (row[0] for text in texts for row in connection.execute(f"show timeseries {text}"))
         if not any(len(path.nodes) > 1 or split_series(series)[0] in devices for series in shown):
@@ -119,7 +119,7 @@ def _missing_in(
 
 
 def _check_types(condition: str, connection: saros.Connection, catalogue: Catalogue) -> None:
-    """Raise SourceError if the database refuses the condition: LIMIT 0 makes it check a statement and read nothing."""
+    """Raise SourceError if the database refuses the condition. With LIMIT 0, it checks a statement without reading."""
     names = {name for series in catalogue.devices.values() for name in series}
     for of, devices in by_signature(catalogue, names)[:_CHECKED_MAX]:
         text = f"select {sql_node(of[0])} from {devices[0]} where ({condition}) limit 0"  # noqa: S608 (canonical)
@@ -152,7 +152,7 @@ def _pattern(text: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """Return a measurement in canonical form: quoted if paths need quotes, whether the input is quoted or not."""
+    """Return a measurement in canonical form, which is quoted only if paths need quotes. `name` may be quoted."""
     quoted = len(name) > 1 and name.startswith("`") and name.endswith("`")
     return quote_node(unquote_node(name) if quoted else name)
 
@@ -175,7 +175,7 @@ def read_extents(
 
 
 def _counted(catalogue: Catalogue) -> frozenset[str]:
-    """Return the measurements to count: the most common ones, up to `_COUNTED_MAX` series."""
+    """Return the measurements to count, which are the most common ones, up to `_COUNTED_MAX` series."""
     common = Counter(name for series in catalogue.devices.values() for name in series).most_common()
     chosen: list[str] = []
     total = 0
@@ -188,7 +188,7 @@ def _counted(catalogue: Catalogue) -> frozenset[str]:
 
 
 def by_signature(catalogue: Catalogue, names: Iterable[str]) -> list[tuple[list[str], list[str]]]:
-    """Group devices with equal subsets of the measurements `names`, with equal types: (measurements, devices)."""
+    """Group devices with the same subset of the measurements `names` and the same types: (measurements, devices)."""
     wanted = frozenset(names)
     groups: dict[tuple[tuple[str, DataType], ...], list[str]] = {}
     for device, series in catalogue.devices.items():

@@ -1,4 +1,4 @@
-"""Detection of series that were dropped after a job was planned: the task fails instead of returning nulls.
+"""Detect series that were dropped after a job was planned, so that the task fails instead of returning nulls.
 
 A read point preserves data, not the schema. A series that has a value in a task's rows still exists. After the last
 row, the task queries the server only for devices that have a column without values.
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     import saros
 
 _DEVICE = "Device"
-#: The limit of devices that are queried one by one; for more, the relation's patterns are queried.
+#: The maximum number of devices that are queried one by one. For more devices, the relation's patterns are queried.
 _ASKED_MAX = 16
-#: The limit of series that an error names.
+#: The maximum number of series that an error names.
 _NAMED_MAX = 5
 
 
 class DroppedSeriesCheck:
-    """The check of one task: each of its `devices` has the series `measurements`, shown in `columns` of its result."""
+    """Checks that each of a task's `devices` still has the series `measurements`, which are the result's `columns`."""
 
     def __init__(self, devices: Sequence[str], measurements: Sequence[str], columns: Collection[str]) -> None:
         self._measurements = measurements
-        #: By device, the columns that have had no value yet.
+        #: For each device, the columns that have had no value yet.
         self._empty = {device: set(columns) for device in devices}
 
     def observe(self, batch: pa.RecordBatch) -> None:

@@ -1,11 +1,11 @@
-"""The division of a relation into slices, one for each of Spark's tasks: by devices, and by time for large devices.
+"""Divide a relation into slices, one for each of Spark's tasks: by devices, and large devices also by time.
 
     devices    a ▇▇  b ▇  c ▇▇▇▇▇▇▇▇▇▇▇▇  d ▇            rows according to statistics
     slices     [a b]  [c, first third)  [c, second third)  [c, last third)  [d]
 
-Slices cover the relation exactly and do not overlap, even if the estimates are wrong: the first slice of a device
-begins at the relation's start (open if it has no start), and each slice ends where the next begins. The devices of a
-slice agree in the types of their series, so that one statement reads them. Pure.
+Slices cover the relation exactly and do not overlap, even if the estimates are wrong. The first slice of a device
+begins at the relation's start, or is open if the relation has no start, and each slice ends where the next begins. The
+devices of a slice agree in the types of their series, so that one statement reads them. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WINDOWS_MAX = 500_000
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """The part that one task reads: `measurements` (canonical) of `devices` in [start, end); None is open."""
+    """The part that one task reads: `measurements` (canonical) of `devices` in [start, end). None is an open end."""
 
     devices: tuple[str, ...]
     measurements: tuple[str, ...]
@@ -30,7 +30,7 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """The intended size of slices in points, and the limit of their number."""
+    """The intended size of slices in points, and the maximum number of slices."""
 
     points: int
     slices_max: int
@@ -43,8 +43,8 @@ def plan_devices(
     names = {name for series in catalogue.devices.values() for name in series}
     groups = by_signature(catalogue, names)
     total = sum(extents[device].rows * len(of) for of, devices in groups for device in devices)
-    # The last slice of each device and group may be half full; so if there would be too many slices, double their
-    # points.
+    # The last slice of each device and group may be half full. If there would be too many slices, the points per slice
+    # are therefore doubled.
     points = max(sizes.points, -(-2 * total // sizes.slices_max))
     found: list[Slice] = []
     for of, devices in groups:
@@ -59,7 +59,7 @@ def plan_devices(
 def plan_times(
     catalogue: Catalogue, extents: Mapping[str, Extent], span: tuple[int | None, int | None], sizes: Sizes
 ) -> list[Slice]:
-    """Return the slices of a relation by time: every row has all series, so only the time is divided."""
+    """Return the slices of a relation by time. Every row has all series, so only the time is divided."""
     names = tuple(sorted({name for series in catalogue.devices.values() for name in series}))
     known = [extent for extent in extents.values() if extent.rows]
     points = sum(extents[device].rows * len(series) for device, series in catalogue.devices.items())
@@ -69,7 +69,7 @@ def plan_times(
 
 
 def _packed(devices: Sequence[str], extents: Mapping[str, Extent], rows_max: int) -> Iterator[tuple[str, ...]]:
-    """Yield consecutive devices in sets of at most `rows_max` rows; a larger device is a set of its own."""
+    """Yield consecutive devices in sets of at most `rows_max` rows; a larger device forms a separate set."""
     part: list[str] = []
     rows = 0
     for device in devices:
@@ -86,7 +86,7 @@ def _packed(devices: Sequence[str], extents: Mapping[str, Extent], rows_max: int
 def cut(
     span: tuple[int | None, int | None], bounds: tuple[int, int], pieces: int
 ) -> list[tuple[int | None, int | None]]:
-    """Divide the span so that it cuts `bounds`, the first and last time of the data, into equal parts."""
+    """Divide the span so that `bounds`, the first and last time of the data, are divided into equal parts."""
     first, last = bounds
     width = (last - first) // max(pieces, 1) + 1
     inner = [first + width * number for number in range(1, pieces)]
@@ -96,7 +96,7 @@ def cut(
 
 
 def windows(span: tuple[int, int], width: int | None, devices: int) -> list[tuple[int, int]]:
-    """Divide the span into parts of whole windows, so that no statement has too many.
+    """Divide the span into parts of whole windows, so that no statement has too many windows.
 
     `width` is a window's width in ticks, or None for calendar windows, whose span is not divided.
     """

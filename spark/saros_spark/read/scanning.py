@@ -1,4 +1,4 @@
-"""A relation of a database: its schema, its slices, and the rows of a slice. Independent of Spark's classes.
+"""Relations of a database: schema, slices, and the rows of a slice. This module does not use Spark's classes.
 
     Relation(options)   -> .schema          from the schema tree; for `sql` and `aggregate` from a result
                         -> .tasks()         statistics -> planning
@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 _TIME, _DEVICE = "time", "device"
 T = TypeVar("T")
 _GONE, _UNREACHABLE, _NO_LEADER = 2032, 2016, 2017
-#: Rows of a batch for Spark: smaller batches need more calls, larger ones more memory.
+#: The number of rows of a batch for Spark. Smaller batches need more calls, larger batches more memory.
 _BATCH_ROWS = 50_000
 #: Maps a lost read point and a stage to the new read point, so that a process waits for a lost node only once.
 _moved: dict[tuple[saros.ReadPoint | None, str], saros.ReadPoint] = {}
@@ -68,12 +68,13 @@ class Task(msgspec.Struct, frozen=True):
     sql: str
     names: tuple[tuple[str, str], ...]
     melts: bool = False
-    #: Columns that the result must have; they are missing if series were dropped after planning.
+    #: Columns that the result must have. A column is missing if its series were dropped after planning.
     needed: tuple[str, ...] = ()
-    #: The statement's devices, and the measurements of each; empty if the statement is not by device.
+    #: The devices of the statement, and the measurements of each device. Both are empty if the statement is not by
+    #: device.
     devices: tuple[str, ...] = ()
     measurements: tuple[str, ...] = ()
-    #: The common read point; None: the statement reads the current data.
+    #: The common read point, or None if the statement reads the current data.
     point: saros.ReadPoint | None = None
 
 
@@ -195,7 +196,7 @@ class Relation:
     # ------------------------------------------------------------------ aggregates
 
     def _aggregate_schema(self, instant: pa.DataType) -> pa.Schema:
-        """Return the schema of the aggregates, from a query over one window, which reads almost nothing."""
+        """Return the schema of the aggregates. It comes from a query over one window, which reads almost nothing."""
         fields: dict[str, pa.Field] = {}
         for _, devices in self._aggregate_groups():
             text = self._aggregate_sql(tuple(devices[:1]), (0, 1), self.options.interval)
@@ -216,7 +217,7 @@ class Relation:
         return by_signature(self.catalogue, names)
 
     def _aggregates(self, span: tuple[int | None, int | None]) -> list[Task]:
-        """Return as few tasks as possible: the server parallelizes a statement itself, and results are small."""
+        """Return as few tasks as possible, since the server parallelizes a statement itself, and results are small."""
         options, step = self.options, DEVICES_PER_STATEMENT
         parts = [
             (names, tuple(devices[at : at + step]))
@@ -244,7 +245,7 @@ class Relation:
         return Task(text, names, devices=devices, measurements=tuple(measurements))
 
     def _covered(self, span: tuple[int | None, int | None], width: int | None) -> tuple[int, int] | None:
-        """Return the times that the windows cover: the span, or the range of the points where the span is open."""
+        """Return the times that windows cover. Where the span is open, the first or last point bounds the windows."""
         start, end = span
         if start is not None and end is not None:
             return (start, end) if start < end else None
@@ -270,7 +271,7 @@ class Relation:
 
 
 def planned(options: ScanOptions) -> list[Task]:
-    """Return a job's tasks, with their read point. Raises SourceError, and the driver's errors."""
+    """Return a job's tasks, with the read point that they share. Raises SourceError, and the driver's errors."""
     point = None if options.snapshot == "none" else connection_of(options.connecting).hold(options.lease_s)
     tasks = [replace(task, point=point) for task in Relation(options, point).tasks()]
     collect_garbage()
@@ -280,7 +281,8 @@ def planned(options: ScanOptions) -> list[Task]:
 def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = "") -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task with the schema `target`. Closing the iterator early ends the statement.
 
-    `stage` names the tasks that share a new read point if theirs is lost. Raises SourceError, and the driver's errors.
+    `stage` names the tasks that share a new read point if their read point is lost. Raises SourceError, and the
+    driver's errors.
     """
     cursor = _executed(task, options, stage)
     try:
@@ -307,7 +309,7 @@ def read_task(task: Task, options: ScanOptions, target: pa.Schema, stage: str = 
 
 
 def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
-    """Execute the task's statement at its read point; if that is lost, at a new one that the stage's tasks share."""
+    """Execute the task's statement at its read point. If this is lost, use a new one that the stage's tasks share."""
     import saros
 
     point = _moved.get((task.point, stage), task.point)
@@ -333,7 +335,7 @@ def _executed(task: Task, options: ScanOptions, stage: str) -> saros.Cursor:
 
 
 def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connection], T], *, elsewhere: bool) -> T:
-    """Call a node, with the driver's failover time; if it may go `elsewhere`, do not wait for an ended process."""
+    """Call `ask` with a connection. If another node may be used (`elsewhere`), do not wait for an ended process."""
     import saros
 
     if elsewhere:
@@ -346,9 +348,9 @@ def _ask_node(address: str, options: ScanOptions, ask: Callable[[saros.Connectio
 
 
 def _recreate_read_point(point: saros.ReadPoint, options: ScanOptions, stage: str, *, lost: bool) -> saros.ReadPoint:
-    """Hold a read point under a name that all tasks of the stage derive; all of them try the nodes in the same order.
+    """Hold a read point under a name that all tasks of the stage derive. All tasks try the nodes in the same order.
 
-    The node of the previous read point comes first; if it is `lost`, it comes last, after the target's other nodes.
+    The node of the previous read point comes first, or, if this node is `lost`, last, after the target's other nodes.
     """
     import saros
 
@@ -364,7 +366,7 @@ def _recreate_read_point(point: saros.ReadPoint, options: ScanOptions, stage: st
 
 
 def _rows_schema(result: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """Return the schema of rows by device before they are melted to `target`; values keep their types."""
+    """Return the schema of rows by device, which `melt` then turns into `target`. Values keep their types."""
     values = []
     for field in list(result)[2:]:
         type_ = target.field(0).type if pa.types.is_timestamp(field.type) else field.type

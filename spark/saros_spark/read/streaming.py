@@ -1,10 +1,10 @@
-"""Streams by time: micro-batches of a relation in [start, end), and a record of the batches that were written.
+"""Streams by time: micro-batches of a relation in [start, end), and records of the batches that were written.
 
-    offset {"until": t}    all rows before t were returned; the next batch is [t, t')
+    offset {"until": t}    all rows before t were returned, and the next batch is [t, t')
     t'                     `delay` before the newest point, or earlier because of maxRowsPerTrigger
 
 Offsets are times, so a checkpoint suffices to resume on any node. A row that is written after its time was passed, that
-is, more than `delay` late, is never returned. Independent of Spark's classes.
+is, more than `delay` late, is never returned. This module does not use Spark's classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from saros_spark.base.times import duration
 from saros_spark.read.scanning import Relation, Task
 from saros_storage.base.types import TIME_MIN
 
-#: The limit of halvings of a batch that is too large: enough to go from the whole range of int64 to one tick.
+#: The maximum number of times that a batch is halved if it is too large. This suffices to go from all of int64 to one
+#: tick.
 _HALVINGS_MAX = 64
 
 
@@ -29,7 +30,7 @@ def first_offset(options: StreamOptions) -> int:
 
 
 def next_offset(options: StreamOptions, until: int, rows_max: int | None, newest: int | None) -> int:
-    """Return the end of the batch that begins at `until`, at most `newest`; `until` if there are no new rows."""
+    """Return the end of the batch that begins at `until`: at most `newest`, or `until` if there are no new rows."""
     end = available(options)
     if newest is not None:
         end = newest if end is None else min(end, newest)
@@ -51,7 +52,7 @@ def next_offset(options: StreamOptions, until: int, rows_max: int | None, newest
 
 def available(options: StreamOptions) -> int | None:
     """Return the time before which all rows may be returned, or None if there are no rows."""
-    relation = Relation(replace(options.scan, end=None))  # points after the stream's end also show that time has passed
+    relation = Relation(replace(options.scan, end=None))  # points after the stream's end also tell that time has passed
     bounds = relation.bounds()
     if bounds is None:
         return None
@@ -69,7 +70,7 @@ def batch_tasks(options: StreamOptions, start: int, end: int) -> list[Task]:
 
 
 def _relation(options: StreamOptions, start: int | None, end: int | None) -> Relation:
-    """Return the stream's relation with all present devices, restricted to [start, end) if given."""
+    """Return the stream's relation with the devices that exist now, restricted to [start, end) if given."""
     scan = options.scan
     if start is not None and start > TIME_MIN:
         scan = replace(scan, start=str(start))

@@ -1,11 +1,11 @@
-"""Folders of TsFiles as relations: schema, parts, rows of a part. Independent of Spark's classes.
+"""Folders of TsFiles as relations: schema, parts, and the rows of a part. This module does not use Spark's classes.
 
     Folder(options)  -> .schema     devices and types from the files' indexes; keys of folders such as plant=north
                      -> .parts()    (file, devices, times) that statistics do not exclude
     read_part(...)   -> record batches
 
-Files are read independently of each other, so a point that is in two files gives two rows. The deletions of a database
-(`.mods`) are ignored. `LOAD` the files to get one value per time.
+Each file is read independently, so a point that is in two files gives two rows. The deletions of a database (`.mods`)
+are ignored. To get one value per time, `LOAD` the files into a database.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, SeriesIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 _FIXED = ("time", "device", "measurement", "value")
-#: Rows of a batch for Spark.
+#: The number of rows of a batch for Spark.
 _BATCH_ROWS = 50_000
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The part that one task reads: devices of a file in [start, end); `keys` are its folders' `key=value`."""
+    """The part of a file that one task reads: devices in [start, end). `keys` has its folders' `key=value`."""
 
     file: str
     devices: tuple[str, ...]
@@ -53,7 +53,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A device in a file: types of the wanted series, rows (estimated), first and last time."""
+    """A device in a file: the types of the requested series, the estimated rows, and the first and last time."""
 
     types: Mapping[str, DataType]
     rows: int
@@ -70,7 +70,7 @@ class Folder:
 
     @cached_property
     def files(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-        """The files, sorted by name, with keys and values of folders (`key=value`). Raises SourceError."""
+        """The files, sorted by name, each with the keys and values of its folders (`key=value`). Raises SourceError."""
         found = []
         for text in self.options.paths:
             root = Path(text)
@@ -94,7 +94,7 @@ class Folder:
 
     @cached_property
     def _contents(self) -> dict[str, dict[str, _Found]]:
-        """By file, the devices that match the patterns and have requested series."""
+        """For each file, the devices that match the patterns and have requested series."""
         wanted = frozenset(canonical(name) for name in self.options.columns)
         patterns = [_pattern(text) for text in self.options.devices]
         return {file: _contents(file, wanted, patterns) for file, _ in self.files}
@@ -136,7 +136,7 @@ class Folder:
         }
 
     def parts(self) -> list[Part]:
-        """Return the parts of all tasks, without the files and devices that can be excluded by their statistics."""
+        """Return the parts of all tasks. Files and devices that their statistics exclude are left out."""
         options = self.options
         start = None if options.start is None else parse_ticks(options.start, self._unit, "startTime")
         end = None if options.end is None else parse_ticks(options.end, self._unit, "endTime")
@@ -195,7 +195,7 @@ def _contents(file: str, wanted: frozenset[str], patterns: Sequence[PathPattern]
 
 
 def read_part(part: Part, options: FileOptions, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield a part's rows with the schema `target`; decode only the pages that it needs. Raises SourceError."""
+    """Yield a part's rows with the schema `target`, decoding only the necessary pages. Raises SourceError."""
     keys = dict(part.keys)
     own = [field for field in target if field.name not in keys]
     narrow = options.layout == "narrow"
@@ -285,7 +285,7 @@ def _chunk(
     meta: ChunkMeta,
     span: tuple[int, int],
 ) -> Block | None:
-    """Return a chunk's rows in the span, or None if it has none there; decode no pages outside of the span."""
+    """Return a chunk's rows in the span, or None if there are no rows. Pages outside of the span are not decoded."""
     start, end = span
     if meta.statistics is None or meta.statistics.end < start or meta.statistics.start >= end:
         return None
@@ -299,7 +299,7 @@ def _chunk(
 
 
 def _joined(columns: Sequence[tuple[Int64Array, Column]]) -> Block:
-    """Join series into rows: one for each time of any series."""
+    """Join series into rows, with one row for each time at which any series has a point."""
     first = columns[0][0]
     if all(len(times) == len(first) and np.array_equal(times, first) for times, _ in columns):
         return Block.timed(first, [column for _, column in columns])

@@ -1,1 +1,1 @@
-"""Writing: a task's rows to the server, or into sealed TsFiles."""
+"""Write a task's rows to the server, or into sealed TsFiles."""

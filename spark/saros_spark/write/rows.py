@@ -1,9 +1,9 @@
-"""Spark's rows as columns of devices, and the search for a row that cannot be stored.
+"""Convert Spark's rows to columns of devices, and search for a row that cannot be stored.
 
     by_device   time, [device,] a column per measurement      by_time   time, a column per series, named by its path
     narrow      time, device, measurement, value
 
-Rows keep their order within a device, so the later of two rows with equal times wins. Nulls are no points. Pure.
+Rows keep their order within a device, so the later of two rows with equal times wins. Nulls give no points. Pure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIXED: dict[Layout, tuple[str, ...]] = {
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """Rows of one device: `columns` by canonical measurement, each as long as `times`."""
+    """Rows of one device. `columns` has a column, as long as `times`, for each canonical measurement."""
 
     device: str
     times: pa.Array
@@ -42,7 +42,7 @@ class Rows(msgspec.Struct, frozen=True):
 class Shape(msgspec.Struct, frozen=True):
     """The roles of a batch's columns, by position.
 
-    `values` are the positions and names of the value columns; in layout by_device the names are canonical.
+    `values` has the positions and names of the value columns. In layout by_device, the names are canonical.
     """
 
     layout: Layout
@@ -141,7 +141,7 @@ def _device(text: str) -> str:
 
 
 def _groups(batch: pa.RecordBatch, place: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of each value of a column, in their order."""
+    """Yield each value of a column with the rows that have this value, in the rows' order."""
     keys = pc.dictionary_encode(batch.column(place))
     names = keys.dictionary.to_pylist()
     if len(names) <= 1:
@@ -202,7 +202,7 @@ def describe_misfit(
 ) -> str | None:
     """Return a description of the first row that cannot be stored, or None if all rows can be stored.
 
-    `types` are those of existing series.
+    `types` has the types of existing series.
     """
     instant = pa.timestamp(unit, tz="UTC")
     if pa.types.is_timestamp(times.type):
@@ -225,7 +225,7 @@ def describe_misfit(
 
 
 def _same_kind(arrow: pa.DataType, type_: DataType) -> bool:
-    """Return whether the server accepts columns of the Arrow type for the series' type if the values fit."""
+    """Return whether the server accepts a column of the Arrow type for a series of `type_`, if the values fit."""
     if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
         return type_.is_text
     if pa.types.is_floating(arrow):

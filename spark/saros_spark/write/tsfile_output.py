@@ -1,8 +1,8 @@
-"""Sealed TsFiles from a task's rows: sorted, one value per time, one file per database and time slice.
+"""Write a task's rows to sealed TsFiles: sorted, with one value per time, and one file per database and time slice.
 
 LOAD takes a file of one database and slice without change. It would have to split any other file, that is, to rewrite
-all its points. Types, encodings and compressors are those of existing series, otherwise the defaults. Memory:
-`points_max` points, and their sorting.
+all its points. Types, encodings and compressors are taken from existing series, or otherwise are the defaults. A task
+needs memory for `points_max` points, and for sorting them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 if TYPE_CHECKING:
     import saros
 
-#: Up to this number, each device is queried separately. For more devices, one query covers everything below their
-#: common prefix, unless its answer reaches `_SHOWN_MAX` rows.
+#: Up to `_ASKED_MAX` devices are queried separately. For more devices, one query covers everything below their common
+#: prefix, unless its answer reaches `_SHOWN_MAX` rows.
 _ASKED_MAX, _SHOWN_MAX = 4, 20_000
 
 
@@ -63,7 +63,7 @@ class StorageSchema(Protocol):
     """The schema of existing series, which determines types, encodings and files of the rows."""
 
     unit: TimeUnit
-    #: The width of a slice in ticks; None: files are not split by time.
+    #: The width of a slice in ticks, or None if files are not split by time.
     interval: int | None
 
     def database(self, device: str) -> str:
@@ -71,7 +71,7 @@ class StorageSchema(Protocol):
         ...
 
     def series(self, devices: Sequence[str]) -> Mapping[str, tuple[Mapping[str, Stored], bool]]:
-        """Return, for each device, its existing series by measurement, and whether it is or will become aligned."""
+        """Return, for each device, its existing series by measurement, and whether the device is or will be aligned."""
         ...
 
 
@@ -88,7 +88,7 @@ class DatabaseSchema:
         self._databases = sorted((str(row[0]) for row in connection.execute("show databases")), key=len, reverse=True)
 
     def database(self, device: str) -> str:
-        """See `StorageSchema`. For a device outside of all databases, the one that LOAD will create."""
+        """See `StorageSchema`. For a device outside of all databases, this is the database that LOAD will create."""
         known = (name for name in self._databases if device == name or device.startswith(name + "."))
         return next(known, None) or join_nodes(split_path(device)[: self._level + 1])
 
@@ -106,7 +106,7 @@ class DatabaseSchema:
         return {device: (series, aligned.get(device, self._aligned)) for device, series in found.items()}
 
     def _show(self, what: str, devices: Sequence[str], where: str | None = None) -> list[tuple[object, ...]]:
-        """Return the rows of a SHOW statement for the devices; rows for other devices may be among them.
+        """Return the rows of a SHOW statement for the devices. There may also be rows for other devices.
 
         One statement covers many devices if possible.
         """
@@ -182,7 +182,7 @@ class Sealer:
 
     def _write_file(self, pieces: list[_Piece]) -> str:
         path = str(self._folder / f"{self._name}-{len(self._files)}.tsfile")
-        Path(path).touch()  # readable like the user's other files; a database's files are readable only by their owner
+        Path(path).touch()  # readable like other files, while a database's files are readable only by their owner
         file = LocalDisk().create(path)
         try:
             writer = TsFileWriter(file)
@@ -197,7 +197,7 @@ class Sealer:
     def _pieces(
         self, device: str, parts: list[Rows], stored: Mapping[str, Stored], aligned: bool
     ) -> Iterator[tuple[int, _Piece]]:
-        """Yield the device's rows by time slice, sorted, with the last value of equal times."""
+        """Yield the device's rows for each time slice, sorted, with only the last value of equal times."""
         times, columns = self._columns(device, parts, stored)
         times, columns = _sorted(times, columns)
         numbers = times // interval if (interval := self._known.interval) else np.zeros(len(times), np.int64)
@@ -252,7 +252,7 @@ def _sorted(times: Int64Array, columns: dict[str, Column]) -> tuple[Int64Array, 
 
 
 def _scatter(column: Column, slots: Int64Array, rows: int) -> Column:
-    """Return the column with row i at `slots[i]`; the last value that is not null wins, empty slots are null."""
+    """Return the column with row i at `slots[i]`. The last value that is not null wins; empty slots are null."""
     source = np.full(rows, -1, np.int64)
     present = np.arange(len(column)) if column.valid is None else np.flatnonzero(column.valid)
     np.maximum.at(source, slots[present], present)

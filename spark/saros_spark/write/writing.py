@@ -1,4 +1,4 @@
-"""Write a task's rows: as tablets, which are visible at once, or as files that the job's commit loads.
+"""Write a task's rows as tablets, which are visible at once, or as files, which the job's commit loads.
 
     tablet   batches -> rows by device -> BulkWriter -> server          takes effect at once; `abort` undoes nothing
     bulk     batches -> rows by device -> sealed TsFiles at the job's node; commit: LOAD each; abort: remove them
@@ -7,10 +7,10 @@ Files are uploaded to the node, or are written to bulkFolder, which executors an
 the job begins: it is the first node that answers. All tasks send their files to this node, and LOAD distributes the
 rows to the groups of their devices.
 
-A point is identified by device, measurement and time, so a repeated task (retry, speculation, repeated job) overwrites
-the same points and creates no duplicates. File names contain job, partition and attempt; only the files of attempts
-that Spark commits are loaded. The ids of the load requests derive from these names, so a repeated commit has no further
-effect.
+A point is identified by device, measurement and time. A repeated task (retry, speculation, repeated job) therefore
+overwrites the same points, and creates no duplicates. File names contain job, partition and attempt; only the files of
+attempts that Spark commits are loaded. The ids of the load requests derive from these names, so a repeated commit has
+no further effect.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from saros_wire.protocol import SEQUENCES_KEPT
 if TYPE_CHECKING:
     import saros
 
-#: Attempts of a commit, for a leader election or a server restart that takes longer than the driver's failover.
+#: The number of attempts of a commit, and the pause between them. A leader election or the restart of a server may take
+#: longer than the driver's failover.
 _COMMIT_ATTEMPTS, _COMMIT_PAUSE_S = 3, 1.0
 
 
@@ -65,7 +66,7 @@ class Job(msgspec.Struct, frozen=True):
     """The values that the tasks and the commit of a job share."""
 
     name: str
-    #: host:port of the node that loads the job's files; None: the job writes tablets.
+    #: host:port of the node that loads the job's files, or None if the job writes tablets.
     node: str | None = None
     replacement: Replacement | None = None
 
@@ -86,7 +87,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 def prepare(schema: pa.Schema, options: WriteOptions, job: str, *, overwrite: bool) -> Job:
-    """Prepare a job before its tasks: check options, choose the node, create the folder, delete data for tablets.
+    """Prepare a job before its tasks: check options, choose the node, create the folder; with tablets, delete old data.
 
     Raises SourceError, and the driver's errors.
     """
@@ -194,7 +195,7 @@ class _Task:
             self._rows += batch.num_rows
 
     def _explained(self, error: saros.BulkError) -> Exception:
-        """Return an error that names the failing row, if it is found; a SourceError if no retry would help."""
+        """Return an error that names the failing row, if it is found. It is a SourceError if a retry does not help."""
         import saros
 
         failure = error.failures[0]
@@ -213,7 +214,7 @@ def _as_array(values: object) -> pa.Array:
 
 
 class _Bounds:
-    """Checks that the rows written in mode overwrite belong to the data that is replaced."""
+    """Checks that rows written in mode overwrite belong to the data that they replace."""
 
     def __init__(self, replacement: Replacement, unit: str) -> None:
         self._replacement = replacement
@@ -250,11 +251,11 @@ class _Bounds:
 
 
 def commit(receipts: Sequence[Receipt], options: WriteOptions, job: Job) -> None:
-    """Load the files of the committed attempts, after deleting the data that they replace.
+    """Delete the data that the files of the committed attempts replace, and load the files.
 
-    Statements are numbered by job and files. So a repeated commit skips the statements that were executed before, and
-    does not overwrite points that other clients have written since. Each file is loaded whole or not at all. Raises
-    SourceError, whose message says how many files are loaded.
+    Statements are numbered by job and files. A repeated commit therefore skips the statements that were executed
+    before, and does not overwrite points that other clients have written since. Each file is loaded completely or not
+    at all. Raises SourceError, whose message says how many files are loaded.
     """
     if options.method == "tablet":
         return
@@ -269,7 +270,7 @@ def commit(receipts: Sequence[Receipt], options: WriteOptions, job: Job) -> None
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A part of a commit, of no more statements than a node remembers; earlier parts load `loaded` of `files` files."""
+    """A part of a commit, with at most as many statements as a node remembers. Earlier parts load `loaded` files."""
 
     name: str
     statements: Sequence[str]
@@ -277,7 +278,7 @@ class _Part(msgspec.Struct, frozen=True):
     files: int
 
     def carry_out(self, connecting: Connecting) -> None:
-        """Execute the statements, once each. Raises SourceError."""
+        """Execute each of the statements once. Raises SourceError."""
         import saros
 
         done = 0
@@ -319,5 +320,5 @@ def discard(options: WriteOptions, job: Job) -> None:
     folder = job_folder(options, job.name)
     for file in folder.glob("part-*") if folder.is_dir() else ():
         file.unlink(missing_ok=True)
-    with suppress(OSError):  # an attempt has just written a file there; it is never loaded
+    with suppress(OSError):  # an attempt has just written a file there, which is never loaded
         folder.rmdir()

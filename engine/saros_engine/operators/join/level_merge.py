@@ -39,7 +39,7 @@ def _merge(call: AggregateCall, members: Sequence[int], block: Block) -> Column:
     width = len(call.arguments)
     count, rows = len(members), block.rows
     starts = np.arange(rows, dtype=np.int64) * count
-    # Bring the states that belong to one row together: that of series k in row r gets position r * count + k.
+    # Put the states of one row next to each other: the state of series k in row r gets position r * count + k.
     order = np.arange(rows * count, dtype=np.int64).reshape(count, rows).T.ravel()
     states = [Column.concat([block.columns[first + i] for first in members]).take(order) for i in range(width)]
     if call.function in _BY_TIME:

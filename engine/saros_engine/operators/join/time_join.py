@@ -135,7 +135,7 @@ class TimeJoinOperator(PullOperator):
         return int(np.searchsorted(times, border, side="right"))
 
     def _align(self, heads: list[Block | None]) -> tuple[Int64Array, list[Int64Array | None]]:
-        """Return the union of times, and the positions of each head's rows in it (None if the head is the union)."""
+        """Return the union of times, and each head's positions in the union (None if the head has all the times)."""
         blocks = [head for head in heads if head is not None]
         first = blocks[0].times
         if all(block.times is first or np.array_equal(block.times, first) for block in blocks[1:]):
@@ -150,7 +150,7 @@ class TimeJoinOperator(PullOperator):
 
 
 def _scatter(column: Column, at: Int64Array | None, count: int) -> Column:
-    """Return the column's values at ascending positions `at` of `count` rows, null elsewhere."""
+    """Return a column of `count` rows with the column's values at the ascending positions `at`, and nulls elsewhere."""
     if at is None or len(at) == count:
         return column
     valid = np.zeros(count, np.bool_)

@@ -1,4 +1,4 @@
-"""AggregateScan: aggregates columns of one device per window, from stored statistics where these give exact results."""
+"""AggregateScan: aggregates the columns of a device for each window. It uses statistics where these are exact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUMMARIES_MAX = 1_024
 
 
 class AggregateScanOperator(PullOperator):
-    """Requests summaries from the reader if every call can be computed from them.
+    """Requests summaries instead of rows from the reader if summaries suffice for every call.
 
     If the request is descending, the last window is returned first.
     """

@@ -1,4 +1,4 @@
-"""AggregateScans: aggregates many series, per window or over all time, with shared tables of states.
+"""AggregateScans: aggregates many series for each window or over all time. Series share tables of states.
 
     d0.s0 ┐ one reader  summaries ┐
     d0.s1 ┘ of both               ├▶ states, slot = number in its lane * windows + number of the window ─▶ results
@@ -10,9 +10,9 @@ them, and the windows of their summaries are determined only once. Series whose 
 other, with the same results.
 
 Several scans share a *lane*, which is a table of states. If the results of all scans are put side by side, a lane has
-all scans of one *shape* (types and calls), and its results are cut into those of the scans. If each device has separate
-rows, a lane has the scans at one position in each device, and its results form one column. Scans are processed in
-batches, so that the states of a batch are turned into results before there are too many states.
+all scans of one *shape* (types and calls), and its results are cut into the results of each scan. If each device has
+separate rows, a lane has the scans at one position in each device, and its results form one column. Scans are processed
+in batches, so that the states of a batch are turned into results before there are too many states.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ from saros_storage.scan.reading import (
     TimestampsDiffer,
 )
 
-#: The number of summaries that are converted to columns at once, and of pieces that one call of `next` pulls.
+#: The number of summaries that are converted to columns at once, and the number of pieces that one call of `next`
+#: pulls.
 _PIECES_MAX = 1_024
 #: The number of rows of states that are merged at once: enough to amortise NumPy's cost per call.
 _STATES_MAX = 16_384
-#: The maximum number of values of a group in memory, which is that of a block.
+#: The maximum number of values of a group in memory, which is the maximum of a block.
 _VALUES_MAX = 2 << 20
 
 
@@ -130,7 +131,7 @@ class _Batch:
         self.places = places
         self._windows = windows
         self._lanes = list({id(lane): lane for lane, _ in places}.values())
-        #: Summaries that will be processed together, each with its group; all are of the same class.
+        #: Summaries that will be processed together, each with its group. All of them have the same class.
         self._waiting: list[tuple[_Group, Summary | Summaries]] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
@@ -310,7 +311,7 @@ class AggregateScansOperator(PullOperator):
             self._group = group
 
     def _split_group(self, group: _Group) -> None:
-        """Make each scan of a group a separate group, to be read next."""
+        """Replace a group by one group per scan. These groups are read next."""
         places = range(group.stop - 1, group.first - 1, -1)
         self._groups += [_Group(place, place + 1, self._node.scans[place].request) for place in places]
 
@@ -346,7 +347,7 @@ class AggregateScansOperator(PullOperator):
         return len(self._node.scans) // max(len(self._node.devices), 1)
 
     def _end_of_batch(self, first: int) -> int:
-        """Return the end of the batch that begins at `first`; a batch ends with the last scan of a device or group."""
+        """Return the end of the batch that begins at `first`. A batch never ends in the middle of a device or group."""
         if self._node.devices:
             return min(first + self._node.together * self._width, len(self._node.scans))
         most = first + max(_STATES_MAX // (1 if self._windows is None else self._windows.count), 1)

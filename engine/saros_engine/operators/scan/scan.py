@@ -1,4 +1,4 @@
-"""Scan: returns rows of one device, as its series reader returns them."""
+"""Scan: returns the rows of one device, in the blocks of its series reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans: reads several series of a non-aligned device, with one reader as long as they have the same times.
+"""Scans: reads several series of a non-aligned device. One reader reads them as long as they have the same times.
 
 reader      Block Block   Unaligned [20, 50)                        Block     None
 returned    Block Block   the blocks of a TimeJoin of Scans         Block     (the end)
@@ -36,7 +36,7 @@ class ScansOperator(PullOperator):
             readers.expect(request)
         self._opened = False
         self._reader: MultiSeriesReader | None = None
-        #: The join that reads a range in which the times of the series differ; None outside such ranges.
+        #: The join that reads a range in which the times of the series differ, or None outside such ranges.
         self._join: TimeJoinOperator | None = None
 
     def _next(self) -> Block | None:
