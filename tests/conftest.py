@@ -1,4 +1,4 @@
-"""Options of the tests, and the check that slow tests are marked `slow`."""
+"""Settings and options of all tests, and a check that slow tests are marked `slow`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ os.environ.setdefault("SAROS_HTTP_PORT", "0")
 # Tests compare compiled kernels with their Python versions, so the first call of a kernel must compile it.
 os.environ.setdefault("SAROS_JIT", "eager")
 
-#: Tests that take longer on an idle machine are marked `slow`, and `make quick` does not run them.
+#: Tests that take longer than this on an idle machine are marked `slow`, and `make quick` does not run them.
 SLOW_S = 1.0
 
 
@@ -31,7 +31,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
-    """Name a parameter of bytes after its argument: compressed bytes contain a time and differ between workers."""
+    """Name parameters that are bytes after their argument, since compressed bytes may differ between workers.
+
+    They contain a time.
+    """
     return argname if isinstance(val, bytes) else None
 
 

@@ -1,7 +1,7 @@
-"""The state of a disk in memory: the state visible to processes, the durable state, and the states after a power cut.
+"""A disk in memory: the state visible to processes, the durable state, and the possible states after a power cut.
 
     folder -> names -> folders and files                the visible state
-    journal: moves of names that are not durable yet, in order        syncing a folder makes its moves durable
+    journal: moves of names that are not durable yet, in order        a sync of a folder makes its moves durable
     file: seen, synced, dirty (offset, bytes) ...       writes that are not durable yet, in order
 
 After a power cut, each file has its synced content and a part of its unsynced writes: all, none, the first bytes
@@ -9,8 +9,8 @@ After a power cut, each file has its synced content and a part of its unsynced w
 (`DiskModel.durable`). Truncation is durable at once.
 
 `DiskModel` implements the read-only part of `saros_storage.io.disk.Disk`. Its subclasses decide when an operation
-fails, how long it takes, and which crashes are tried: `storage.crash_disk` enumerates the crashes, `cluster.world_disk`
-draws a crash at random.
+fails, how long an operation takes, and which states after a crash are tried: `storage.crash_disk` enumerates these
+states, and `cluster.world_disk` draws one at random.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ class Inode:
     # ------------------------------------------------------------------ states after a power cut
 
     def dirty_bytes(self, *, reserved: bool) -> int:
-        """Return the number of bytes that are not fsynced; `reserved` includes zeros that only reserve space."""
+        """Return the number of unsynced bytes. With `reserved`, zeros that only reserve space count, too."""
         return sum(len(data) for _, data in self.dirty if reserved or any(data))
 
     def torn(self, left: int, *, keeps_reserved: bool) -> bytes:
-        """Return the content if the first `left` unsynced bytes reached the disk.
+        """Return the content that remains if the first `left` unsynced bytes reached the disk.
 
-        With `keeps_reserved`, reserved space and the file's size are durable in any case; reserved bytes do not count.
+        With `keeps_reserved`, reserved space and the file's size are durable in any case, and reserved bytes do not
+        count among the `left` bytes.
         """
         kept = []
         for offset, data in self.dirty:
@@ -68,7 +69,7 @@ class Inode:
         return _overlaid(self.synced, kept)
 
     def zeroed(self) -> bytes:
-        """Return the content if only the new size reached the disk: the part by which the file grew is zeros."""
+        """Return the content that remains if only the new size reached the disk: zeros fill the part that was added."""
         return self.synced + bytes(max(len(self.seen) - len(self.synced), 0))
 
     def dirty_blocks(self, size: int) -> list[tuple[int, bytes]]:
@@ -79,7 +80,7 @@ class Inode:
         return [(n * size, self.seen[n * size : (n + 1) * size]) for n in sorted(numbers)]
 
     def with_blocks(self, blocks: Sequence[tuple[int, bytes]]) -> bytes:
-        """Return the content if only `blocks` and reserved space reached the disk."""
+        """Return the content that remains if only `blocks` and reserved space reached the disk."""
         reserved = [(offset, data) for offset, data in self.dirty if not any(data)]
         return _overlaid(_overlaid(self.synced, reserved), blocks)
 
@@ -108,7 +109,7 @@ Move = tuple[tuple[Folder, str, Node | None], ...]
 
 
 class _Copies:
-    """Copies folders and files; an object that occurs several times is copied only once."""
+    """Copies folders and files. An object that occurs several times is copied only once."""
 
     def __init__(self) -> None:
         self._known: dict[Node, Node] = {}
@@ -162,7 +163,7 @@ class DiskModel:
         return self
 
     def durable(self, moves: Iterable[Move] = ()) -> dict[str, Node]:
-        """Return the files and folders by path, as if only these moves of the journal had become durable."""
+        """Return the durable files and folders by path, as if of the journal only `moves` had become durable."""
         tables: dict[Folder, dict[str, Node]] = {}
 
         def table(folder: Folder) -> dict[str, Node]:
@@ -236,7 +237,7 @@ class DiskModel:
         self.move((source, None), (target, node))
 
     def moves_of(self, folder: Folder) -> list[Move]:
-        """Return the moves of the journal that a sync of the folder makes durable: those that change a name in it."""
+        """Return the moves that a sync of the folder makes durable: those that change a name in the folder."""
         return [move for move in self.journal if any(where is folder for where, _, _ in move)]
 
     def make_durable(self, moves: Collection[Move]) -> None:

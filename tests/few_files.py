@@ -1,4 +1,4 @@
-"""A limit on the number of files that this process may open in addition to the files that are open now."""
+"""Limit the number of files that this process may open in addition to its open files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def few_files(more: int) -> Iterator[None]:
     known = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd")))
     taken = [os.open(os.devnull, os.O_RDONLY)]
-    while taken[-1] <= highest:  # the limit is on descriptor numbers, so use up the free lower numbers
+    while taken[-1] <= highest:  # the system limits the highest descriptor, so use up the lower ones
         taken.append(os.open(os.devnull, os.O_RDONLY))
     resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + more, known[1]))
     try:

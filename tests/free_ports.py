@@ -1,8 +1,8 @@
 """Ports for the servers of tests.
 
-Each process reserves ports for its lifetime, so a restarted server finds its port free, and a call to a node that is
-down never reaches a server of another process. The process listens on the first of its ports, to show other processes
-that the ports are taken. All ports are below the range that the system uses for outgoing connections.
+Each process reserves a block of ports for its lifetime, so a restarted server finds its port free, and a call to a node
+that is down never reaches a server of another process. The process listens on the first port of its block, which tells
+other processes that the block is taken. All ports are below the range that the system uses for outgoing connections.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections import deque
 HOST = "127.0.0.1"
 _PORTS, _TOGETHER = range(15_000, 31_000), 400
 _claims: list[socket.socket] = []
-#: The ports of this process, in the order of use, the least recent first: a node may start long after it got its port.
+#: The ports of this process. The least recently returned port comes first, since a node may start long after its port
+#: was returned.
 _own: deque[int] = deque()
 
 
@@ -39,7 +40,7 @@ def free_addresses(count: int) -> list[str]:
 
 
 def _claim() -> None:
-    """Reserve more ports, which are the next to be returned. Raises OSError if other processes have all ports."""
+    """Reserve a block of ports, which are returned next. Raises OSError if other processes have all blocks."""
     for first in random.SystemRandom().sample(_PORTS[::_TOGETHER], len(_PORTS) // _TOGETHER):
         claim = socket.socket()
         try:

@@ -1,4 +1,4 @@
-"""IoTDB's recorded answers to SQL statements, compared with those of Saros; both through IoTDB's Python client.
+"""Compare the answers of Saros to SQL statements with recorded answers of IoTDB, using IoTDB's Python client for both.
 
     tests/iotdb/TOPIC.sql            statements, one a line, in order, for a server without databases; `--`: a comment
     tests/iotdb/answers/TOPIC.txt    the answers of IoTDB
@@ -32,11 +32,11 @@ with warnings.catch_warnings():
     from iotdb.tsfile.utils import tsblock_serde
     from iotdb.utils.exception import IoTDBConnectionException, StatementExecutionException
 
-# The client takes a column of one repeated value, which IoTDB sends for constants and nulls, for bytes.
+# IoTDB sends one repeated value for a column of constants or nulls, which the client would misread as bytes.
 tsblock_serde.repeat = lambda values, _, count: np.repeat(values, count)
 
 FOLDER = Path(__file__).parent / "iotdb"
-#: Numbers with at most this relative difference count as equal, by type.
+#: By type, the relative difference up to which numbers count as equal.
 TOLERANCES = {"FLOAT": 1e-6, "DOUBLE": 1e-9}
 #: Matches a column in the header of a recorded answer: its name and type.
 _COLUMN = re.compile(r"(.*?) (BOOLEAN|INT32|INT64|FLOAT|DOUBLE|TEXT|TIMESTAMP|DATE|BLOB|STRING)(?:, |$)")
@@ -68,7 +68,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Comparison:
-    """The number of statements whose answers were compared, and the statements whose answers differ."""
+    """The number of compared statements, and the statements whose answers differ."""
 
     compared: int = 0
     #: Statement, expected answer, answer.
@@ -88,7 +88,7 @@ class Comparison:
         )
 
     def share_without_faults(self) -> float:
-        """Return the share of equal answers, without the differences that are counted separately."""
+        """Return the share of equal answers, not counting statements with a difference of a kind in `APART`."""
         apart = sum(kinds().get(statement) in APART for statement, _, _ in self.different)
         return (self.compared - len(self.different)) / max(self.compared - apart, 1)
 
@@ -110,7 +110,7 @@ def session_at(port: int) -> Session:
 
 
 def answers(session: Session, topic: str) -> Iterator[tuple[str, Answer]]:
-    """Delete all databases of a server, and yield the statements of a topic with the server's answers."""
+    """Delete all databases of a server, run the statements of a topic, and yield each with the server's answer."""
     ask(session, _CLEAR)
     for statement in statements(topic):
         yield statement, ask(session, statement)
@@ -134,7 +134,7 @@ def ask(session: Session, statement: str) -> Answer:
             record = result.next()
             values = [item.value for item in record.get_fields()]
             rows.append([record.get_timestamp(), *values] if has_times else values)
-    except (ValueError, AttributeError, TypeError):  # the client fails on columns that consist of one repeated value
+    except (ValueError, AttributeError, TypeError):  # the client fails on some columns of one repeated value
         return Answer("error unreadable")
     result.close_operation_handle()
     plain = tuple(tuple(_plain(value, kind) for value, kind in zip(row, types, strict=True)) for row in rows)
@@ -170,7 +170,7 @@ def _recorded(part: str) -> tuple[str, Answer]:
 
 
 def equal(statement: str, expected: Answer, answer: Answer) -> bool:
-    """Return whether two answers to a statement are equal, as the module defines it."""
+    """Return whether two answers to a statement are equal by the module's definition."""
     return _outline(statement, expected) == _outline(statement, answer) and all(
         _same(one, other, TOLERANCES.get(kind, 0.0))
         for left, right in zip(_rows(statement, expected), _rows(statement, answer), strict=True)
@@ -216,7 +216,7 @@ def kinds() -> dict[str, str]:
 
 
 def rule_for(statement: str, expected: Answer, answer: Answer) -> str | None:
-    """Return the reason of the first rule that explains a difference between answers to a random query, or None.
+    """Return the reason of the first rule that explains why answers to a random query differ, or None.
 
     A rule has a pattern for the statement, and optionally patterns for the outcomes in IoTDB and in Saros. A rule with
     `only` explains one aspect of an answer: without this aspect, and the aspects of earlier rules, the answers must be
@@ -253,7 +253,7 @@ def _without_types(*answers: Answer) -> list[Answer]:
 
 
 def _rounded(*answers: Answer) -> list[Answer]:
-    """Round to three decimals, as FLOAT."""
+    """Make all numbers DOUBLE, and round them to three decimals."""
     return [
         replace(
             answer,
@@ -266,21 +266,21 @@ def _rounded(*answers: Answer) -> list[Answer]:
 
 
 def _rows_of_both(expected: Answer, answer: Answer) -> list[Answer]:
-    """Remove the rows of IoTDB at times, and of devices, that Saros has not."""
+    """Remove the rows of IoTDB whose time and device no row of Saros has."""
     keys = [at for at, (name, _) in enumerate(expected.columns) if name in ("Time", "Device")]
     known = {tuple(row[at] for at in keys) for row in answer.rows}
     return [replace(expected, rows=tuple(r for r in expected.rows if tuple(r[at] for at in keys) in known)), answer]
 
 
 def _columns_of_both(expected: Answer, answer: Answer) -> list[Answer]:
-    """Remove the columns of IoTDB that Saros has not."""
+    """Remove the columns of IoTDB that Saros does not return."""
     kept = [at for at, column in enumerate(expected.columns) if column in answer.columns]
     columns = tuple(expected.columns[at] for at in kept)
     return [replace(expected, columns=columns, rows=tuple(tuple(r[at] for at in kept) for r in expected.rows)), answer]
 
 
 def _empty_of_both(expected: Answer, answer: Answer) -> list[Answer]:
-    """Remove the rows of Saros if IoTDB has none; a count is 0 then, and other values are null."""
+    """Give Saros the rows of IoTDB if these have no values, but only nulls and counts of 0."""
     return (
         [expected, answer]
         if any(any(row[1:]) for row in expected.rows)

@@ -1,4 +1,4 @@
-"""Truncates a node's log as far as possible, so that the node sends files to lagging replicas."""
+"""Truncate a node's log as far as possible, so that the node must send files to lagging replicas."""
 
 from __future__ import annotations
 

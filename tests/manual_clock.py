@@ -1,4 +1,4 @@
-"""Clocks for tests, which advance when the test sets them, or when they are read."""
+"""Clocks for tests, which advance when a test sets them or when they are read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SECOND_NS = 1_000_000_000
 
 
 class ManualClock:
-    """A clock that stands still until `ns` is set; its wall clock and its monotonic clock are the same."""
+    """A clock that stands still until `ns` is set. Its wall clock and its monotonic clock show the same time."""
 
     def __init__(self, ns: int = 1_700_000_000 * _SECOND_NS) -> None:
         self.ns = ns
@@ -24,7 +24,7 @@ class ManualClock:
 
 
 class CountingClock(ManualClock):
-    """A clock that advances by a nanosecond per reading: all times are distinct, but within one tick of a database."""
+    """A clock that advances by a nanosecond at each reading: all times are distinct, and usually in the same tick."""
 
     def now_ns(self) -> int:
         self.ns += 1
@@ -35,7 +35,7 @@ class CountingClock(ManualClock):
 
 
 class LateClock(SystemClock):
-    """The machine's clock plus an offset."""
+    """A clock whose monotonic time is ahead of the machine's by `later_ns`."""
 
     later_ns = 0
 

@@ -1,4 +1,4 @@
-"""A self-signed certificate for 127.0.0.1, which the command openssl makes."""
+"""Make a self-signed certificate for 127.0.0.1 with the command openssl."""
 
 from __future__ import annotations
 

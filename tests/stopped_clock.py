@@ -1,4 +1,4 @@
-"""A clock for tests on slow machines: no timeout expires while it is stopped."""
+"""A clock that tests can stop. No timeout expires while it is stopped, even on a slow machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from saros_storage.base.clock import SystemClock
 
 
 class StoppedClock(SystemClock):
-    """A clock that can be stopped, as if the process were paused."""
+    """The machine's clock, whose monotonic time can be stopped, as if the process were paused."""
 
     def __init__(self) -> None:
         self._stopped_ns: int | None = None

@@ -6,8 +6,9 @@
 
 Every written value is unique: it is `process << 40 | number`. After a failed call, most clients keep their connection,
 as application programs do. A `ReplicaReader` instead opens a new connection with a new session, since a restarted node
-need not show points that it showed before it was killed. Each register is used in one period only. A client uses a
-register with deletions only a limited number of times, so that the register's history is short enough to be checked.
+need not show points that it showed before it was killed. Every ten seconds a new period begins, in which clients use
+new registers. A client uses a register with deletions only a limited number of times, so that the register's history is
+short enough to be checked.
 
 A client's `step` makes one call. A client gets its connections, clock and random numbers as arguments. Only one thread
 at a time may use a client.
@@ -35,13 +36,14 @@ POINTS = 20
 _BATCHES_PER_SLICE = 40
 _LANE_SLICES = 1_000
 _VALUE_SHIFT = 40
-#: Distance between the slices of successive registers, so large that the registers belong to several groups.
+#: The number of slices between successive registers, chosen so that the registers belong to several groups.
 _REGISTER_SLICES = 10
 _PERIOD_NS = 10_000_000_000
-#: Registers per period; clients also delete every fourth register.
+#: The number of registers in a period. Clients also delete the points of every fourth register.
 REGISTERS = 24
 _REGISTER_DEVICES = 3
-#: Statements that create the series as INT64 before the clients begin; a write would create them as DOUBLE.
+#: Statements that create the series as INT64 before the clients begin. Otherwise the first write would create them as
+#: DOUBLE.
 SCHEMA = tuple(f"create timeseries root.r{device}.d.v int64" for device in range(_REGISTER_DEVICES))
 _DELETES_EVERY = 4
 
@@ -262,7 +264,7 @@ class Writer(Client):
 
 @dataclass(slots=True)
 class _Budget:
-    """A limit on how often a client uses each register with deletions in one period."""
+    """The number of times that a client may still use each register with deletions in the current period."""
 
     per_register: int
     period: int = -1
@@ -278,7 +280,10 @@ class _Budget:
         return self.touched[number] <= self.per_register
 
     def spend(self, number: int) -> None:
-        """Use up the register's budget for this period: an unknown outcome makes the search for an order expensive."""
+        """Forbid further use of the register in this period.
+
+        Operations with unknown outcomes make it expensive to check the register's history.
+        """
         self.touched[number] = self.per_register
 
 
@@ -302,7 +307,8 @@ class RegisterClient(Client):
         super().__init__(process, ledger, clock, rng)
         self._session = Session(f"r{process}", connect, stays=True)
         self._consistency = consistency
-        self._budget = _Budget(OPERATIONS_MAX // (clients + 1))  # + 1: one more client reads all at the end
+        # + 1: after the clients have ended, one more client reads all registers
+        self._budget = _Budget(OPERATIONS_MAX // (clients + 1))
 
     def step(self) -> Outcome:
         """Run a random operation on a register."""
@@ -347,7 +353,7 @@ class RegisterClient(Client):
 
 
 class ReplicaReader(Client):
-    """A reader of replicas; `connects` has a connector for each node."""
+    """A client that reads registers from the replicas of single nodes. `connects` has a connector for each node."""
 
     def __init__(
         self, process: int, connects: Sequence[Connect], ledger: Ledger, clock: Clock, rng: random.Random

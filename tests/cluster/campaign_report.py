@@ -129,7 +129,7 @@ def _points(batches: list[Batch]) -> Points:
 
 
 def compare(series: str, points: Points, found: Found, who: str) -> list[Violation]:
-    """Return the violations in `found`, the content of a series according to one reader, which they name."""
+    """Return the violations in `found`, which are the points of a series according to one reader."""
     where = f"{series} as {who} tells"
     if np.any(np.diff(found.times) <= 0):
         return [Violation("disorder", where, "times do not increase")]
@@ -155,7 +155,7 @@ def _named(rule: str, where: str, why: str, times: Integers, values: Integers) -
 
 
 def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Violation]:
-    """Return violations for batches that are only partly missing; lost points are reported separately."""
+    """Return a violation if some batches are only partly missing. `compare` reports each missing point as well."""
     count = np.bincount(points.batch[missing], minlength=len(points.batches))
     torn = [b for b, n in zip(points.batches, count.tolist(), strict=True) if 0 < n < len(b.times)]
     if not torn:
@@ -165,7 +165,10 @@ def _torn(where: str, points: Points, missing: np.ndarray[tuple[int], np.dtype[n
 
 
 def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
-    """Return violations for replicas that differ from the first one; `found` maps a replica's name to its series."""
+    """Return violations for replicas that differ from the first one.
+
+    `found` maps the name of each replica to the series of that replica.
+    """
     (first, reference), *others = found.items()
     violations = []
     for who, series in others:
@@ -180,7 +183,10 @@ def diverged(found: Mapping[str, Mapping[str, Found]]) -> list[Violation]:
 
 
 class Whole:
-    """Consecutive strong reads of all points, for `set_full`; each element of the set is a complete batch."""
+    """Records consecutive strong reads of all points, and checks them with `set_full`.
+
+    The elements of the set are the batches whose points were all found.
+    """
 
     def __init__(self) -> None:
         self._observations: list[Observation] = []

@@ -105,7 +105,7 @@ def every_attempt_is_a_request_of_its_own(plant: Plant):
 
 @mutant
 def judges_again_what_it_replays(plant: Plant):
-    """A replayed entry is validated against the requests and series that the replica knows now."""
+    """A replayed entry is validated again, against the current requests and series of the replica."""
 
     def begin(self, state, *rest, begin=Replica.__init__):
         begin(self, state, *rest)

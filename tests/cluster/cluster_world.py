@@ -14,7 +14,7 @@ slow disks; clocks that are wrong or jump. In some worlds whose cluster grows (s
 after a node has taken a step of a cluster change, and the messages that announce steps arrive late.
 
 After the faults have ended, every cluster change must end, every group must accept a write, all replicas must be equal,
-and no node may have anything left over.
+and no node may have anything left over. The story is a list of the last events of a run, for the message of a failure.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ CHANGES_SECONDS = 120
 #: Three numbers: the fraction of growing worlds that are beset; the probability, in these worlds, that a step of a
 #: change is followed by a fault of the node; and the time within which that fault occurs.
 _BESET_SHARE, _BESET_OFTEN, _BESET_NS = 0.4, 0.06, 100_000_000
-#: In a world, only waiting takes time. The clocks of threads count a multiple of the waiting time as work, so that
-#: throttled flushes pause.
+#: In a world, virtual time passes only while threads wait. The processor clocks of threads count this multiple of the
+#: waiting time, so that throttled flushes pause.
 _WORK_FACTOR = 20
 _CLUSTER = "123e4567-e89b-12d3-a456-426614174000"
 _TOLD = ("group", "why", "chore", "to", "index", "node")
@@ -185,7 +185,7 @@ class Member:
         self.disk = disk
 
     def stop(self) -> None:
-        """Stop the node in an orderly way; it is down when this returns."""
+        """Stop the node in an orderly way, and wait until the node is down."""
         life = self.life
         assert life is not None
         assert life.node is not None
@@ -207,7 +207,7 @@ class Member:
 
 @contextmanager
 def _on_one_core() -> Iterator[None]:
-    """Pin the process to one core, where hand-overs between threads are fastest; only one thread runs at a time."""
+    """Pin the process to one core: only one thread runs at a time, and switching threads is fastest on one core."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -221,7 +221,10 @@ def _on_one_core() -> Iterator[None]:
 
 @cache
 def _warm_up() -> None:
-    """Compile the kernels before a world runs, since the compilation takes locks, but only once per process."""
+    """Compile the kernels before a world runs.
+
+    Compilation takes locks, so the first world of a process would otherwise be scheduled differently from later ones.
+    """
     for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, Kernel):
@@ -241,7 +244,7 @@ class World:
         few_voters: bool = False,
         nodes: Sequence[int] = (3, 3, 3, 4, 5),
     ) -> None:
-        """Make a world; the number of its nodes is chosen from `nodes`."""
+        """Make a world whose number of nodes is chosen from `nodes`."""
         self.seed = seed
         self.voters = Voters(seed) if few_voters else None
         self.seconds = seconds
@@ -293,14 +296,14 @@ class World:
         self.besetting = random.Random(f"steps {seed}")
         self.is_beset = growing and self.besetting.random() < _BESET_SHARE
         if self.is_beset:
-            self.peace_ns = 8 * SECOND  # changes meet faults, but also need time without faults
+            self.peace_ns = 8 * SECOND  # longer than usual: changes also need time without faults
         self.operator = Operator(self) if growing else None
         #: The last topology that the operator saw.
         self.last_topology = self.first_topology()
         self.watch.begins(self.last_topology)
 
     def _settings(self, seed: int) -> list[Place]:
-        """Return the values of module attributes while the world runs."""
+        """Return the module attributes to replace while the world runs, with their values."""
 
         def numbered(thing: object) -> int:
             """Return a hash for elements of sets, so that their order does not depend on addresses."""
@@ -308,7 +311,7 @@ class World:
                 thing.__dict__["number_in_world"] = next(self.threads.made)
             return thing.__dict__["number_in_world"]
 
-        #: A separate generator for tokens, since some collections are iterated in the order of their tokens.
+        #: A seeded generator for tokens: they must be reproducible, since some collections are iterated in their order.
         tokens = random.Random(f"tokens {seed}")
         salts = random.Random(f"salts {seed}")
         return [

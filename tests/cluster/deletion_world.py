@@ -6,7 +6,7 @@
 
 In half of the worlds, points are deleted: late attempts of a deletion meet points that were written after another
 attempt had been answered. In the other worlds, series are dropped: the coordinator of the drop does not reach the group
-that has the points, and a client writes to the series through another node, which does not hear of the drop.
+that has the points, and a client writes to the series through another node, which has not learned of the drop.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ _NODES = 5
 #: Weights of the clients' operations: write, read, delete, flush, drop series, drop databases.
 _DELETIONS, _DROPS = (20, 20, 60, 0, 0, 2), (20, 10, 0, 0, 70, 2)
 _ATTEMPT_SECONDS, _PAUSE_NS = 0.3, 40_000_000
-#: The number of partitions to which a client writes one point each before it deletes points, and before it drops
-#: series.
+#: The number of new partitions to which a client writes a point before it deletes points, and before it drops a series.
 _DELETED, _DROPPED = 8, 1
 _SLICES = 1_000
 _LIFE_NS = 15 * SECOND
-#: The time after which all nodes know of a write.
+#: The time after which all nodes have learned of a write.
 _KNOWN_SECONDS = 1.2
-#: The time after which a drop has begun.
+#: The time within which a drop begins.
 _BEGUN_SECONDS = 0.1
 #: Four numbers: the fraction of deletions and drops with a fault; the fault's longest delay; its shortest and its
 #: longest duration.
@@ -51,7 +50,7 @@ class _Client(Client):
         self.attempt_seconds = _ATTEMPT_SECONDS
         self.pause_ns = _PAUSE_NS
         self.window = world.next_window()
-        #: The nodes that the client asks; if empty, it asks all nodes.
+        #: The nodes that the client asks. If this is empty, the client asks all nodes.
         self._among: Sequence[NodeId] = ()
 
     def _delete(self, device: str) -> None:
@@ -141,7 +140,7 @@ class DeletionWorld(DirectedWorld):
         self.pass_time(_LIFE_NS)
 
     def settle(self) -> None:
-        """Read all points, and then do as `World.settle`."""
+        """Read all points, and then make the checks of `World.settle`."""
         for device in DEVICES:
             _Client(self, len(self.clients) + 1).look_back(device)
         super().settle()

@@ -1,6 +1,6 @@
 """A simulated cluster with one chosen fault: the events of `befall` are its only faults.
 
-    nodes start; clients write and read all the time; befall; healing; what `World.settle` demands of every world
+    nodes start -> `befall` -> healing -> the checks of `World.settle`      clients write and read all the time
 
 The network delays messages and loses none. The clients of `world_clients` detect lost and duplicated writes.
 """
@@ -30,13 +30,13 @@ _PAUSE_NS = 100_000_000
 
 
 class DirectedWorld(World):
-    """The base class of worlds with one chosen fault. `nodes` has the possible numbers of nodes."""
+    """The base class of worlds with one chosen fault. The number of nodes is chosen from `nodes`."""
 
     def __init__(
         self, seed: int, *, replicas: int | None = None, nodes: Sequence[int] = (3,), places: Sequence[Place] = ()
     ) -> None:
         super().__init__(seed, places=places, nodes=nodes)
-        #: None: all nodes have everything.
+        #: The number of replicas of each group. None as argument means one on each node.
         self.replicas = len(self.ids) if replicas is None else replicas
         self.last_topology = self.first_topology()
         self._writes = 0
@@ -99,7 +99,7 @@ class DirectedWorld(World):
         return self.threads.now_ns - began
 
     def times(self) -> dict[GroupId, int]:
-        """Return, for each group, a timestamp whose points the group keeps."""
+        """Return for each group a timestamp whose points belong to the group."""
         table = self.topology().table
         return {GroupId(table.route(DATABASE, slice_).head): slice_ * INTERVAL for slice_ in range(_SLICES)}
 

@@ -3,12 +3,12 @@
     D/befall.NAME     the process that reaches point NAME renames this to D/befallen.NAME, and stops itself (SIGSTOP);
                       the test kills it, or continues it
     D/full            while this file exists, the disk is full
-    D/slow            while this file exists, each fsync takes longer, by the seconds that it contains
+    D/slow            while this file exists, each fsync takes longer by the number of seconds that the file contains
     D/cut             while this file exists, the node and the others do not hear each other
 
 The node differs from a normal one in three ways: some of its functions are wrapped to check for these files, leases of
-captures are short, and a log counts as slow only for a short time after its last slow write. Points are named after the
-step that has just been taken (`POINTS`); see `docs/protocol/expansion.md`.
+captures are short, and a log counts as slow only for a short time after its last slow write. A point is the end of a
+step, and has the name of the step (`META_STEPS`, `POINTS`); see `docs/protocol/expansion.md`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from saros_storage import region
 from saros_storage.checkpoint import fetch
 from saros_storage.io.disk import LocalDisk, LocalFile
 
-#: Steps that are commands in the meta group's log, which every node applies.
+#: Steps that a node takes when it applies a command of this name from the meta group's log.
 META_STEPS = ("Begin", "Ready", "Proceed", "Fenced", "Opened", "Loaded", "Dropped", "Regrouped")
-#: Other steps (by name), and the functions that take these steps.
+#: The function that takes each of the other steps, by the name of the step.
 POINTS: dict[str, tuple[object, str]] = {
     "a group begins": (Groups, "_begin"),
     "a snapshot is installed": (region_apply.RegionMachine, "install"),
@@ -60,7 +60,7 @@ _RECOVERY_NS = 5_000_000_000
 
 
 class Befallen:
-    """The faults of a node; `folder` is its data folder."""
+    """The faults of a node. `folder` is the node's data folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -21,8 +21,8 @@ class Effect:
     grown: Grown
     #: The longest call to each series during the change, in seconds.
     gaps_s: tuple[float, ...]
-    #: The lowest throughput in any window that overlaps the change, relative to the throughput before the change; NaN
-    #: if there was no throughput before.
+    #: The lowest throughput in any window that overlaps the change, as a fraction of the throughput before the change;
+    #: NaN if nothing was written before the change.
     throughput_share: float
 
 

@@ -1,7 +1,7 @@
 """Mistakes in growing and shrinking, planted one at a time; the simulated cluster must detect each. See `raft_mutants`.
 
-Labels such as C1 refer to the list of holes in the method from which the protocol was derived
-(`docs/protocol/expansion.md`): C concerns membership, L progress, M moving slots, F and Q reads.
+The protocol (`docs/protocol/expansion.md`) was derived from a method that has holes. Labels such as C1 refer to the
+list of these holes: C concerns membership, L progress, M moving slots, F and Q reads.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def ranks_what_came_with_what_was_written_since(plant: Plant):
 
 @mutant
 def lets_go_of_slots_that_others_still_fetch(plant: Plant):
-    """M-I: a release removes the slots of all moves that took slots away, not only those of its own move."""
+    """M-I: when a move is released, its source removes the slots of all moves, not only the slots of that move."""
 
     def leave(self, epoch, leave=Ownership.leave):
         self._until[self._until < NEVER] = epoch
@@ -127,5 +127,5 @@ def shows_slots_to_whoever_asks(plant: Plant):
 
 @mutant
 def rests_while_others_wait(plant: Plant):
-    """A paced flush pauses although writers wait for memory, or although an entry waits to use the folders."""
+    """A throttled flush pauses although writers wait for memory, or although an entry waits to use the folders."""
     plant(Flusher, "_is_urgent", lambda self: self._stopping)

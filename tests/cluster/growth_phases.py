@@ -1,7 +1,4 @@
-"""Phases of an experiment.
-
-For each phase: the write throughput, its lowest value, and each process's processor time.
-"""
+"""Phases of an experiment: the mean and the lowest write throughput of each, and the processor time of each process."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _SAMPLE_SECONDS = 0.25
 #: The lowest rate of a phase is measured in windows of this length, which begin a quarter of a second apart.
 WINDOW_SECONDS, _STEP_SECONDS = 5.0, 0.25
 
-#: Rows of (seconds of the monotonic clock, points).
+#: Rows of (seconds of the monotonic clock, number of points acknowledged at that time).
 Answers = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 #: A time, and the processor seconds that each process had used by then.
 Sample = tuple[float, Mapping[str, float]]
@@ -27,7 +24,7 @@ Sample = tuple[float, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of an experiment; times are seconds of the monotonic clock."""
+    """A part of an experiment. Its times are in seconds of the monotonic clock."""
 
     name: str
     begins: float
@@ -61,7 +58,7 @@ class ProcessorWatch:
 
 
 def phase_numbers(phase: Phase, answers: Answers, samples: Sequence[Sample]) -> dict[str, object]:
-    """Return a phase's figures: seconds since the first answer, points per second, percent of a core by process."""
+    """Return the figures of a phase: its beginning and end, its write rates, and the processor use of each process."""
     origin = answers[0, 0]
     return {
         "name": phase.name,

@@ -1,7 +1,7 @@
 """A change to a cluster of real processes, and the duration of each of its stages.
 
-    begin(cluster, "add node 4") -> Watch       poll() until it returns None -> Grown Watch(...).begin()
-    the same on two threads, if a node may be stopped before it answers
+    begin(cluster, "add node 4") -> Watch       poll() until it returns None -> Grown
+    Watch(...).begin()                          the same on two threads, if a node may be stopped before it answers
 
 The nodes are polled every few milliseconds, so a shorter stage may be missed. Where load is measured, the nodes are
 polled less often, since each answer costs a node some work. A watch belongs to one thread.
@@ -75,7 +75,7 @@ class Watch:
             connection.execute(self.statement)
 
     def poll(self) -> str | None:
-        """Return the current stage, or None if no running node has a change in progress.
+        """Return the current stage, or None if no running node reports a change in progress.
 
         A leaving node is not asked, since it does not learn that the change has ended.
         """

@@ -11,10 +11,10 @@ call.
 
     linearizable                 checks each register: by `_unique` if nothing is deleted, otherwise by `_small`
     linearizable_unique          zones (Gibbons, Korach: Testing Shared Memories, 1997): O(n log n), values unique
-    linearizable_small           search with memory (Wing, Gong 1993; Lowe 2017): deletions, few operations a register
+    linearizable_small           search with memory (Wing, Gong 1993; Lowe 2017): for short histories with deletions
     never_goes_back              no session reads a value, and later a value that strong operations prove to be older
-    weak_reads_invent_nothing    no read returns a value whose write had not begun set_full                     no read
-    of a whole set misses acknowledged elements (never seen, lost, stale)
+    weak_reads_invent_nothing    no read returns a value whose write had not begun
+    set_full                     no read of a whole set misses acknowledged elements (never seen, lost, stale)
 
 Strong reads must be linearizable, and so must `mid` reads that are not flagged stale. Every checker returns a list of
 violations, each with the few operations that prove it. All functions are pure, so any thread may call them.
@@ -36,7 +36,7 @@ Register = tuple[str, int]
 OPERATIONS_MAX = 200
 #: The search gives up after this many states: about a gigabyte.
 STATES_MAX = 2_000_000
-#: The maximum number of elements that a violation names; of the other elements it gives only the number.
+#: The maximum number of elements that a violation names. It only counts further elements.
 _NAMED = 5
 
 
@@ -93,7 +93,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violated rule: where, why, and the operations or elements that prove it."""
+    """A violation of a rule: its place, its reason, and the operations or elements that prove it."""
 
     rule: str
     where: str
@@ -156,8 +156,8 @@ def _by_register(history: Iterable[Operation]) -> dict[Register, list[Operation]
 class _Zone:
     """The operations of one value: its write and its reads, which are adjacent in every linearization.
 
-    `end` is the earliest end of any of them; `begin` is the latest beginning of any of them. This zone certainly
-    precedes another one if this `end` is before the other's `begin`.
+    `end` is the earliest end of an operation of the zone, and `begin` is the latest beginning. If the `end` of one zone
+    is before the `begin` of another, the first zone certainly precedes the second.
     """
 
     __slots__ = ("begin", "begins", "end", "ends", "read", "value", "write")
@@ -188,7 +188,7 @@ class _Zone:
 
     @property
     def is_forward(self) -> bool:
-        """True if the register certainly had the value throughout (end, begin)."""
+        """True if the register certainly had the value from `end` to `begin`."""
         return self.end < self.begin
 
     @property
@@ -208,7 +208,10 @@ class _Zone:
 
 
 def linearizable_unique(history: Iterable[Operation]) -> list[Violation]:
-    """Check registers that are written and read. Raises ValueError for a deletion, or a value written twice."""
+    """Check registers that are only written and read.
+
+    Raises ValueError for a deletion, or for a value that was written twice.
+    """
     violations = []
     for register, operations in _by_register(o for o in history if o.must_be_linearizable).items():
         zones = _zones(operations)
@@ -340,7 +343,7 @@ class _Search:
         return False
 
     def _read_all(self, done: int, holds: int | None) -> tuple[int, list[int]]:
-        """Add all reads of the current value to `done`; return it with the writes and deletions that may come next."""
+        """Return `done` with all reads of the current value, and the writes and deletions that may come next."""
         while True:
             reads, changes = 0, []
             loose = False
@@ -393,7 +396,7 @@ def _has_order(operations: Sequence[Operation]) -> bool:
 
 
 def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
-    """Return the history as it was known at a moment: operations then pending have unknown outcomes."""
+    """Return the history as of a moment: writes and deletions then in progress have unknown outcomes."""
     found = []
     for o in operations:
         if o.ended_ns <= moment_ns:
@@ -404,7 +407,7 @@ def _until(operations: Iterable[Operation], moment_ns: int) -> list[Operation]:
 
 
 def _without(operations: list[Operation], drops: Callable[[Operation], bool]) -> list[Operation]:
-    """Return the operations without those that `drops` selects, if the rest still has no valid order; otherwise all."""
+    """Remove the operations that `drops` selects if the rest still has no valid order, and return the operations."""
     fewer = [o for o in operations if not drops(o)]
     return operations if not fewer or _has_order(fewer) else fewer
 
@@ -439,7 +442,7 @@ def never_goes_back(history: Iterable[Operation]) -> list[Violation]:
 
 
 def _going_back(reads: Sequence[Operation], zones: Mapping[int | None, _Zone]) -> tuple[Operation, Operation] | None:
-    """Find the first read that is older than an earlier read; return the earlier one and this one."""
+    """Find the first read that returns an older value than an earlier read; return the two reads."""
     newest: list[tuple[float, Operation]] = []  # reads of the two values whose zones begin last
     for read in reads:
         zone = zones.get(read.value) or _Zone(read.value)
@@ -489,12 +492,12 @@ class Observation:
 def set_full(
     acknowledged: Mapping[Hashable, int], observed: Iterable[Observation], *, stale_ns_max: int = 0
 ) -> list[Violation]:
-    """Check that reads of a whole set have all elements acknowledged before (Jepsen's set-full).
+    """Check that each read of a set returns all elements acknowledged before the read (Jepsen's set-full).
 
     `acknowledged` has the moment of each element's acknowledgement. An element is known from that moment on, or from
-    the end of the first read that has the element if that is earlier. A known element that a later read misses is stale
-    if a still later read has it, never seen if no read has it, and otherwise lost. A stale element is a violation only
-    if the read that misses it began more than `stale_ns_max` after the element was known.
+    the end of the first read that returned the element if that is earlier. If a later read misses a known element, the
+    element is stale if a still later read returns it, never seen if no read returns it, and otherwise lost. A stale
+    element is a violation only if the read that misses it began more than `stale_ns_max` after the element was known.
     """
     reads = sorted(observed, key=lambda read: read.invoked_ns)
     known: dict[Hashable, int] = dict(acknowledged)

@@ -2,8 +2,8 @@
 
     <checksum> <record as JSON>         one per line
                sent      a batch        before the call, so that its outcome counts as unknown if the client dies
-               answered  a batch        after the result: ok, fail, unknown
-               did       an operation   after the result: a call on one register
+               answered  a batch        after the call, with its outcome: ok, fail or unknown
+               did       an operation   after the call: an operation on one register
                refused   code, text     the error of a call
 
 An acknowledgement is on the disk before the client continues. Each process has one file, which its threads share. The
@@ -25,7 +25,7 @@ from cluster.history import Kind, Operation, Outcome
 
 
 class CorruptLedger(Exception):
-    """A line other than the last is damaged."""
+    """A line before the last one is damaged."""
 
 
 @dataclass(frozen=True, slots=True)

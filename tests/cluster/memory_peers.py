@@ -1,12 +1,12 @@
 """A network of nodes in memory, for tests and simulation: the same seed and the same steps give the same run.
 
-    send     -> [(due, what)] --step()--> receive(sender, messages)      delayed or lost at random call     -> handler,
-    at once                                         never delayed or lost at random
+    send     -> [(due, what)] --step()--> receive(sender, messages)      delayed or lost at random
+    call     -> handler, at once                                         never delayed or lost at random
     stream   -> handler's iterator, advanced by the reader
 
 A cut is one-way and applies to all three: messages are lost when they would arrive; a call does not reach the handler,
-or its reply is lost after the handler ran. Messages of one node to another keep their order, and pass through the
-codec. Time is a number that only `step` and `run` advance; the caller chooses its unit.
+or its reply is lost after the handler ran. Messages from one node to another arrive in the order of sending, and pass
+through the codec. Time is a number that only `step` and `run` advance; the caller chooses its unit.
 
 Single-threaded.
 """
@@ -44,7 +44,7 @@ class _Node:
 
 
 class MemoryNetwork:
-    """A network; a message takes a time between the two delays, and is lost with probability `loss`."""
+    """A network. A message takes a random time from the range `delay`, and is lost with probability `loss`."""
 
     def __init__(self, seed: int, *, delay: tuple[int, int] = (1, 5), loss: float = 0.0) -> None:
         self.delay = delay
@@ -57,8 +57,7 @@ class MemoryNetwork:
         self._cuts: set[tuple[NodeId, NodeId]] = set()
         self._letters: list[_Letter] = []
         self._count = 0
-        #: For each pair of nodes, the time at which the last message from one to the other is due; later messages
-        #: arrive after it.
+        #: For each (sender, receiver): the arrival time of the last message, before which no later message arrives.
         self._last_due: dict[tuple[NodeId, NodeId], int] = {}
 
     def join(

@@ -1,4 +1,4 @@
-"""A DNS server for tests, on a loopback port: it resolves one name to one address, which may change."""
+"""A DNS server on a loopback port. It resolves a single name, to an address that tests may change."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@
     state machine safety    the entry committed at an index never changes; equal entries give equal states
     durability              committed entries are on the disks of a majority (of both halves, while joint), and remain
                             there; a snapshot removes nothing from a log that agrees with it
-    reads                   a linearizable read sees everything that was committed anywhere when it began memberships
-    joint and simple memberships alternate, with increasing versions nothing is refused      correct nodes never send
-    invalid messages
+    reads                   a linearizable read sees everything that was committed anywhere when it began
+    memberships             joint and simple memberships alternate, with increasing versions
+    nothing is refused      correct nodes never send invalid messages
 
 A checker checks one group and records its observations. Its methods raise Violation.
 """
@@ -67,7 +67,10 @@ class GroupChecker:
         self.check(known == id_, f"nodes {known} and {id_} both lead term {node.term}")
 
     def elected(self, node: RaftNode, id_: NodeId) -> None:
-        """Check that a new leader's log has the last committed entry; as logs match, it then has the earlier ones."""
+        """Check that a new leader's log has the last committed entry.
+
+        By the log matching property, the log then also has all earlier committed entries.
+        """
         index, log = bisect_left(self._committed_in, node.term) - 1, node._log
         if index > log.base_index:
             found = log.term_at(index)
@@ -113,7 +116,10 @@ class GroupChecker:
         return index
 
     def keeps(self, id_: NodeId, before: int, now: int) -> None:
-        """Check the last committed entry on a disk before and after a write."""
+        """Check that a write to a disk removed no committed entries.
+
+        `before` and `now` are the indices of the last committed entry on the disk before and after the write.
+        """
         self.check(before <= now, f"node {id_} had committed entries up to {before}, and now up to {now}")
 
     def replaces(self, id_: NodeId, position: Position, last: int, term_at: Callable[[int], int | None]) -> None:
@@ -135,7 +141,7 @@ class GroupChecker:
             self._memberships.append((entry.index, Membership.decode(entry.data)))
 
     def places(self, id_: NodeId, position: Position) -> None:
-        """Check the membership of an applied position; a node that has just joined has no membership at first."""
+        """Check the term and membership of an applied position; a node that has just joined has no membership yet."""
         if position.membership == Membership(0, ()):
             return
         found = self._memberships[bisect_right(self._memberships, position.index, key=lambda pair: pair[0]) - 1][1]
@@ -145,7 +151,7 @@ class GroupChecker:
     def _follows(self, new: Membership, old: Membership) -> None:
         """Check that `new` may follow `old`.
 
-        Two memberships may have the same version, since future voters are learners first.
+        They may have the same version if they have the same voters, since future voters are learners first.
         """
         if old.is_joint:
             self.check(new == old.leaving(), f"{new} follows {old}")

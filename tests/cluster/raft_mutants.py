@@ -1,7 +1,7 @@
 """Mistakes that implementations of Raft have made, planted one at a time; the simulated world must detect each.
 
     @mutant
-    def counts_entries_of_earlier_terms(plant): ...        plant(class, name, what to do instead)
+    def counts_entries_of_earlier_terms(plant): ...        plant(class, name, replacement)
 
 Each mutant is a few lines that patch the real code. If that code changes so that a mutant has no effect, the world
 finds nothing, and the test of the mutant fails.

@@ -62,8 +62,7 @@ from saros_cluster.raft.node import RaftNode
 from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Refused, Restored, Role
 
 GROUP = GroupId(1)
-#: The maximum number of messages that `settle` delivers; if there are more, the nodes are assumed never to become
-#: quiet.
+#: The maximum number of messages that `settle` delivers; if there are more, the nodes are assumed never to fall silent.
 _MESSAGES_MAX = 2_000
 
 _TYPES = {
@@ -136,7 +135,7 @@ def show_entries(entries: Iterable[Entry]) -> str:
     return "[" + ", ".join(shown) + "]"
 
 
-#: Each life of a node numbers its reads from another multiple of this number.
+#: In each of its lives, a node numbers its reads from a different multiple of this number.
 READS = 1 << 20
 
 
@@ -179,7 +178,7 @@ def show_message(message: Message) -> str:
 
 @dataclass
 class Chance:
-    """The random numbers of a node. They make its timeout constant, and its read numbers depend only on its life."""
+    """Replaces a node's random numbers: its election timeout is constant, and its read numbers depend on its life."""
 
     extra: int
     life: int = 0

@@ -9,9 +9,9 @@ and reorders messages, delivers some very late, and is partitioned in one or bot
 In some worlds a node that is no longer a member of a group loses the group's data, as in production, and returns
 without it while its earlier replies are still in transit.
 
-Finally all faults stop, except that one node or one link may stay cut off as long as a majority is connected. Then each
-group must commit a command, complete a change of members and bring them to the same state within a few election
-timeouts, without repeatedly deposing leaders.
+Finally all faults stop, except that one node or one link may stay cut off as long as a majority is connected. Then,
+within a few election timeouts, each group must commit a command, complete a change of members, and bring its members to
+the same state, without repeatedly deposing leaders.
 
 A tick takes TICK units of time; nodes tick at their own pace.
 """
@@ -54,13 +54,13 @@ from saros_cluster.raft.ready import Accepted, Persist, RaftOptions, Ready, Rest
 
 TICK = 10
 ELECTION_TICKS = 4
-#: The duration of the faults; the other two are the limit for healing, and the duration of quiet after healing.
+#: The duration of the faults, the time limit for healing, and the time without elections that proves the healing.
 FAULTS = 150 * TICK
 HEALING = 40 * ELECTION_TICKS * TICK
 QUIET = 4 * ELECTION_TICKS * TICK
 
 
-#: Limits of messages, windows and queues, reduced so that the world reaches them: a message has one or two entries.
+#: Limits of messages, windows and queues, so low that the world reaches them: a message holds one or two entries.
 _SMALL: Sequence[Place] = (
     (leadership, "APPEND_BYTES_MAX", 40),
     (leadership, "UNCOMMITTED_BYTES_MAX", 2_000),
@@ -145,9 +145,9 @@ class Replica:
         self.persisting: Persist | None = None
         self.applying: list[Entry] = []
         self.is_applying = False
-        #: Under each read number: the index up to which the read must see all entries.
+        #: By read number: the index up to which the read must see all entries.
         self.reads: dict[int, int] = {}
-        #: Under each index: the term of the command that was proposed on this node.
+        #: By index: the term of the command that was proposed on this node.
         self.proposals: dict[int, int] = {}
         self.astray = 0
         self.commit = self.node.commit
@@ -507,7 +507,7 @@ class World:
     def _live(self) -> None:
         self._found()
         self._at_random(TICK, FAULTS, self._work)
-        # In a storm, a node with a fault stays away until another node leads.
+        # Faults are rarer in a storm, where a node with a fault stays away until another node leads.
         self._at_random((20 if self.is_storm else 5) * TICK, FAULTS, self._misfortune)
         if self.leaving is not None:
             self.at(1, self._leave)
@@ -518,7 +518,7 @@ class World:
 
     @property
     def figures(self) -> Figures:
-        """Return the figures of the run. They assume that a tick is as long as in production."""
+        """Return the figures of the run, which count a tick of the world as a tick in production."""
         operations = self.acknowledged + self.reads + self.changes
         return Figures(1, self.now / TICK * TICK_NS / 1e9, operations, self.elections, self.faults)
 
@@ -542,7 +542,7 @@ class World:
         self.now = end
 
     def happens(self, chance: float) -> bool:
-        """Return whether a fault of this probability occurs; never after faults have stopped."""
+        """Return whether a fault of this probability occurs. After faults have stopped, none occurs."""
         return self.now < FAULTS and self.random.random() < chance
 
     # ------------------------------------------------------------------ network and disks
@@ -618,7 +618,7 @@ class World:
         replica.pump()
 
     def _leave(self) -> None:
-        """Let a random node leave a group after a change; members change more often, and leaders pause."""
+        """In a random group, propose a change of members, let removed nodes leave, or pause a node; then repeat."""
         assert self.leaving is not None
         if self.now >= FAULTS:
             return
@@ -641,7 +641,7 @@ class World:
         nodes, running = list(self.hosts), self._running()
         down = [host for host in self.hosts.values() if not host.life]
         if self.is_storm and kind < 0.9:
-            # Only leaders have faults. This is reset for the next election.
+            # In a storm, only leaders have faults. Here, nodes are started or links restored, for the next election.
             kind = self.random.choice((0.4, 0.9))
         if kind < 0.12 and running:
             self.strike(self.random.choice(running))
@@ -673,9 +673,9 @@ class World:
             self._cut([host.id])
 
     def hush(self, replica: Replica) -> None:
-        """With some probability, cut off a leader that removes itself before other nodes know of the removal.
+        """With some probability, cut off a leader that has just proposed to remove itself, and crash it later.
 
-        The leader crashes once the removal is durable.
+        Other nodes then do not yet know of the removal.
         """
         if self.now < FAULTS and self.going.random() < 0.9:
             self.suffer("cut", f"{replica.id}, which lets itself go, is not heard")
@@ -768,5 +768,5 @@ class World:
             for host in self.hosts.values():
                 replica = host.replicas[group]
                 replica.node.validate()
-                if self.leaving is None:  # otherwise messages for an earlier life of a replica are refused
+                if self.leaving is None:  # if nodes leave, messages for earlier lives of their replicas are refused
                     self.checkers[group].refuses_nothing(host.id, replica.node, replica.astray)

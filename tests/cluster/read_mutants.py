@@ -1,4 +1,4 @@
-"""Mistakes in finding out which groups a read depends on, planted one at a time. See `cluster_mutants`."""
+"""Mistakes in the choice of the groups that a read depends on, planted one at a time. See `cluster_mutants`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def keeps_the_plan_that_it_made_before_the_answers(plant: Plant):
 
 @mutant
 def takes_series_that_move_for_gone(plant: Plant):
-    """Series of a former owner are forgotten before the group that owns them now has reported them."""
+    """A node forgets the series that a group no longer has before the group that now owns them has reported them."""
 
     def orphans(self, extent):
         self._schema.forget(self._schema.orphans)

@@ -1,4 +1,4 @@
-"""Nodes that reach each other by direct calls, with planned faults, and a plant's data divided among several stores."""
+"""Nodes that reach each other by direct calls, with planned faults; series are divided among the stores of nodes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OPTIONS = StoreOptions(durability="os", time_partition_interval=SLICE, page_rows
 class Network:
     """The services of all nodes.
 
-    A fault is an exception that `before` or `after` raises; the caller of the service gets it.
+    A test causes a fault by letting `before` or `after` raise an exception, which the caller of the service gets.
     """
 
     services: dict[NodeId, ReaderService] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class FakePeers:
 
 
 class FakeAnswers:
-    """A stream of answers. The holder makes the first answer when the stream opens, and each later one on demand."""
+    """A stream of answers. The node makes the first answer when the stream opens, and each later one on demand."""
 
     def __init__(self, network: Network, node: NodeId, begin: Callable[[], Iterator[bytes]]) -> None:
         self._network = network
@@ -189,7 +189,7 @@ def request(device: str, *names: str, start: int = -(2**63), end: int = 2**63 - 
 
 
 class Plant:
-    """Two copies of a series tree: one is divided by group among `nodes` stores, the other is in a single store."""
+    """Two copies of the same series: one in a single store, the other divided among the stores of `nodes` nodes."""
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.clock = ManualClock()
@@ -248,7 +248,7 @@ class Plant:
         return RoutedView(query, local or self.stores[0].view(), self.routes, self.holders, self.peers, point)
 
     def slice_of(self, group: int) -> ScanRequest:
-        """Return a scan of data that only this group has."""
+        """Return a request to scan a slice that only this group has."""
         number = next(n for n in SLICES if self.group(n) == group)
         return request(PLAIN, "i", start=number * SLICE, end=(number + 1) * SLICE)
 
@@ -256,7 +256,7 @@ class Plant:
         return list(self.network.services.values())
 
     def left(self) -> list[tuple[int, int, int]]:
-        """For each holder, its number of open (queries, readers, views)."""
+        """Return the numbers of open (queries, readers, views) of each node."""
         return [(s.open_queries, s.open_readers, s.open_views) for s in self.services()]
 
     def check_nothing_is_left(self) -> None:

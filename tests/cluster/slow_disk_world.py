@@ -1,7 +1,7 @@
 """Disks that turn slow in a simulated cluster: on some nodes each sync takes 1 to 3 s, and nothing else is wrong.
 
     SlowDiskWorld(seed).run()    writes are timed; disks turn slow; after ten seconds writes are timed again, then once
-    more after a leader crashed; disks recover; their nodes lead again
+                                 more after a leader crashed; disks recover; their nodes lead again
 
 All nodes have all data, and a majority keeps fast disks. Each write goes to every group. Writes may be slow for
 SETTLE_NS. After that, a write through any node must take about the usual time, even if that node's disk is slow, and no
@@ -41,11 +41,11 @@ class SlowDiskWorld(DirectedWorld):
 
     def __init__(self, seed: int, *, places: Sequence[Place] = ()) -> None:
         super().__init__(seed, nodes=(3, 3, 5, 5), places=places)
-        # As with the default limits, a write takes one sync. A lagging node gets entries, since a snapshot takes many
-        # syncs.
+        # Raised, so that a write takes one sync as with the default limits, and a lagging node gets entries: a snapshot
+        # would take many syncs.
         self.options = replace(self.options, segment_bytes=1 << 20, log_bytes_max=1 << 20)
         self.raft = RaftOptions(retained_bytes=1 << 20)
-        #: Nodes that must not lead any more.
+        #: Nodes with slow disks, which must not lead once SETTLE_NS has passed.
         self._slow: set[NodeId] = set()
 
     def befall(self) -> None:

@@ -1,4 +1,4 @@
-"""The applied requests that move along with slots: the last requests of each client, however many clients there are."""
+"""When slots move, the latest applied requests of every client move along, however many clients there are."""
 
 from __future__ import annotations
 

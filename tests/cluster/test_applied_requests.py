@@ -1,4 +1,4 @@
-"""Requests that have taken effect: how long they are remembered, and for which slots."""
+"""How long a group remembers the requests that have taken effect, and for which slots."""
 
 from __future__ import annotations
 

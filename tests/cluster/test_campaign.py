@@ -160,7 +160,7 @@ class HasABug(Memory):
 
 
 def judged(memory: Memory, folder: Path) -> set[str]:
-    """Return the rules that a database breaks, as two writers, two register clients and a reader of a replica find."""
+    """Run two writers, two register clients and a reader of a replica; return the rules that the database breaks."""
     ticks, rng = count(0, 1_000_000), random.Random(5)
 
     def clock() -> int:

@@ -87,7 +87,7 @@ def check(before: Topology, now: Topology, index: int) -> None:
         known = before.wanted.get(group)
         assert known is None or known == wanted or (known.version < wanted.version == index)
         if group != META and known is not None:
-            # Voters are replaced only when no slots move any more, or when most of the voters are lost.
+            # Voters are replaced only after all slots have moved, or when most of the voters are lost.
             is_rescued = known != wanted and before.is_broken(group)
             moving = now.change is not None and now.change.stage in (Stage.PREPARING, Stage.MOVING, Stage.LOADING)
             assert not moving or is_rescued or known.voters == wanted.voters

@@ -1,4 +1,4 @@
-"""A group with many learners: they get fewer heartbeats and wait longer; a leader knows which learners are silent."""
+"""Many learners of a group get fewer heartbeats each, and wait longer; a leader knows which learners are silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health of the log: a few slow writes make it slow, a single one does not, and it recovers after a while."""
+"""The health of the log: a few slow writes make the log slow, a single slow write does not, and the log recovers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TICK = 50 * MS
 
 
 class Log:
-    """A log whose writes take given times. Its health is checked as often as a host checks its log."""
+    """A log whose writes take the times that a test chooses. Its health is checked as often as by a host."""
 
     def __init__(self) -> None:
         self.latency = LogLatency()

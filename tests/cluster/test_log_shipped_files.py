@@ -174,7 +174,7 @@ def test_what_is_no_tsfile_is_refused_by_all_and_harms_nobody(member: Member) ->
 
 
 def test_a_full_disk_is_waited_for(member: Member, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time, the disk has room for a few bytes of the piece before it is full."""
+    """At each attempt, the disk has room for only a few bytes of the piece."""
     monkeypatch.setattr("saros_cluster.data.region_apply._FULL_DISK_SECONDS", 0.001)
     left = 3
 

@@ -93,7 +93,7 @@ def test_by_load_nobody_gets_worse_and_no_slot_moves_in_vain(weights: list[float
     assert min(after.values()) >= min(before.values()) - 1e-9
     assert (loads[found != owners] > 0).all()
     share = loads.sum() / heads
-    # If a node keeps much more than its share, then any of its slots would make the least loaded node equally loaded.
+    # If a node keeps much more than its share, then the move of any of its slots would only shift the overload.
     for head in nodes:
         if max(before.values()) > share * 1.2 and after[head] > share * 1.05:
             own = loads[(found == head) & (loads > share * 1e-6)]
@@ -115,7 +115,7 @@ def test_a_load_that_is_nearly_even_moves_nothing_and_one_that_is_not_moves_litt
     even[0] = 2.5  # 11.5 to 10
     assert np.array_equal(owners, balanced_by_load(owners, nodes, even))
     hot = np.ones(30)
-    hot[:2] = 10.0  # from 28, 10, 10: one hot slot moves, then 2 and 4 light ones to the least loaded nodes
+    hot[:2] = 10.0  # loads 28, 10, 10: one hot slot moves, then 2 and 4 light slots move to the least loaded nodes
     found = balanced_by_load(owners, nodes, hot)
     assert 1 == np.count_nonzero(found[:2] != owners[:2])
     assert 7 == np.count_nonzero(found != owners)

@@ -1,4 +1,4 @@
-"""The in-memory network keeps the guarantees of `Peers`; the seed determines all its other, random behaviour."""
+"""The in-memory network keeps the guarantees of `Peers`. Its random behaviour depends only on the seed."""
 
 from __future__ import annotations
 

@@ -178,9 +178,9 @@ def test_a_change_that_is_aborted_lets_drops_through() -> None:
 
 
 def test_a_group_that_a_databases_series_have_left_does_not_speak_of_them_any_more() -> None:
-    """Nodes may ask the old group until it drops the series.
+    """Until the old group drops the series, nodes may ask it for them.
 
-    That group does not know of series created since the move.
+    The old group does not know of series created since the move.
     """
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 1)
@@ -322,10 +322,7 @@ def test_an_old_end_of_a_database_does_not_take_the_new_one() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_a_group_announces_late_does_not_bring_back_a_dropped_database(whole: bool) -> None:
-    """A strong SHOW does not ask the group of a dropped database.
-
-    So the database must not reappear when that group announces it late.
-    """
+    """Nothing would correct such a mistake: a strong SHOW does not ask the group of a dropped database."""
     created = (changes.CreateDatabase("root.a"), changes.CreateSeries("root.a.d", False, series()))
     drop = changes.DeleteDatabase("root.a")
     schema = ClusterSchema()
@@ -360,10 +357,7 @@ def test_a_meta_group_that_is_behind_does_not_take_what_was_made_anew() -> None:
 
 
 def test_a_drop_that_the_meta_group_has_not_told_of_is_not_seen() -> None:
-    """The group that announces the drop may have lost the series in an earlier move.
-
-    It then does not report that the series is dropped.
-    """
+    """A group whose series have moved away applies the drop, but does not report dropped series."""
     schema = ClusterSchema()
     schema.agree(["root.a"], {}, 3)
     schema.apply_delta(GroupId(1), told([changes.CreateDatabase("root.a")], drop=5))

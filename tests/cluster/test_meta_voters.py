@@ -28,7 +28,7 @@ LONG, SHORT = 1_200, 40
 
 
 def cluster(nodes: int, bound: int | None, racks: str = "") -> Topology:
-    """Return a cluster with this number of nodes; `racks` has one letter for each node."""
+    """Return a cluster of `nodes` nodes with at most `bound` voters. Each letter of `racks` is the rack of one node."""
     found = {
         NodeId(n): Node(f"host{n}:6668", f"host{n}:6667", rack=racks[n - 1] if racks else "")
         for n in range(1, nodes + 1)
@@ -37,7 +37,7 @@ def cluster(nodes: int, bound: int | None, racks: str = "") -> Topology:
 
 
 def at_leader(topology: Topology, silent: Mapping[int, int] = {}, known: Membership | None = None) -> Status:
-    """Return the status of a leader that has the wanted membership and does not hear some nodes."""
+    """Return the status of a leader that has not heard from the `silent` nodes for the given numbers of ticks."""
     members = known or topology.wanted[META]
     leader = next(node for node in members.voters if node not in silent)
     heard = {NodeId(node): ticks for node, ticks in silent.items()}
@@ -100,7 +100,7 @@ def test_a_voter_stays_if_nobody_can_replace_it() -> None:
 
 
 def test_nothing_is_changed_without_a_majority_that_answers() -> None:
-    """A group with too many voters keeps all of them if most of the voters to be kept have just become silent."""
+    """If most of the voters to keep are silent, a group with too many voters gives up none of them."""
     topology = replace(cluster(9, None), meta_voters=3)
     silent = dict.fromkeys((2, 3, 4, 5), SHORT)
     found = next_voters(topology, at_leader(topology, silent), LONG)
@@ -213,7 +213,7 @@ def test_a_membership_of_a_thousand_nodes_can_be_changed() -> None:
 
 
 def test_a_choice_of_voters_is_final_whatever_the_leader_prefers() -> None:
-    """At the end of a change, the leader may choose voters other than the change's, but only once."""
+    """At the end of a change, the leader may replace the voters that the change has chosen, but only once."""
     log = Log(cluster(6, 3, "aaabbb"))
     log.admit(7)
     log.send(Begin((NodeId(7),), (voters(log.now)[0],)))

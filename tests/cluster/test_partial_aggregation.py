@@ -1,4 +1,4 @@
-"""Reduction on the sending node: a scan sends only the requested data, in pieces that fit into a message."""
+"""Scans of other nodes: a node sends only the requested part of its data, in pieces that fit into a message."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ VALUES: dict[DataType, st.SearchStrategy[Scalar]] = {
     DataType.FLOAT: st.none() | st.floats(width=32),
     DataType.DOUBLE: st.none() | st.floats(),
 }
-#: Bounds as the optimiser makes them: numbers rounded to 32 bits for FLOAT; integers, or exact doubles, for integer
-#: types.
+#: Bounds like those of the optimiser: for FLOAT, numbers rounded to 32 bits; for integer types, integers or doubles
+#: that have no rounding error.
 LIMITS: dict[DataType, st.SearchStrategy[int | float | None]] = {
     DataType.INT32: st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(-(2**52), 2**52),
     DataType.INT64: st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(-(2**52), 2**52),
@@ -46,7 +46,7 @@ def test_rows_within_bounds_are_those_that_python_keeps(data: st.DataObject, typ
 def is_within(value: Scalar, bound: ValueBound) -> bool:
     if value is None or isinstance(value, (str, bytes)):
         return False
-    # NaN is within no bound, so it passes only if there are no bounds
+    # NaN passes only if there are no bounds
     return (bound.low is None or value >= bound.low) and (bound.high is None or value <= bound.high)
 
 

@@ -56,8 +56,8 @@ def test_rebalancing_is_even_and_moves_as_little_as_possible(owned: list[int], h
     assert counts.keys() <= heads
     share, remainder = divmod(len(owners), len(heads))
     assert sorted(counts.get(head, 0) for head in heads) == [share] * (len(heads) - remainder) + [share + 1] * remainder
-    # In any even split, each head gives up its slots above `share`, but the `remainder` largest heads may keep one slot
-    # more.
+    # No even split moves fewer slots: each head gives up its slots above `share`, except that the `remainder` largest
+    # heads keep one more.
     had = sorted((Counter(owned)[head] for head in heads), reverse=True)
     kept = sum(min(count, share + (place < remainder)) for place, count in enumerate(had))
     assert len(owners) - kept == int(np.count_nonzero(found != owners))

@@ -333,9 +333,9 @@ def test_a_failed_fsync_ends_the_log() -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "bad"])
 def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: int) -> None:
-    """Each operation of a story fails in one run.
+    """Repeat the same calls, and let a different disk operation fail each time.
 
-    The story then ends, or continues if the failure was only a full disk.
+    The log then stops, or continues if the failure was only a full disk.
     """
     fails_at = 0
     while True:
@@ -356,7 +356,7 @@ def test_whichever_operation_fails_nothing_is_lost_that_was_waited_for(number: i
                     model.release(1, index - 1)
                     model.cut()
         except (LogFailed, OSError):
-            assert model.disk.operations > fails_at  # otherwise the log has failed without a failing operation
+            assert model.disk.operations > fails_at  # the operation that was to fail has been reached
         for how, disk in model.disk.picture().crashes():
             _, found = RaftLog.open(FOLDER, disk, SMALL)
             assert model.note().allows(found, how) is not None, (fails_at, how, found)

@@ -1,9 +1,9 @@
-"""After a crash at any disk operation, and a crash during the restart, all records that were waited for exist.
+"""After a crash at any disk operation, and a crash during the restart, the log has all records that were durable.
 
 A fixed sequence of calls is made to a log on a `CrashDisk`, which takes a picture at each operation. For every picture,
 each state of the disk that a restart may find is opened and compared with the permitted states (`raft_log_model`). Some
-of these logs then continue on disks that also take pictures: a log is opened, written, released and truncated, with a
-crash at each of these operations.
+of these logs are then used further on disks that also take pictures: they are opened, written, released and truncated,
+with a crash at each disk operation.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.slow
 
 #: A segment size so small that a few writes fill a segment.
 SEGMENT_BYTES = 260
-#: One in `ONE_OF` of the distinct disks left by crashes continues and crashes again.
+#: Of the distinct disks left by crashes, one in `ONE_OF` is used further and crashes again.
 ONE_OF = 6
 
 
 def tell(model: ModelledLog) -> None:
-    """Write to three groups, one of which releases late and one of which votes first.
+    """Write to three groups. One of them releases its entries late, and another one begins with a vote.
 
     The calls include a conflict, a snapshot, and a group that leaves.
     """
@@ -71,7 +71,7 @@ def tell(model: ModelledLog) -> None:
 
 
 def go_on(model: ModelledLog) -> None:
-    """Continue with a log of any content: write in all groups, release entries, truncate, write again."""
+    """Use a log of any content further: write in all groups, release entries, truncate, and write again."""
     for group, state in model.now.items():
         index, term = state.last
         model.append(group, vote(state.hard_state.term + 1), entries=entries_of(index + 1, term + 1, 2, mark=1))
@@ -94,7 +94,7 @@ def pictures_of(disk: CrashDisk, options: LogOptions, story: Callable[[ModelledL
 def crashes(pictures: list[Picture], before: Note | None) -> Iterator[tuple[CrashDisk, Note]]:
     """Check and yield each disk that a restart may find, with its note.
 
-    `before` is the note of the pictures taken before the first note.
+    Pictures that were taken before the log's first note get the note `before`.
     """
     for picture in pictures:
         note = picture.note or before

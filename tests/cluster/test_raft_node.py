@@ -1,4 +1,4 @@
-"""Limits of a Raft node: timers after votes, a new leader's time, the queue of entries to apply, the node's story."""
+"""Limits of a Raft node: timers after votes, the time of a new leader, entries to apply, and recorded events."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def elected() -> RaftNode:
 
 
 def test_a_node_that_has_given_its_vote_waits_for_the_candidate() -> None:
-    """The node also waits if it entered the term earlier."""
+    """It waits even if it was already in the candidate's term."""
     node = member()
     node.step(Vote(GROUP, THREE, ONE, 1, 0, 0))
     work(node)

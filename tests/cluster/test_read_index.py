@@ -43,7 +43,7 @@ ONE, TWO, THREE = GroupId(1), GroupId(2), GroupId(3)
 INTERVAL = 100
 #: The answer of a leader that does not reply.
 SILENCE = -1
-#: The answer of a leader: an index, None (ask again), silence, or NotHere (the local replica has ended).
+#: The answer of a leader: an index, None (ask again), SILENCE, or NotHere (the local replica has ended).
 Answer = int | NotHere | None
 
 
@@ -52,7 +52,7 @@ def first_topology(nodes: Sequence[NodeId], replicas: int = 1) -> Topology:
 
 
 class Reading:
-    """A leader's pending answer; the caller waits for it in virtual time."""
+    """A leader's pending answer. A caller that waits for it advances the virtual time."""
 
     def __init__(self, cluster: Cluster, answer: Answer) -> None:
         self._cluster = cluster
@@ -80,7 +80,7 @@ class InlinePool:
 
 
 class Cluster:
-    """Three nodes as node 1 sees them. All waiting takes virtual time.
+    """Three nodes as node 1 sees them. Waiting only advances a virtual clock.
 
     By default, each node has one group, no group is local, and node 3 is gone.
     """
@@ -88,7 +88,7 @@ class Cluster:
     def __init__(self, replicas: int = 1, local: Collection[int] = (), gone: Collection[int] = (3,)) -> None:
         self.elapsed_ns = 0
         self.gone = set(gone)
-        #: Nodes that are gone without the caller's knowledge.
+        #: Nodes that are gone, although node 1 does not know it yet.
         self.unnoticed: set[int] = set()
         #: Calls to other nodes: (node, name, group, timeout in seconds).
         self.calls: list[tuple[int, str, int, float]] = []
@@ -199,7 +199,7 @@ Make = Callable[..., Cluster]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Return a function that makes a cluster; the barrier's pauses take the cluster's virtual time."""
+    """Return a function that makes a cluster, whose `ReadBarrier` pauses in virtual time."""
 
     def made(**options: Any) -> Cluster:
         cluster = Cluster(**options)
@@ -239,7 +239,7 @@ def test_the_member_that_answered_last_is_asked_first_and_silent_ones_last(make:
 
 
 def test_a_member_that_hangs_is_given_up_for_the_next_one_in_time(make: Make) -> None:
-    """The first attempt is short unless the group is known to be lost, and does not count as a waiting request."""
+    """The first attempt is short, unless the group is known to be lost. It does not count as a waiting request."""
     cluster = make(replicas=2, gone=())
     first, second = cluster.barrier.holders(TWO)
     cluster.gone = cluster.unnoticed = {first}
@@ -261,7 +261,7 @@ def test_all_groups_are_asked_once_and_at_once(make: Make) -> None:
 
 
 def test_a_member_is_asked_again_if_its_news_came_too_late(make: Make) -> None:
-    """Another thread has learned newer changes of the group since the member was asked."""
+    """While the member was asked, another thread learned of newer changes of the group."""
     cluster = make(gone=())
     cluster.meanwhile = lambda: cluster.schema.apply_delta(TWO, SchemaDelta(3, True, ()))
     assert {2: 7} == cluster.barrier.catch_up([TWO], STRONG_SECONDS)
@@ -408,7 +408,10 @@ def test_a_mid_read_waits_less_for_a_leader(make: Make, is_strong: bool, waited_
 
 
 def test_the_error_of_a_group_names_the_databases_that_depend_on_it(make: Make) -> None:
-    """The group has the databases' schema or some of their points. The error also names the group's silent nodes."""
+    """A database depends on the group of its schema and on the groups that have its points.
+
+    The error also names the group's silent nodes.
+    """
     cluster = make(replicas=2)
     lost = next(group for group in (TWO, THREE) if 3 in cluster.routes.now.members(group))
     other = next(group for group in (ONE, TWO, THREE) if group != lost)
@@ -455,7 +458,7 @@ def test_a_strong_partial_read_leaves_out_data_groups_without_a_leader(make: Mak
     ids=("strong", "strong partial", "mid partial"),
 )
 def test_a_read_fails_without_the_meta_group(make: Make, point: ReadPoint, decisive: str) -> None:
-    """A read that may leave out data groups fails without the meta group; any other read fails without a data group."""
+    """Even a read that may leave out data groups fails. A read that may not fails because a data group is also lost."""
     cluster = make()
     cluster.leaders[META] = [SILENCE]
     with pytest.raises(NoLeader, match=decisive):
@@ -478,7 +481,7 @@ def some_series(database: str) -> tuple[SchemaChange, ...]:
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_series_that_no_group_announces_any_more_are_forgotten_once_all_were_asked(make: Make, moves: bool) -> None:
-    """If `moves`, slots move while the new groups are asked, so the slots may already have other owners."""
+    """If `moves`, slots move while the groups are asked, and the answers may be those of former owners."""
     cluster = make(gone=())
     database, _ = cluster.database(TWO, THREE)
     cluster.know({database: {}})
@@ -503,7 +506,7 @@ def test_series_that_no_group_announces_any_more_are_forgotten_once_all_were_ask
 def test_a_read_without_databases_asks_one_data_group_that_can_answer(
     make: Make, local: Collection[int], leaderless: Collection[int], asked: GroupId
 ) -> None:
-    """Each group has the catalogue and the TTL rules."""
+    """Any data group will do, since each has the catalogue and the TTL rules."""
     cluster = make(local=local, gone=())
     cluster.leaderless = set(leaderless)
     cluster.barrier.catch_up_with(strong(), cluster.barrier.resolve(ReadScope(("root.z",))), STRONG_SECONDS)
@@ -615,7 +618,7 @@ def test_a_session_sees_here_what_it_saw_on_another_node(make: Make) -> None:
     assert ([ONE], pytest.approx(0.1)) == (cluster.hastened, cluster.elapsed_s)
     assert wait({ONE: 9, schema_of(ONE): 9}, SHOWN_SECONDS)
     assert ([ONE], pytest.approx(0.1)) == (cluster.hastened, cluster.elapsed_s)
-    assert wait({ONE: 10}, SHOWN_SECONDS)  # the view itself says that points are missing
+    assert wait({ONE: 10}, SHOWN_SECONDS)  # True, since the view will report that points are missing
     assert pytest.approx(0.1 + SHOWN_SECONDS) == cluster.elapsed_s
     assert not wait({schema_of(ONE): 10}, SHOWN_SECONDS)
     assert pytest.approx(0.1 + 2 * SHOWN_SECONDS) == cluster.elapsed_s
@@ -662,7 +665,7 @@ def test_a_member_that_is_behind_is_not_the_last_one_asked(make: Make) -> None:
 
 
 def test_a_session_is_shown_the_schema_up_to_its_last_change(make: Make) -> None:
-    """Of a remote group's entries, those that do not change the schema do not count, and neither do late replies."""
+    """Entries of a remote group that do not change its schema do not count, and neither do late replies."""
     cluster = make(local=(1,), gone=())
     cluster.know({})
     shown = []

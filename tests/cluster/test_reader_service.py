@@ -236,7 +236,7 @@ def test_a_group_that_cannot_be_opened_does_not_harm_the_others() -> None:
 
 
 def test_a_view_serves_who_demands_no_more_than_it_was_opened_for() -> None:
-    """A node that did not receive the answer to its call asks again, and may require less."""
+    """A node that did not receive the answer asks again, and may then require a lower index."""
     service = ReaderService(lambda _target: FakeView(lambda: [block(1)]), ManualClock())
     peers = FakePeers(Network({NODE2: service}), NODE1)
     for minimum in (7, 6, None):
@@ -344,13 +344,13 @@ def test_one_query_leaves_streams_for_others() -> None:
 
 
 def one_by_one(peers: FakePeers, query: QueryId, count: int) -> list[RemoteSeriesReader]:
-    """Return readers that were opened one by one, so that each reader gets a stream immediately if a stream is free."""
+    """Return readers that were opened by a call each, so that each gets a stream at once as long as any is free."""
     holder = RemoteTarget(NODE2, TARGET)
     return [open_readers(peers, query, holder, [request(PLAIN)], pinned=False)[1][0] for _ in range(count)]
 
 
 def opened(service: ReaderService, count: int, query: QueryId = QUERY) -> list[tuple[int, Batch | None]]:
-    """Return the numbers and first batches of readers that are opened together."""
+    """Open readers by one call; return the number and the first batch of each."""
     question = OpenQuestion(query, TARGET, False, (request(PLAIN),) * count).encode()
     answer = Opened.decode(service.call_handlers()[OPEN](NODE1, question)).readers
     return [(number, decode_batch(batch) if batch else None) for number, batch in answer]

@@ -34,7 +34,7 @@ class FakeTime:
 
 
 def other(node: NodeId, name: str, request: bytes) -> bytes:
-    """Answer like a node that has one file of 3,000 bytes, and 200 bytes of statistics for that file (its resource)."""
+    """Answer like a node that has one file of 3,000 bytes, and 200 bytes of statistics about that file."""
     if name == PULL:
         return bytes(1_000)
     entry = FileEntry("17-1-0-0.tsfile", True, Rank(0, 1), 3_000, 1, 2)
@@ -52,7 +52,7 @@ def test_what_comes_is_counted_and_paced(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(4):
         assert 1_000 == len(ask(NodeId(2), PULL, b""))
     ask(NodeId(2), DONE, b"")
-    assert 6 * SECOND == clock.ns - began_ns  # each piece but the first waits until the last one's time has passed
+    assert 6 * SECOND == clock.ns - began_ns  # each piece waits until the time of the previous piece has passed
     assert ReceiveCounters(7, 3_200, 4_000, 6.0) == inflow.received()
     inflow.begin(7)
     assert 4_000 == inflow.received().bytes

@@ -171,7 +171,7 @@ class Member:
         return self.machine.replica.ownership.slot(database, number)
 
     def restart(self) -> None:
-        """Lose the state in memory, and replay the log after its base."""
+        """Lose the state in memory, and apply the log's entries after `base` again."""
         self.start_alone()
         self.replay()
 
@@ -254,7 +254,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
         member.machine.region.flusher.freeze(slices[1])
         while member.machine.region.flusher.busy:
             member.machine.region.lock.wait()
-    member.machine.save()  # covers all entries, but the entries after the first file's are replayed
+    member.machine.save()  # covers all entries, but a restart replays the entries that are not in files
     member.machine.close()
     member.machine = member.open()
     member.machine.save()
@@ -264,7 +264,7 @@ def test_what_no_file_has_is_not_released_before_the_log_is_replayed(tmp_path: P
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_nothing_goes_by_a_rule_of_ttl_that_entries_of_before_the_start_take_back(tmp_path: Path, lost: int) -> None:
-    """The saved state has the rule. `lost` is the number of uncommitted entries that a new leader replaces."""
+    """The saved state has the TTL rule. `lost` is the number of uncommitted entries that a new leader replaces."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), SetTtl("root.a.**", 1)]))
     member.machine.save()
@@ -359,7 +359,7 @@ def test_a_dropped_database_takes_its_points_along_and_may_be_dropped_again(tmp_
 
 @pytest.mark.parametrize("drop", [DeleteDatabase("root.a"), DeleteSeries("root.a.*.x")])
 def test_a_group_that_slots_have_left_carries_out_drops(tmp_path: Path, drop: Drop) -> None:
-    """The sender of a drop need not know the owners of slots, since no slot moves during the drop."""
+    """A drop goes to all groups: the sender need not know the owners of slots, since no slot moves during the drop."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d"), (), [rows("root.a.d", 0, 5, 1)]))
     member.transfer(Fence(4, (member.slot("root.b", 0),)))
@@ -382,10 +382,7 @@ def test_a_drop_that_comes_again_later_leaves_what_was_made_anew(tmp_path: Path,
 
 
 def test_a_write_that_has_not_seen_a_drop_of_its_device_is_refused(tmp_path: Path) -> None:
-    """Group 1 does not have the schema of root.b.
-
-    So it cannot compare types, and must refuse rows of dropped series.
-    """
+    """Group 1 does not have the schema of root.b, so it cannot check that the series has the type of the rows."""
     member = Member(tmp_path)
     assert member.add(NO_REQUEST, write("root.b.d", 0, 1, 1), drop=0) is None
     member.add(NO_REQUEST, effect_of(DeleteSeries("root.b.d.*")), drop=5)
@@ -449,7 +446,7 @@ def opening(member: Member, epoch: int, *partitions: tuple[str, int]) -> Open:
 
 
 def arrive(member: Member, other: Member, database: str, number: int) -> None:
-    """Pull the data that another member has of a partition."""
+    """Fetch a partition's data from another member."""
     shelf = other.machine._shelf
     id_ = other.machine.capture(everything)
     member.machine.region.arrive({(database, number)}, shelf.capture(id_), shelf.folder_of(id_))
@@ -457,7 +454,7 @@ def arrive(member: Member, other: Member, database: str, number: int) -> None:
 
 
 def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(tmp_path: Path) -> None:
-    """The log still has the writes from before the slots left, and the entry with which the slots left."""
+    """The replayed log still has the earlier writes to the slots, and the entry with which the slots left."""
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     for each in (member, other):
         each.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -490,7 +487,7 @@ def test_slots_that_come_back_are_what_they_were_elsewhere_after_a_restart_too(t
     ids=("delete", "drop series", "drop database"),
 )
 def test_what_has_left_stays_as_it_is(tmp_path: Path, mutation: Mutation) -> None:
-    """All members that have applied the fence are equally good sources, whatever they have applied since."""
+    """Every member that has applied the fence can be the source of a move, whatever it has applied since."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.add(NO_REQUEST, write("root.a.d", 0, 2, 1))
@@ -543,7 +540,7 @@ def test_who_has_just_started_tells_nothing_of_slots_that_left_until_all_of_them
 
 
 def test_a_replica_that_lags_is_none_for_who_knows_that_slots_have_left_its_group(tmp_path: Path) -> None:
-    """Otherwise a reader would get the same rows twice: from this replica and from the group that has the slots now."""
+    """A reader would get the same rows twice: from the lagging replica, and from the group that has the slots now."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     before, since = TableVersion(3, 0, 0), TableVersion(4, 0, 4)
@@ -600,7 +597,7 @@ def test_who_dies_while_it_lets_go_of_slots_does_so_when_it_is_back(tmp_path: Pa
 def test_a_group_that_series_have_left_does_not_tell_of_their_end(
     tmp_path: Path, drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The replica may apply the drop after the series were created again in the group that owns them now."""
+    """By then, the group that owns the series now may have created them again."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     monkeypatch.setattr(Ownership, "owns_schema", OWNS_SCHEMA)
@@ -610,7 +607,7 @@ def test_a_group_that_series_have_left_does_not_tell_of_their_end(
 
 
 def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Path) -> None:
-    """The first attempt was prepared before the slots came; another group refused the rows for these slots."""
+    """At the first attempt, some of the slots were not here yet, and another group refused the rows for these slots."""
     member, request = Member(tmp_path), Request(7, 1)
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
     member.transfer(Fence(2, (member.slot("root.b", 0), member.slot("root.c", 0))))
@@ -631,7 +628,7 @@ def test_a_request_counts_for_slots_that_its_sender_knew_to_be_here(tmp_path: Pa
 
 
 def test_rows_for_slots_that_their_sender_knew_to_be_elsewhere_are_refused(tmp_path: Path) -> None:
-    """The slots left, and came back with other slots, whose rows the sender has sent to another group."""
+    """The slots left and came back after the sender had read its table of slots."""
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
     member.transfer(Fence(2, (member.slot("root.a", 0),)))
@@ -662,7 +659,7 @@ def test_what_was_deleted_before_slots_came_is_not_deleted_of_them_in_a_replay(t
 
 
 def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> None:
-    """The deletion is repeated for slots that were moving; rows written to other slots since the first attempt stay."""
+    """The deletion is repeated for slots that were moving. In others, rows written since the first attempt stay."""
     member, request = Member(tmp_path), Request(7, 1)
     deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
     member.add(NO_REQUEST, Mutation([*creates("root.a.d"), *creates("root.b.d")]))
@@ -689,7 +686,7 @@ def test_a_repeated_deletion_spares_slots_that_have_had_it(tmp_path: Path) -> No
 
 
 def test_a_repeated_deletion_comes_to_the_same_where_what_was_written_since_is_in_files(tmp_path: Path) -> None:
-    """One of two members with the same log replays it from the start, although its files already have later entries."""
+    """One of two members with the same log replays all of it, although its files already have the later rows."""
     found, request = [], Request(7, 1)
     deletion = Mutation(deletions=[Deletion(("root.**",), TimeRange())])
     for restarts in (False, True):
@@ -763,9 +760,9 @@ class Cramped(LocalDisk):
 
 
 def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp_path: Path) -> None:
-    """Until then they are read from the other group.
+    """Until then, the slices are read from the other group.
 
-    One slice has no room for its manifest. The node is also restarted.
+    The disk has no room for the manifest of one slice. The node is also restarted.
     """
     member, other = Member(tmp_path / "member"), Member(tmp_path / "other")
     count = 20
@@ -800,7 +797,7 @@ def test_slices_that_arrive_while_the_disk_is_full_arrive_when_there_is_room(tmp
 
 
 def test_a_group_tells_nothing_of_series_that_it_has_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a node that asks for all changes would apply the answer to series that another group owns now."""
+    """A node that asked for all changes would apply the group's answer to series that another group owns now."""
     monkeypatch.setattr(Ownership, "has_schema", HAS_SCHEMA)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -849,7 +846,7 @@ def test_requests_that_came_with_slots_are_forgotten_too() -> None:
 
 
 def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_its_effect_on() -> None:
-    """The request takes effect on the group's first slots, then on arrived slots; both records leave with the slots."""
+    """A request takes effect on the group's first slots, and later on arrived slots; both facts move with the slots."""
     requests, request = AppliedRequests(), Request(1, 1)
     requests.add_arrived(3, 10, [AppliedRange(frozenset({5}), RequestSet.of([(1, 9)]))])
     requests.remember(request, 20, 0)
@@ -869,9 +866,9 @@ def test_a_request_that_is_repeated_after_a_move_still_counts_for_what_it_had_it
 
 
 def test_slots_take_along_what_they_have_had_and_nothing_else(tmp_path: Path) -> None:
-    """Records of requests move along with their slots.
+    """The records of a slot's requests move along with the slot.
 
-    They do so except for requests that the first group applied to other slots after the fence.
+    Requests that the source applied to other slots after the fence do not move.
     """
     first, second, third = (Member(tmp_path / name) for name in ("first", "second", "third"))
     slots = (first.slot("root.a", 0),)
@@ -970,7 +967,7 @@ class Slow(LocalDisk):
 def test_a_snapshot_takes_the_place_of_a_region_that_is_about_to_free_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The replica's last flush also writes the state, and the closing of the region must not block that write."""
+    """The region's last flush also writes the state file. Closing the region must not block that write."""
     monkeypatch.setattr(region_apply, "_RELEASE_ENTRIES", 1)
     leader, laggard = busy_leader(tmp_path / "leader"), Member(tmp_path / "laggard")
     laggard.disk = Slow()

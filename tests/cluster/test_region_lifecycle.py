@@ -83,7 +83,7 @@ class FullDisk(LocalDisk):
 def test_committed_entries_wait_for_memory_as_long_as_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If this member refused the entries, its state would differ from the other members' states."""
+    """A member that refused a committed entry would differ from the other members."""
     monkeypatch.setattr(flusher, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(region_apply, "_FULL_DISK_SECONDS", 0.01)
     monkeypatch.setattr("cluster.test_region_apply.OPTIONS", replace(OPTIONS, memtables_total_bytes_max=8_000))
@@ -150,7 +150,7 @@ def flush(member: Member) -> None:
 
 
 def test_the_log_is_freed_when_that_frees_enough_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time the log is released, the state file is written."""
+    """A release is expensive: it writes the state file."""
     monkeypatch.setattr(region_apply, "_RELEASE_ENTRIES", 3)
     member = Member(tmp_path)
     member.add(NO_REQUEST, Mutation(creates("root.a.d")))
@@ -205,7 +205,7 @@ def test_files_of_a_snapshot_that_nobody_wants_any_more_are_released(tmp_path: P
 
 
 def held_files(folder: Path) -> list[Path]:
-    """Return the files that captures hold."""
+    """Return the files that captures keep."""
     return [path for path in (folder / "snapshots").rglob("*") if path.is_file()]
 
 
@@ -291,7 +291,7 @@ def test_expired_files_go_once_a_snapshot_has_replaced_the_log(tmp_path: Path) -
 
 
 class Compactions:
-    """Regions that are being compacted. The class has the methods of a `Compactor` that a region calls."""
+    """Replaces a `Compactor`: records the regions that are being compacted."""
 
     def __init__(self) -> None:
         self.current: list[object] = []

@@ -55,7 +55,7 @@ Row = tuple[Scalar, ...]
 
 
 def calls_of(scan: ScanRequest) -> tuple[AggregateCall, ...]:
-    """Return all aggregates of all columns that can be computed from statistics."""
+    """Return calls of all aggregates that can be computed from statistics, for all columns of a scan."""
     return tuple(
         AggregateCall(name, (InputColumn(index, type_),), aggregate.check([type_]))
         for index, type_ in enumerate(scan.types)
@@ -124,7 +124,7 @@ VALUES: dict[str, st.SearchStrategy[Scalar]] = {
 
 @st.composite
 def tablets(draw: st.DrawFn) -> Tablet:
-    """Return up to 120 rows, with small steps between their times in some cases, so that windows have many rows."""
+    """Return up to 120 rows. In some cases their times are close together, so that windows have many rows."""
     start, step = draw(st.integers(FIRST, END - 1)), draw(st.sampled_from([1, 2, 9]))
     times = np.arange(start, min(start + draw(st.integers(1, 120)) * step, END), step)
     columns = {}

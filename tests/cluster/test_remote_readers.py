@@ -146,7 +146,7 @@ def is_within(row: object) -> bool:
 def test_the_plant_has_all_that_readers_know(plant: Plant) -> None:
     wanted = replace(request(PLAIN, "i"), grid=WindowGrid())
     assert {tuple, Summary} == {type(item) for item in read(plant.whole.view(), wanted)}
-    # Node 1 reads its own data directly. Other nodes send statistics, or rows where rows take fewer bytes.
+    # Node 1 reads its own data directly. Other nodes send statistics, or send rows where these take fewer bytes.
     assert {tuple, Summary, Summaries} == {type(item) for item in read(plant.view(), wanted)}
     assert {1, 2, 3} == {plant.group(number) for number in SLICES}
 
@@ -758,6 +758,6 @@ def test_many_summaries_are_cut_where_other_readers_come_between(step: int) -> N
 
 
 def spans(times: Sequence[int]) -> Summaries:
-    """Return a summary of one point for each time."""
+    """Return summaries of one point each, at these times."""
     points = [Summary(t, t, (Statistics(1, t, t, 1, 1, 1, 1, 1.0),)) for t in times]
     return of_summaries((DataType.DOUBLE,), points)

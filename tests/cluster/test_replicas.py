@@ -1,4 +1,4 @@
-"""The replicas of a node, read and backed up as one while slots move between them."""
+"""Reads and backups of all replicas of a node, while slots move between its groups."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ NOW = TableVersion(1, 1, 1)
 
 
 def shown(members: Sequence[Member], epoch: int, moved: int) -> list[int]:
-    """Return the times of root.a.d that a reader with a table of `epoch` finds in groups 1 and 2 of a node.
+    """Return the times of root.a.d that a reader finds in groups 1 and 2 of a node.
 
-    `moved` is the last move from group 1 to group 2 in that table.
+    `epoch` is the epoch of the reader's table, and `moved` the last move from group 1 to group 2 in this table.
     """
     view = node_of(*members).view(
         {GroupId(1): TableVersion(epoch, 0, moved), GroupId(2): TableVersion(epoch, moved, 0)}
@@ -140,7 +140,7 @@ def restored(folder: Path, *members: Member) -> list[tuple[int, object]]:
 
 @pytest.mark.parametrize("newer_first", [True, False])
 def test_a_backup_takes_slots_from_the_group_that_has_them_now(tmp_path: Path, newer_first: bool) -> None:
-    """The old group keeps the data of the slots for a while."""
+    """The old group still has data of the slots, which must not be restored."""
     source, target = Member(tmp_path / "source"), Member(tmp_path / "target", owned=False)
     moved_from(source, target)
     source.machine.region.flush()

@@ -1,4 +1,4 @@
-"""Groups without an available holder: how long a read tries, the error, and reads that leave such groups out."""
+"""Groups that no node can serve: how long a read tries, the final error, and reads that leave such groups out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def plant(tmp_path: Path) -> Iterator[Plant]:
 
 
 def view_of(plant: Plant, point: ReadPoint, clock: ManualClock | None = None, *, holders: int = 1) -> RoutedView:
-    """Return a view with this many holders for each group that is on another node."""
+    """Return a view with `holders` nodes to ask for each group that is on another node."""
 
     def routes(device: str, time: TimeRange) -> list[GroupId]:
         return [group for group in plant.routes(device, time) if group not in point.missing]

@@ -7,7 +7,7 @@ from cluster import disk_mutants
 from cluster.slow_disk_world import SlowDiskWorld
 from cluster.world_hunt import Mutant, hunt
 
-#: The worlds of these seeds have three nodes, three, five, and five; in the last one, two disks are slow.
+#: The worlds of these seeds have three, three, five, and five nodes. In the last world, two disks are slow.
 SEEDS = (4, 7, 0, 3)
 #: Planted mistakes that a few seeds find; `make campaign-mutants` tests all mistakes.
 QUICK = (

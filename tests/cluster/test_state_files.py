@@ -33,9 +33,9 @@ def empty_disk() -> CrashDisk:
 
 
 def test_a_groups_state_that_a_node_began_with_is_there_after_a_power_cut() -> None:
-    """The file's writer was killed before the file's name was durable.
+    """A process was killed before the name of its state file was durable.
 
-    The log has nevertheless been truncated up to this state.
+    The next process then started with this state and truncated the log, so the state must survive.
     """
     disk = empty_disk()
     save_state(disk, PATH, GroupState(index=2, released=2))

@@ -1,4 +1,4 @@
-"""Checks of a cluster node's folder beyond those of `folder_check`: each kind of damage is named."""
+"""The checks of a cluster node's folder that `folder_check` does not make name each kind of damage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEMBERS = Membership(1, (NodeId(1),))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """Return a node's folder; its data group has entries 6 to 9 in the log, and the data of entries to 7 in files."""
+    """Return a node's folder. Its data group has entries 6 to 9 in the log, and the data of entries 1 to 7 in files."""
     save(str(tmp_path), ClusterFile(CLUSTER, NodeId(1), 1, 16, {NodeId(1): NodeAddress("h:1", "h:2")}), DISK)
     DISK.make_folder(str(tmp_path / "meta"))
     first = Topology.first({NodeId(1): Node("h:1", "h:2")}, 1, 16)

@@ -44,7 +44,7 @@ _WINDOW = TimeRange(0, 420)
 MEASUREMENT = "x"
 _ATTEMPT_SECONDS = 6.0
 _PATIENCE_NS = 20_000_000_000
-#: Delays between opening a view and reading it, in which replicas may crash or be replaced.
+#: Delays between opening a view and reading it. Replicas may crash or be replaced meanwhile.
 _LATE_SECONDS = (0.0, 0.0, 0.0, 0.3, 3.0)
 #: The maximum number of operations per device, since the search for a linear order is expensive.
 OPERATIONS_MAX = 60
@@ -73,7 +73,7 @@ def read_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> dict[i
 
 
 def count_points(view: ReadView, device: str, time: TimeRange = ALWAYS) -> int:
-    """Count points as aggregates do: from statistics where these are exact."""
+    """Count points as aggregates do, from statistics where these are exact."""
     count = 0
     request = ScanRequest(device, (MEASUREMENT,), (DataType.INT64,), False, time, grid=WindowGrid())
     reader = view.open(request)
@@ -201,7 +201,7 @@ def asked(world: World, node: NodeId, name: str, work: Callable[[Life], object],
 
 
 def write(life: Life, device: str, times: Sequence[int], value: int, request: WriteRequest) -> int:
-    """Write points as the node's service does."""
+    """Write points in the same way as the node's service."""
     assert life.writer is not None
     column = Column(DataType.INT64, np.full(len(times), value, np.int64))
     at = np.array(times, np.int64)

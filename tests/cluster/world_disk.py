@@ -1,8 +1,8 @@
 """The disk of a simulated node: a power cut may lose some or all unsynced writes, and operations take time.
 
-The state is that of `disk_model`. A crash of the process loses nothing. After a power cut each file has its synced
-content and all, none, the first part, or zeros in place of its unsynced writes; of the journal of moves, a prefix is
-durable, or all moves except one.
+A crash of the process loses nothing. After a power cut, each file has its synced content, followed by all, none or the
+first part of its unsynced writes, or by zeros; of the journal of moves (`disk_model`), a prefix is durable, or all
+moves except one.
 
 An operation takes effect at once and then takes time, but a sync first takes time and then takes effect. Thus a crash
 can occur in the middle of a task.
@@ -43,10 +43,7 @@ class WorldDisk(DiskModel):
         return self._put_survivors(disk) if power else disk.become_copy(self)
 
     def die_after(self, operations: int, die: Callable[[], None]) -> None:
-        """Call `die` after `operations` more operations.
-
-        The task that does the last one calls it, and so kills its node.
-        """
+        """Let a task call `die`, which kills its node, at the end of this number of further operations."""
         self._fatal = (self._operations + operations, die)
 
     def live_on(self) -> None:
@@ -65,7 +62,7 @@ class WorldDisk(DiskModel):
         return disk.put(files, [path for path in nodes if path not in files])
 
     def _spend(self, most_ns: int, least_ns: int = 0) -> None:
-        """Let the time of an operation pass, in which the node may crash."""
+        """Let the time of an operation pass. The node may crash instead."""
         if self._threads.current is self._threads.main:
             return
         self._operations += 1

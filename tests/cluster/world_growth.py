@@ -1,9 +1,10 @@
 """The operator that grows and shrinks a simulated cluster during its faults: one change after the other.
 
-    nodes join, leave, and replace each other; slots are placed by hand; changes are aborted a joining node may be lost
-    permanently: its change is aborted, or it is given up and removed by another change; with only one replica, the node
-    is lost before it has any data, since that data would be lost in beset worlds, some commands are late: an abort past
-    the point of no return, a second change during one, a step of a finished change; these must have no effect
+Nodes join, leave, and replace each other; slots are placed by hand; changes are aborted. A joining node may be lost
+permanently: its change is aborted, or the node is given up and removed by another change. With only one replica, a node
+is lost only before it has any data, since that data would be lost with it. In beset worlds, some commands are late: an
+abort past the point of no return, a second change during another, a step of a finished change. Late commands must have
+no effect.
 
 After each step, the operator looks up the step's result, since the reply may be lost. When faults have ended, every
 change must end, no node may be left waiting to join, and every removed node must know that it is removed.
@@ -68,7 +69,7 @@ class Operator:
         self.done = True
 
     def _look(self, topology: Topology) -> None:
-        """Start admitted nodes, and send no more requests to removed ones."""
+        """Start nodes that have been admitted, and send no more requests to removed nodes."""
         for node in topology.in_state(NodeState.WAITING):
             if node not in self.world.members and node not in self.world.lost:
                 self.world.welcome(node)
@@ -161,7 +162,7 @@ class Operator:
             change = self.world.topology().change
             if change is None or joining[0] not in change.joining or self.world.healed:
                 return
-            # With one replica, the node's data would be lost with the node, so the node must not have any data yet.
+            # With one replica, the node must not have any data yet, since the data would be lost with the node.
             fenced = [move for move in change.moves if move.fence is not None and move.target == joining[0]]
             if self.world.replicas > 1 or not fenced:
                 self.world.lose(joining[0])

@@ -54,7 +54,7 @@ def planting(mutants: list[Mutant]) -> Callable[[Mutant], Mutant]:
 
 
 def planted(do: Mutant) -> list[Place]:
-    """Return a mistake as the attributes that it replaces and their temporary values."""
+    """Return the attributes that a mistake replaces, each with its temporary value."""
     places: list[Place] = []
     do(lambda holder, name, value: places.append((holder, name, value)))
     return places

@@ -1,4 +1,4 @@
-"""The network of a simulated world: messages between nodes and clients, delayed, duplicated, or lost.
+"""The network of a simulated world, which delays, duplicates and loses messages between nodes and clients.
 
     send       a batch through the codec, with delay, loss and duplicates    -> `receive` of the node, one task for each
     call       request -> a task at the other node -> reply                   delayed; lost if the link is cut meanwhile
@@ -65,7 +65,7 @@ class WorldNetwork:
         self.delay_ns = chance.choice((1_000_000, 5_000_000, 20_000_000))
         self.loss = chance.choice((0.0, 0.0, 0.02, 0.15))
         self.doubles = chance.choice((0.0, 0.03))
-        #: Whether messages of one node to another may be reordered.
+        #: Whether messages from one node to another may be reordered.
         self.overtakes = chance.random() < 0.5
         self.cuts: set[tuple[NodeId, NodeId]] = set()
         #: Nodes whose message connections are broken, but not their request connections.
@@ -212,7 +212,7 @@ class WorldNetwork:
 
 
 class WorldPeers:
-    """The connections of a node to others: implements `Peers`, and the node's server port."""
+    """The connections of a node to others, and its server port. Implements `Peers`."""
 
     def __init__(self, network: WorldNetwork, node: NodeId, owner: object) -> None:
         self._network = network
@@ -286,7 +286,7 @@ class WorldStream:
         #: Items in transit to the caller.
         self._on_way: deque[bytes | BaseException | None] = deque()
         self._over = False
-        #: The other side's task, the number of replies that it may make, and whether it knows that the stream has
+        #: The task that makes replies, the number of replies that it may make, and whether it knows that the stream has
         #: ended.
         self._maker: Task | None = None
         self._wanted = 2

@@ -4,9 +4,9 @@
     heap        (when, number, what): a task to resume, or an event, which is called and must not wait
     now_ns      virtual time, which advances to the next item of the heap without waiting
 
-While `installed`, Python's locks, threads and sleeps are those of this module for threads that are tasks. Conditions,
-events, futures and pools are Python's, which are built on these locks and threads. So all threading of the product is
-simulated without changes to the product, and every lock that it acquires is a scheduling point.
+While `installed`, tasks get locks, threads and sleeps of this module instead of Python's. Python's conditions, events,
+futures and pools are built on these locks and threads. So all threading of the product is simulated without changes to
+the product, and every lock that it acquires is a scheduling point.
 
 A task belongs to an owner (usually a node's life) or has none. `kill` ends an owner's tasks at the point that each has
 reached: the call in which the task waits raises `Killed`, and the task never waits again.
@@ -30,7 +30,7 @@ from itertools import count
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
-#: If a process imports this module before the product, kernels are compiled in the importing thread.
+# If a process imports this module before the product, kernels are compiled in the importing thread.
 os.environ.setdefault("SAROS_JIT", "eager")
 
 _real_lock = threading.Lock
@@ -67,7 +67,7 @@ class _Runner:
         _thread.start_new_thread(self._run, ())
 
     def _run(self) -> None:
-        threading.current_thread()  # registers it with Python, which creates its locks
+        threading.current_thread()  # registers this thread with Python, before its locks are simulated ones
         while True:
             self.gate.acquire()
             task, self.task = self.task, None
@@ -304,7 +304,7 @@ class Threads:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Replace the locks, threads and sleeps of tasks by those of this world within the context."""
+        """Give tasks simulated locks, threads and sleeps within the context."""
 
         def lock() -> object:
             return Lock(self) if self.is_here else _real_lock()
@@ -457,10 +457,9 @@ class RLock:
 
 
 class _AcquiredInOrder(futures_module._AcquireFutures):
-    """A context that holds the locks of futures.
+    """A context that acquires the locks of futures in the order in which the futures were created.
 
-    It acquires them in the order in which the futures were created; Python's version uses the order of the futures'
-    addresses.
+    Python's version acquires them in the order of the futures' addresses, which a seed does not determine.
     """
 
     def __init__(self, futures: Iterable[futures_module.Future[object]]) -> None:
@@ -490,7 +489,7 @@ class Thread:
         self._number = next(threads.made)
 
     def __hash__(self) -> int:
-        return self._number  # the hash of a thread, since pools keep their threads in sets
+        return self._number  # not the address, since pools keep their threads in sets
 
     def start(self) -> None:
         me = self._threads.current

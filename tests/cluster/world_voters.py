@@ -2,7 +2,7 @@
 
 Settings and faults, then rules:
 
-    bound            3 or 5 voters from the start; or no limit at first, as in clusters created before there was one
+    bound            3 or 5 voters from the start; or no limit at first, as in clusters created by early versions
     racks            named or not; sometimes all nodes of a rack lose their power
     silence          a voter that is absent for some seconds is replaced; nodes stay away for longer than that
 
@@ -41,7 +41,7 @@ class Rules:
     def __init__(self) -> None:
         #: Applied memberships by index.
         self._applied: dict[int, Membership] = {}
-        #: For each node, the last observed end of its log.
+        #: For each node, the last index of its log when it was last observed.
         self._reached: dict[NodeId, int] = {}
         self._seen: set[Membership] = set()
 

@@ -72,8 +72,8 @@ class Watch:
         #: The group and the node of a machine.
         self._places: WeakKeyDictionary[StateMachine, tuple[GroupId, Life]] = WeakKeyDictionary()
         self._last: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
-        #: For each machine, the last entry covered by a snapshot. Queued entries up to it may still come, but have no
-        #: effect.
+        #: For each machine, the last entry that an installed snapshot covers. Queued entries up to this entry may still
+        #: come, but have no effect.
         self._overtaken: WeakKeyDictionary[StateMachine, int] = WeakKeyDictionary()
         #: Tasks that are applying an entry, and whether it has had an effect yet.
         self._applying: dict[Task, bool] = {}
@@ -220,7 +220,7 @@ class Watch:
             if command.transfer is not None:
                 self._world.beset(self._places[machine][1].member)
         elif command.transfer is not None:
-            return  # the entry's effect is in the state file
+            return  # a replayed transfer has no effect, since the state file already has its effect
         elif self._verdicts.get((group, entry.index), (effect, None))[0] != effect:
             raise Broken(f"entry {entry.index} of group {group} was judged otherwise before it was replayed")
         if effect and is_new and command.request != NO_REQUEST:

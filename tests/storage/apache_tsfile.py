@@ -1,8 +1,8 @@
-"""Apache's implementation in a separate process, since it can crash: `python apache_tsfile.py dump|write FILE X ...`.
+"""Read or write TsFiles by Apache's implementation: `python apache_tsfile.py dump|write FILE X ...`.
 
-Several pairs of arguments are processed in turn. `dump FILE OUT` writes every series of a tree-model file as JSON:
-{device: {measurement: [[time, value], ...]}}; nulls are left out, and byte strings become lists of numbers. `write FILE
-SPEC` writes a file from the JSON in SPEC.
+This is a separate process, since Apache's implementation can crash. Several pairs of arguments are processed in turn.
+`dump FILE OUT` writes every series of a tree-model file as JSON: {device: {measurement: [[time, value], ...]}}; nulls
+are left out, and byte strings become lists of numbers. `write FILE SPEC` writes a file from the JSON in SPEC.
 """
 
 import datetime as dt
@@ -27,7 +27,7 @@ def plain(value):
 
 
 def dump_series(reader, device, measurement):
-    """Return the rows of a series, or the text of the error that reading it raises."""
+    """Return the rows of a series, or the text of the error that a read of the series raises."""
     try:
         return series_rows(reader, device, measurement)
     except tsfile.exceptions.LibraryError as error:

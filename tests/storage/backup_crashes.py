@@ -1,9 +1,11 @@
-"""Backups and restores on a crash disk: they are cut off at each operation, or the nth operation fails.
+"""Backups and restores on a crash disk: the power fails or the process dies at each operation, or an operation fails.
 
 History           a store without faults, and its state after each entry of its log
-judge_backups     checks a folder of backups after a crash: it has the acknowledged ones and perhaps the next one; each
-                  is complete and restores the store's state at all points that it covers; a further backup succeeds
-judge_restore     checks a restore after a crash: it has all or nothing, and can be repeated
+judge_backups     checks a folder of backups after a crash: it has the acknowledged backups and perhaps the next one;
+                  each restores the store's state at all points that it covers; a further backup succeeds
+judge_restore     checks a restore after a crash: it is complete or has not begun, and can be repeated
+
+A story is a sequence of operations on the store, and of backups.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ KEEPING = replace(OPTIONS, log_archive_bytes=1 << 20)
 
 
 class History:
-    """A store on a disk without faults, with its state after each entry of its log."""
+    """A store on a disk without faults, and the state of the store after each entry of its log."""
 
     def __init__(self) -> None:
         self.store = open_store(CrashDisk(), KEEPING)
@@ -43,7 +45,7 @@ class History:
         self.states = {0: State()}
         #: Entries that loaded files.
         self.loads: list[int] = []
-        #: Digests of catalogs that have been restored and compared, and need no second comparison.
+        #: Catalogs (encoded) that have already been restored and compared.
         self._restored: set[bytes] = set()
 
     @property
@@ -99,13 +101,13 @@ class History:
 
 @dataclass(frozen=True)
 class BackUp:
-    """A backup, as a step of a story among operations of the store."""
+    """A step of a story that makes a backup."""
 
     incremental: bool
 
 
 Story = Sequence[Operation | BackUp]
-#: A story with full and incremental backups, which copy files and a log.
+#: A story with full and incremental backups, which copy both files and parts of the log.
 STORY: Story = [
     write_rows("root.a.d1", range(30), 1),
     flush(),
@@ -121,7 +123,7 @@ STORY: Story = [
 
 
 def tell(history: History, disk: CrashDisk, story: Story) -> int:
-    """Run a story, which continues after failures; return the number of acknowledged backups."""
+    """Run a story, and continue after failed backups; return the number of acknowledged backups."""
     acknowledged = 0
     for step in story:
         if isinstance(step, Operation):
@@ -133,8 +135,7 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
         except (StorageError, OSError) as error:
             if not disk.failed:
                 raise Wrong(f"a backup on a sound disk: {error!r}") from error
-            # The failed backup's catalog may exist, and must then be valid if later catalogs rely on it: see
-            # `judge_backups`.
+            # The catalog of the failed backup may exist. `judge_backups` then checks it like that of a complete backup.
         else:
             acknowledged += 1
         disk.note = lambda count=acknowledged: count
@@ -144,7 +145,7 @@ def tell(history: History, disk: CrashDisk, story: Story) -> int:
 def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: int, context: object) -> None:
     """Check a folder of backups after a crash.
 
-    `begun` unacknowledged backups had begun when the disk crashed, so up to that number may exist as well.
+    It must have the `acknowledged` backups, and may have up to `begun` backups that had begun when the disk crashed.
     """
     repository = Repository(BACKUPS, disk)
     try:
@@ -166,7 +167,7 @@ def judge_backups(history: History, disk: CrashDisk, acknowledged: int, begun: i
 def judge_restore(
     history: History, source: CrashDisk, disk: CrashDisk, index: int, *, done: bool, context: str
 ) -> None:
-    """Check a restore after a crash; with `done`, the restore had been acknowledged."""
+    """Check the target of a restore after a crash. With `done`, the restore had been acknowledged before."""
     is_there = bool(disk.list(TARGET))
     if done and not is_there:
         raise Wrong(f"{context}: what was restored is not there")
@@ -181,7 +182,10 @@ def judge_restore(
 
 
 def _different(disk: CrashDisk, figures: Figures, one_of: int, start: int) -> Iterator[tuple[Picture, str, CrashDisk]]:
-    """Yield disks after crashes: one in `one_of` crashes of every `one_of`th picture, from the `start`th on."""
+    """Yield the distinct disks that crashes at the disk's pictures may leave.
+
+    Every `one_of`th picture is tried, from the `start`th on, and every `one_of`th crash of these pictures.
+    """
     seen = set()
     for picture in [*disk.pictures[start::one_of], disk.picture()]:
         figures.kinds.add(picture.operation.split(" ")[0])
@@ -207,7 +211,7 @@ def crash_backups(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
 
 
 def crash_restores(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
-    """Crash at each operation of restores, to a point in the middle and to the last one."""
+    """Crash at each operation of two restores: to a point in the middle of the history, and to its last point."""
     history, source, figures = History(), CrashDisk(), Figures(operations=len(story))
     tell(history, source, story)
     for index in _points(history, source):
@@ -223,7 +227,7 @@ def crash_restores(story: Story, *, one_of: int = 1, start: int = 0) -> Figures:
 
 
 def _points(history: History, disk: CrashDisk) -> list[int]:
-    """Return the last entry of the newest backup, and an entry after the oldest backup if the backed-up log has one."""
+    """Return the index of the newest backup, and that of an entry after the oldest backup if the log has one."""
     first, *others = Repository(BACKUPS, disk).catalogs()
     last = (others or [first])[-1]
     end = min((load for load in history.loads if load > first.reached), default=last.reached)
@@ -234,7 +238,10 @@ def _points(history: History, disk: CrashDisk) -> list[int]:
 
 
 def fail_backups(story: Story, number: int, *, failing: int = 1, step: int = 1, start: int = 0) -> Figures:
-    """For every `step`th n, let `failing` operations on the folder, from the nth on, fail with an errno."""
+    """For every `step`th n, run the story on a disk that fails `failing` operations from the nth on.
+
+    `number` is the errno of the failures.
+    """
     figures = Figures(operations=len(story))
     for place in count(start, step):
         history, disk = History(), CrashDisk()
@@ -255,7 +262,10 @@ def fail_backups(story: Story, number: int, *, failing: int = 1, step: int = 1, 
 
 
 def fail_restores(story: Story, number: int, *, failing: int = 1, step: int = 1, start: int = 0) -> Figures:
-    """For every `step`th n, let `failing` operations of a restore to the last point fail with an errno."""
+    """For every `step`th n, restore to the last point on a disk that fails `failing` operations from the nth on.
+
+    `number` is the errno of the failures.
+    """
     history, source, figures = History(), CrashDisk(), Figures(operations=len(story))
     tell(history, source, story)
     index = _points(history, source)[-1]

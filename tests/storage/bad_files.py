@@ -1,13 +1,13 @@
-"""Mutated files of a data folder: a store that reads one must report it or have the right data.
+"""Mutated files of a data folder: a store that reads such a file must report it or return the right data.
 
     flip      some bits                 cut       the end, or a part of the middle
     fill      a block of one byte       splice    a part of the file in another place, or of another file
     count     a number that is huge, small or negative in place of 4 or 8 bytes
     bomb      a text of JSON that is very deep or very long, in place of a part
 
-`attack` reads mutated files as the store does, and raises NotSurvived for any exception except CorruptFile,
-UnsupportedFile and StorageError 2015 (a newer format), a wrong value where the format has a checksum, a read of more
-than a second, or excessive memory.
+`attack` reads mutated files as the store does. It raises NotSurvived if the read raises another exception than
+CorruptFile, UnsupportedFile or StorageError 2015 (a newer format), returns a wrong value although the format has a
+checksum, takes more than a second, or takes too much memory.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from saros_storage.scan.tsfile_access import DeviceIndex
 from saros_storage.tsfile.reader import TsFileReader
 
 SECONDS_MAX = 1.0
-#: The memory that reading a file may take in addition to the file's size: a page's header may announce up to 16 M rows
-#: of 8 bytes.
+#: The memory that a read of a file may take. It is large, since a damaged header of a page may announce 16 M rows of 8
+#: bytes.
 MEMORY_BYTES_MAX = 512 << 20
 _NEWER = 2015
 
@@ -109,7 +109,7 @@ Read = Callable[[bytes], object]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file: samples, the function that reads a file, and a check of the results of reading mutated files."""
+    """A kind of file, with samples. `is_right` compares the results of reading a mutated file and the original."""
 
     name: str
     samples: tuple[bytes, ...]
@@ -118,7 +118,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """Return all kinds of files, with samples that a store has written."""
+    """Return all kinds of files, with samples that a store writes."""
     disk = CrashDisk()
     store = open_store(disk, OPTIONS)
     for number in range(4):
@@ -145,7 +145,7 @@ def kinds() -> list[Kind]:
 
 
 def _is_anything(found: object, whole: object) -> bool:
-    """Accept any result: the file has no checksum, but the manifest's checksum detects changes of it."""
+    """Accept any result, since a file of this kind has no checksum; the checksum in the manifest detects changes."""
     return True
 
 
@@ -206,7 +206,7 @@ def _is_first_part(found: object, whole: object) -> bool:
 
 @dataclass
 class Survivals:
-    """The results of attacks, by kind of file; they can be added."""
+    """The numbers of files that were read and that were refused, by kind, and the slowest and largest reads."""
 
     files: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
@@ -215,7 +215,7 @@ class Survivals:
 
 
 def attack(kinds: list[Kind], seed: int, count: int, found: Survivals) -> None:
-    """Mutate and read `count` files, drawn from a seed. Raises NotSurvived."""
+    """Draw `count` mutated files from a seed, and read them. Raises NotSurvived."""
     for number in range(seed * count, (seed + 1) * count):
         chance = Random(number)
         kind = kinds[number % len(kinds)]
@@ -250,7 +250,7 @@ def _try(kind: Kind, sample: bytes, data: bytes, name: str, found: Survivals) ->
 
 
 def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Survivals) -> None:
-    """Attack while measuring the peak of allocated memory, which is slower."""
+    """Do the same as `attack`, but also measure the peak of allocated memory, which is slower."""
     tracemalloc.start()
     try:
         for number in range(count):
@@ -266,7 +266,10 @@ def attack_watching_memory(kinds: list[Kind], seed: int, count: int, found: Surv
 
 
 def see_damage() -> int:
-    """Damage each byte of singly fsynced records; only damage to the last record may be silent. Raises NotSurvived."""
+    """Damage each byte of a log whose records were fsynced one by one.
+
+    Raises NotSurvived if damage before the last record is not reported.
+    """
     disk = CrashDisk()
     log, _ = SegmentedLog.open("log", disk, LogOptions())
     for size in (0, 3, 40, 200, 8):
@@ -291,7 +294,7 @@ def see_damage() -> int:
 
 
 def attack_folder(files: Mapping[str, bytes], number: int, found: Survivals) -> None:
-    """Check that a store opens, reads and closes a folder with one bad file, or reports that file."""
+    """Check that a store reads a folder with one bad file, or reports that file."""
     chance = Random(number)
     path = chance.choice(sorted(files))
     data = bytearray(files[path])

@@ -1,12 +1,12 @@
 """A disk in memory that tracks fsynced data, and enumerates its possible states after a crash at any operation.
 
-The state is that of `disk_model`. After each operation a `Picture` of it is kept, whose `crashes` are the disks that a
+The disk is a `DiskModel`. After each operation it keeps a `Picture` of its state, whose `crashes` are the disks that a
 restart may find:
 
     process   only the process crashed: nothing is lost, and unsynced data remains unsynced
     all       the power failed after everything had reached the disk
     none      no unsynced data had reached the disk
-    torn      the first unsynced bytes, and reserved space, had reached it
+    torn      the first unsynced bytes, and reserved space, had reached the disk
     zeros     files have their new sizes, with zeros in place of unsynced data
     blocks    some of the unsynced blocks had reached the disk: all sets of few blocks; of many blocks each single one,
               all but each one, and some random sets
@@ -32,10 +32,10 @@ from itertools import chain, combinations
 
 from disk_model import DiskModel, Folder, Inode, Node
 
-#: The longest tail of zeros; a longer one would behave the same, since segments of the tests are shorter.
+#: The longest tail of zeros. A longer tail would have the same effect, since the segments of the tests are shorter.
 _ZEROS_MAX = 600
 _TEARS = (0.0, 0.15, 0.35, 0.55, 0.8, 1.0)
-#: Smaller than the blocks of any real disk, so that the small files of tests have many blocks.
+#: The size of a block: smaller than on any real disk, so that the small files of tests have many blocks.
 BLOCK_BYTES = 64
 #: Of up to `_BLOCKS_MAX` blocks all sets are tried; of more blocks, `_SETS` random sets are tried.
 _BLOCKS_MAX = 4
@@ -44,7 +44,7 @@ _SETS = 8
 
 @dataclass(slots=True)
 class Picture:
-    """The disk after an operation, with the test's note at that moment."""
+    """The disk after an operation, and the test's note at that moment."""
 
     operation: str
     disk: DiskModel
@@ -147,7 +147,7 @@ class CrashFile:
 
 
 class CrashDisk(DiskModel):
-    """A disk that keeps pictures and can fail: implements `saros_storage.io.disk.Disk`."""
+    """A disk that keeps pictures and can fail. Implements `saros_storage.io.disk.Disk`."""
 
     def __init__(self, picture: Picture | None = None) -> None:
         super().__init__()
@@ -160,8 +160,8 @@ class CrashDisk(DiskModel):
         self.note: Callable[[], object] = lambda: None
         self.syncs = 0
         self.operations = 0
-        #: `fails_at` has the number of the first failing operation, and its errno. The attributes after it are the
-        #: number of operations that fail, and whether all writes fail because the disk is full.
+        #: The number of the first failing operation, and the errno. `fails_for` is the number of operations that fail;
+        #: if `is_full`, all writes fail because the disk is full.
         self.fails_at: tuple[int, int] | None = None
         self.fails_for = 1
         self.is_full = False
@@ -191,7 +191,7 @@ class CrashDisk(DiskModel):
 
     @contextmanager
     def operation(self, kind: str, text: str) -> Iterator[int]:
-        """Run an operation in this context. It yields the errno with which the operation must fail half-way, or 0."""
+        """Run an operation in this context. The context yields 0, or the errno if the operation must fail half-way."""
         with self._lock:
             failure = self._failure_of(kind)
             yield failure

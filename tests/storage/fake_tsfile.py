@@ -1,8 +1,8 @@
 """Files and MemTables made of Python values, for tests of readers.
 
-    FakeTsFile   chunks -> pages -> rows, cut exactly as the test says; statistics counted in plain Python
+    FakeTsFile   chunks of pages of rows, exactly as a test gives them; statistics are computed in plain Python
     FakeMemory   rows
-    write_real   the same rows as a TsFile, cut by the writer
+    write_real   writes the same rows as a TsFile, whose writer chooses the pages
 
 A non-aligned device has chunks per measurement; an aligned device has chunks of rows with all columns. `reads` and
 `openings` record the calls of a fake.
@@ -60,7 +60,7 @@ def statistics_of(type_: DataType, points: Sequence[tuple[int, Scalar]]) -> Stat
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Return one part after the other as `Rows`; all parts have the same columns."""
+    """Concatenate parts, which all have the same columns."""
     columns = {
         name: (type_, tuple(v for part in parts for v in part.columns[name][1]))
         for name, (type_, _) in parts[0].columns.items()
@@ -72,14 +72,14 @@ Chunks = Sequence[Sequence[Rows]]
 
 
 class FakeTsFile:
-    """Implements `access.TsFileAccess` for one device: chunks (lists of pages) by measurement, or under `ROWS`."""
+    """Implements `TsFileAccess` for one device. `chunks` has lists of pages by measurement, or under `ROWS`."""
 
     def __init__(self, path: str, device: str, chunks: Mapping[str, Chunks]) -> None:
         self._path = path
         self._device = device
         self._chunks = chunks
         self.aligned = ROWS in chunks
-        #: The arguments of every `read`: measurements, chunk, first page, and the page before which it stops.
+        #: The arguments of each call of `read`: measurements, chunk, first page, and the page after the last one.
         self.reads: list[tuple[tuple[str, ...], int, int, int]] = []
         #: How often `pages` was called.
         self.openings = 0
@@ -151,7 +151,7 @@ class FakeTsFile:
         return self._chunks[measurement][chunk]
 
     def source(self, version: int) -> FileSource:
-        """Return the file as a source in a partition."""
+        """Return the file as a source of a partition."""
         return source_of(self, self._chunks, self._device, version)
 
 

@@ -1,4 +1,4 @@
-"""The disk of a running store while another process reads it: the store's operations happen between reads.
+"""The disk of a running store while another process reads it. The store's operations happen between reads.
 
 The number of operations between two reads is random. A read of a part of a file is not atomic: the end of the part may
 be newer than its beginning.
@@ -15,7 +15,7 @@ from storage.store_model import State
 
 
 class LiveDisk(CrashDisk):
-    """A disk that begins at the `start`th picture. Any write to it fails the test."""
+    """A disk that replays recorded pictures, from the `start`th on, as it is read. A write to it fails the test."""
 
     def __init__(self, pictures: Sequence[tuple[Picture, Note]], start: int, chance: Random) -> None:
         super().__init__()

@@ -1,14 +1,14 @@
-"""A real file system in an image file, mounted over a loop device, whose power can be cut.
+"""A real file system, in an image file that is mounted over a loop device. Its power can be cut.
 
     make        an empty file system: `mkfs` and `mount -o loop`
     cut         the shutdown ioctl: from now on nothing reaches the image, and every call on the file system fails
     restore     unmount, mount (the kernel replays the journal), unmount, check, mount again
 
-Cuts differ in the fate of the journal in memory:
+Cuts differ in the fate of data that is still in memory:
 
-    DROP_LOG      it is lost, as in a power cut
-    WRITE_LOG     it is written first, the files' data is not: names and sizes are newer than contents
-    WRITE_ALL     everything is written first: the last moment before which nothing was lost
+    DROP_LOG      the journal and the files' data are lost, as in a power cut
+    WRITE_LOG     the journal is written first, the files' data is not: names and sizes are newer than contents
+    WRITE_ALL     everything is written first, so nothing is lost
 
 It needs root, loop devices, and the tools of the file system; `why_unavailable` names what is missing. Only one thread
 may use it. When that thread calls `restore`, no process may have a file open below the mount point.
@@ -36,7 +36,7 @@ _SHUTDOWN = 0x8004587D
 
 
 class Cut(IntEnum):
-    """The ways to shut a file system down; the values are the ioctl's flags."""
+    """The ways to shut down a file system. The values are flags of the ioctl."""
 
     WRITE_ALL = 0
     WRITE_LOG = 1
@@ -85,11 +85,11 @@ FILE_SYSTEMS = {
 
 
 class FileSystemDamaged(Exception):
-    """The file system's check reports errors after the journal was replayed."""
+    """After the replay of the journal, the file system's check reports errors."""
 
 
 class LoopDisk:
-    """One image and its mount point `root`."""
+    """An image file with a file system, which is mounted at `root`."""
 
     def __init__(self, folder: Path, kind: FileSystem, mount_options: str) -> None:
         """See `loop_disk`, which makes them."""
@@ -139,7 +139,7 @@ class LoopDisk:
 
 @contextmanager
 def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20) -> Iterator[LoopDisk]:
-    """Make a new file system of a kind; the context finally unmounts and removes it."""
+    """Make a new file system of a kind, and unmount and remove it at the end of the context."""
     shared_memory = "/dev/shm"
     folder = Path(tempfile.mkdtemp(prefix="saros-power-", dir=shared_memory if os.path.isdir(shared_memory) else None))
     disk = LoopDisk(folder, FILE_SYSTEMS[kind], mount)
@@ -152,7 +152,7 @@ def loop_disk(kind: str, make: Sequence[str], mount: str, size: int = 512 << 20)
 
 
 def why_unavailable(kind: str) -> str | None:
-    """Return the thing that this machine lacks for a `loop_disk` of a kind; None if it lacks nothing."""
+    """Return the reason why this machine cannot make a `loop_disk` of a kind; None if it can."""
     tools = FILE_SYSTEMS[kind]
     missing = [tool for tool in (tools.mkfs[0], tools.check[0], "mount", "umount") if shutil.which(tool) is None]
     if missing:
@@ -171,7 +171,7 @@ def why_unavailable(kind: str) -> str | None:
 
 
 def write_back_some(folder: Path, chance: float, position: float) -> None:
-    """Let the kernel begin to write a part of a file, as the kernel otherwise does at times that it chooses.
+    """Make the kernel write back a part of a file now, instead of at a time that the kernel chooses.
 
     `chance` and `position`, from 0 to 1, choose the file and the part.
     """

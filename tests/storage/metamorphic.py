@@ -1,11 +1,11 @@
-"""Random operations on a store under random settings, compared with dictionaries: all plans give the same results.
+"""Random operations on a store under random settings. All ways to read must give the same results as dictionaries.
 
     settings     durability, sizes of segments, MemTables, pages, caches: drawn at each restart
     operations   `store_drawing.DRAWN`, and restarts: closed, killed, or a power cut
     plans        a time range forwards and backwards, in runs of any size; rows or statistics; bounds on values; the
                  latest points, of the current store and of a view that was opened some operations ago
 
-Everything is drawn from one seed; a failure names the seed and the operations.
+Everything is drawn from one seed. The message of a failure has the seed and the operations.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PLANS = 4
 
 @dataclass
 class Tally:
-    """Figures of a run; they can be added."""
+    """The figures of runs."""
 
     seeds: int = 0
     operations: int = 0
@@ -58,7 +58,7 @@ class Tally:
 
 
 class Metamorphic:
-    """The store of one seed."""
+    """A store whose operations and settings are drawn from a seed, and the dictionaries that it must equal."""
 
     def __init__(self, seed: int, tally: Tally) -> None:
         self._seed = seed
@@ -177,7 +177,7 @@ class Metamorphic:
 
 @dataclass(frozen=True)
 class Plan:
-    """A way to read some series of a device."""
+    """A way to read some series of a device, and to check the result."""
 
     device: Device
     request: ScanRequest
@@ -242,7 +242,7 @@ class Plan:
         return {t: v for t, v in self.device.series[name].items() if time.start <= t < time.end}
 
     def _judge_rows(self, found: dict[str, dict[int, Scalar]], expected: dict[str, dict[int, Scalar]]) -> str | None:
-        """Check rows: only rows with values out of bounds may be missing, and no row may be wrong."""
+        """Check rows: no row may be wrong, and only rows with a value out of bounds may be missing."""
         needed = set().union(*(points.keys() for points in expected.values()))
         for bound in self.request.bounds:
             points = expected[self.request.measurements[bound.column]]
@@ -277,7 +277,7 @@ def _times_of(piece: Block | Summary, *, descending: bool) -> list[int]:
     return [piece.end, piece.start] if descending else [piece.start, piece.end]
 
 
-#: A window's count, first and last (time, value), minimum, maximum, and sum.
+#: The count, first (time, value), last (time, value), minimum, maximum, and sum of a window.
 Window = tuple[int, tuple[int, Scalar], tuple[int, Scalar], Scalar, Scalar, Scalar]
 
 

@@ -24,7 +24,7 @@ from saros_storage.schema.ttl import Expiry
 
 @mutant(answers)
 def drops_the_rank_of_a_tombstone(plant):
-    """A tombstone also hides points that are written later."""
+    """A tombstone also hides points that are written after the deletion."""
 
     def add(self, tombstone, index, add=Partition._add_tombstone):
         add(self, replace(tombstone, rank=Rank(tombstone.rank.generation, tombstone.rank.version + 1)), index)

@@ -1,4 +1,4 @@
-"""Mistakes in files, in manifests, and in the release of the log that they permit. See `planting`."""
+"""Mistakes in files, in manifests, and in the release of log entries whose data is in files. See `planting`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def writes_in_place(plant):
 
 
 class Unsynced:
-    """A disk that skips the syncs for which `spares` is true."""
+    """A disk that skips some syncs: those for which `spares` returns True."""
 
     def __init__(self, disk, spares):
         self._disk = disk
@@ -138,5 +138,5 @@ def frees_the_log_without_saving_the_schema(plant):
 
 @mutant(crashes_unsynced)
 def writes_the_manifest_before_the_log_is_fsynced(plant):
-    """A dropped database's files are removed before the log is fsynced, too."""
+    """The files of a dropped database are also removed before the log is fsynced."""
     plant(Store, "sync_due", lambda self: None)

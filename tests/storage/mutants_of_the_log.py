@@ -1,4 +1,4 @@
-"""Mistakes of the write-ahead log. See `planting`."""
+"""Mistakes in the write-ahead log. See `planting`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def does_not_sync_a_segment_before_the_next(plant):
 
 @mutant(crashes)
 def takes_every_hole_for_damage(plant):
-    """Every hole counts as damage, as in the old format, whose records did not state which records were fsynced."""
+    """Every hole counts as damage. In the old format this was right: its records do not state what was fsynced."""
 
     def was_synced(data, position, bad, salt):
         return any(record_module._record_at(data, place, salt) for place in range(position + 8, len(data) - 24, 8))

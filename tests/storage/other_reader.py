@@ -1,9 +1,9 @@
-"""Our files as read by Apache's own implementation (PyPI `tsfile`), which runs in a separate process.
+"""Compare the rows that our reader and Apache's implementations read from our files.
 
-dump           the rows that it finds in files
-rows_of        those that our reader finds
+dump           the rows that Apache's reader finds in files (PyPI `tsfile`, in a separate process)
+rows_of        the rows that our reader finds
 story_files    the files that random operations on a store leave
-differences    where the two readers disagree
+differences    the series for which the two readers disagree
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def apache(verb: str, *paths: str) -> None:
 
 
 def dump(paths: Sequence[str], folder: Path) -> list[Content]:
-    """Return the rows that the other reader finds in files; `folder` is for its output."""
+    """Return the rows that the other reader finds in files. `folder` is for the other reader's output."""
     outs = [folder / f"dump{number}.json" for number in range(len(paths))]
     apache("dump", *(text for path, out in zip(paths, outs, strict=True) for text in (path, str(out))))
     return [json.loads(out.read_text()) for out in outs]
@@ -96,7 +96,7 @@ def story_files(seed: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class OtherReader:
-    """Another implementation: a function that dumps files, and a predicate for the series that it can read."""
+    """Another implementation. `dump` returns the rows of files; `reads` tells whether it can read a series."""
 
     dump: Callable[[Sequence[str], Path], list[Content]]
     reads: Callable[[SeriesOutline], bool]
@@ -126,7 +126,7 @@ JAVA = OtherReader(dump_by_java, lambda _: True)
 
 
 def differences(files: Sequence[bytes], folder: Path, reader: OtherReader) -> list[str]:
-    """Return the series for which another reader and our reader find different rows."""
+    """Return a message for each series for which another reader and our reader find different rows."""
     paths = [folder / f"{number}.tsfile" for number in range(len(files))]
     for path, data in zip(paths, files, strict=True):
         path.write_bytes(data)
@@ -140,7 +140,7 @@ def differences(files: Sequence[bytes], folder: Path, reader: OtherReader) -> li
 
 
 def _rows(ours: TsFileReader, reader: OtherReader) -> dict[tuple[str, str], Rows]:
-    """Return the rows of all series that the other reader can read."""
+    """Return, as our reader finds them, the rows of all series that the other reader can read."""
     return {
         (device.path, series.measurement): rows_of(ours, device.path, series.measurement)
         for device in outline(ours)

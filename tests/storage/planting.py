@@ -1,7 +1,7 @@
-"""Planting of mistakes that stores have made, one at a time, and the suites that must find them (`make mutants`).
+"""Plant mistakes that stores have made, one at a time, and run the suites that must find them (`make mutants`).
 
-    @mutant(CRASHES, ...)                  the suites that are to find it, in turn
-    def acknowledges_before_the_fsync(plant): ...            plant(class or module, name, what to do instead)
+    @mutant(CRASHES, ...)                                    the suites that must find the mistake, tried in turn
+    def acknowledges_before_the_fsync(plant): ...            plant(class or module, name, replacement)
 
 Each mutant is a few lines that patch the real code. If that code changes so that a mutant has no effect, no suite
 fails, and the mutant is reported.
@@ -93,7 +93,7 @@ class Mutant:
         return self.do.__name__
 
     def found_by(self) -> str | None:
-        """Return the first suite that fails with the mistake, or None."""
+        """Return the name of the first suite that fails with the mistake planted, or None."""
         with _planted(self.do):
             for suite in self.suites:
                 try:

@@ -1,9 +1,9 @@
 """The clients of the power-cut campaign: numbered operations, and a model of their effect.
 
-A lane is a client with its own databases, which executes operations one after the other. The effect of an operation
-depends only on its number, so a lane's ledger is the number of the last acknowledged operation.
+A lane is a client that executes operations on two databases, one after the other. The effect of an operation depends
+only on its number, so a lane needs to record only the number of the last acknowledged operation.
 
-    root.l<lane>      d0 to d2, written in slots of 100 times; x<n>: series that were created and have no points
+    root.l<lane>      d0 to d2, written in slots (100 consecutive times); x<n>: created series without points
     root.l<lane>s     d3; the whole database is dropped now and then
 
 Writes are batches or single rows. Their times are in order, a little late, or in partitions that were flushed long ago.
@@ -22,7 +22,7 @@ import saros
 ROWS, DEVICES = 100, 4
 #: Time partitions of this width hold 200 slots.
 PARTITION_MS = 20_000
-#: A very late write goes back by this number of slots.
+#: The number of slots by which a very late write goes back.
 _LONG_AGO = 301
 
 Integers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -41,7 +41,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. Slot k has ROWS times from k * ROWS on, of device k % DEVICES."""
+    """One operation. Slot k consists of the ROWS times from k * ROWS on, and belongs to device k % DEVICES."""
 
     kind: Kind
     number: int
@@ -54,7 +54,7 @@ class Operation:
 
 
 def operation(number: int) -> Operation:
-    """Return the operation of a number."""
+    """Return the operation with a number."""
     if number % 53 == 52:
         return Operation(Kind.DROP_DATABASE, number, 3)
     if number % 61 == 60:
@@ -103,7 +103,7 @@ class Content:
     created: frozenset[str]
 
     def difference(self, expected: Content) -> str | None:
-        """Return a text on the difference of this content from `expected`, or None if the two are equal."""
+        """Describe how this content differs from `expected`; return None if the two are equal."""
         for device, (wanted_times, wanted) in expected.points.items():
             times, values = self.points[device]
             if not np.array_equal(times, wanted_times):
@@ -123,7 +123,7 @@ class Model:
         self.lane = lane
         #: The next operation.
         self.next = 0
-        #: For each slot that was not deleted after its last write: the operation of that write.
+        #: For each slot that has points, the number of the operation that wrote them.
         self._written: dict[int, int] = {}
         self._created: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""Shared code of tests of numbered schema entries, which survive encoding, and give the same tree in any order."""
+"""Shared code of tests of schema changes: they survive encoding, and give the same tree in any order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reloaded(changes: Sequence[SchemaChange]) -> tuple[SchemaTree, SchemaTree]:
 
 
 def merged_in_any_order(changes: Sequence[SchemaChange]) -> SchemaTree:
-    """Return the tree that results from changes in any order."""
+    """Apply changes in many random orders, check that all give the same tree, and return this tree."""
     (end,) = {_applied(random.Random(seed).sample(changes, len(changes))).dump() for seed in range(_ORDERS)}
     return SchemaTree.load(end)
 

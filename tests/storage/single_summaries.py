@@ -18,7 +18,7 @@ def statistics_at(summaries: Summaries, row: int) -> list[Statistics | None]:
 
 
 def singly(item: Block | Summary | Summaries) -> list[Block | Summary]:
-    """Return a reader's item as a list, with its summaries one by one."""
+    """Return a reader's item as a list, in which `Summaries` become single summaries."""
     if not isinstance(item, Summaries):
         return [item]
     spans = zip(item.starts.tolist(), item.ends.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""All planted mistakes, from the modules that are named here. See `planting`."""
+"""All planted mistakes, collected from the modules that have them. See `planting`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A store on a crash disk: operations are cut off anywhere, and the reopened store is compared with allowed states.
+"""A store on a crash disk: a crash interrupts operations, and the reopened store is compared with allowed states.
 
-    tell      runs operations on a disk that takes pictures, each with a `Note` of the states that a restart may find
-    judge     opens the disk after a crash: the store must be in one of the states that the note allows
-    enumerate_crashes     both; then the same on disks left by the first crash, while the store is opened and continues
+    tell                   runs operations on a disk that takes pictures, each with a `Note` of the states that a
+                           restart may find
+    judge                  opens the disk after a crash: the store must be in one of the states that the note allows
+    enumerate_crashes      both; then the same on disks left by the first crash, while the store is opened and continues
     enumerate_kills        the process is killed, the next one relies on the disk's content, and then the power fails
     enumerate_failures     the nth disk operation fails, for every n
 
@@ -34,7 +35,7 @@ TEARS = (0.0, 0.5)
 
 @dataclass(frozen=True)
 class Note:
-    """The states that a restart may find: after a power cut any state, otherwise the states from `acknowledged` on."""
+    """The states that a restart may find: any of them after a power cut, otherwise those from `acknowledged` on."""
 
     states: tuple[State, ...]
     acknowledged: int = 0
@@ -44,7 +45,7 @@ class Note:
 
 
 class Teller:
-    """Runs operations, and tracks the states that must survive at each moment."""
+    """Runs operations, and keeps the disk's note up to date: the states that a restart may find at each moment."""
 
     def __init__(self, disk: CrashDisk, options: StoreOptions, before: Note) -> None:
         self._disk = disk
@@ -85,7 +86,7 @@ class Teller:
         return True
 
     def _take_back(self, before: Note, states: Sequence[State], error: StorageError) -> None:
-        """Handle a refused entry: earlier entries of the operation have taken effect, and remain."""
+        """Record the effect of an operation with a refused entry: only the entries before that entry take effect."""
         self._note = before
         found = self._found_after(states, error)
         if found != self.state:
@@ -93,7 +94,7 @@ class Teller:
             self._settle(found, is_durable=self._is_synced)
 
     def _fail(self, operation: Operation, before: Note, states: Sequence[State], error: StorageError) -> None:
-        """Handle a failed log: the next start shows whether the operation took effect; later operations did not."""
+        """Record the failure of an operation. If the log has failed, only a restart shows the operation's effect."""
         if self.is_over or not operation.changes:
             self._note = before
         elif self.store._log.failure is None and operation.may_be_refused:
@@ -107,7 +108,7 @@ class Teller:
                 self._note = Note(tuple(states[states.index(self.state) :]))
 
     def _found_after(self, states: Sequence[State], error: StorageError) -> State:
-        """Return the store's state after a failed operation, of which the entries before the failed entry remain."""
+        """Return the store's state after a failed operation, whose first entries may have taken effect."""
         found = read_store(self.store)
         if found not in states:
             raise Wrong(f"{error!r} left {found}, which is none of {states}") from error
@@ -128,7 +129,7 @@ class Teller:
 
 
 def judge(disk: CrashDisk, how: str, note: Note, options: StoreOptions, context: object) -> State:
-    """Return the state of the store after a crash. Raises Wrong if the note does not allow it."""
+    """Return the state of the store after a crash. Raises Wrong if the note does not allow this state."""
     _verify(disk, how, context)
     try:
         store = open_store(disk, replace(options, compaction=False))
@@ -164,7 +165,7 @@ def _verify(disk: CrashDisk, how: str, context: object) -> None:
 
 @dataclass
 class Figures:
-    """The numbers of checked disks; they can be added."""
+    """The numbers of operations, crashes and checked disks."""
 
     operations: int = 0
     #: The numbers of disks after a crash, of distinct disks among these, and of disks after a second crash.
@@ -178,7 +179,7 @@ class Figures:
 def tell_all(
     disk: CrashDisk, options: StoreOptions, operations: Sequence[Operation], before: Note
 ) -> Iterator[tuple[Picture, Note]]:
-    """Yield the pictures of a story with their notes."""
+    """Run operations, and yield the pictures that the disk took, with their notes."""
     disk.keeps_pictures = True
     teller = Teller(disk, options, before)
     for operation in operations:
@@ -197,7 +198,7 @@ class Crashes:
     def __init__(self, options: StoreOptions, figures: Figures, *, one_of: int = 1) -> None:
         self._options = options
         self._figures = figures
-        #: One of this number of disks is checked.
+        #: Every `_one_of`th disk is checked.
         self._one_of = one_of
         #: The state found on each disk.
         self._found: dict[object, State] = {}
@@ -234,7 +235,7 @@ def enumerate_crashes(
     one_of: int = 1,
     chance: Random | None = None,
 ) -> Figures:
-    """Crash at each disk operation; `again` of the resulting disks continue with `after` and crash once more.
+    """Crash at each disk operation. On `again` of the resulting disks, run the operations `after` and crash again.
 
     One in `one_of` crashes is checked.
     """
@@ -258,10 +259,10 @@ def enumerate_kills(
     one_of: int = 1,
     start: int = 0,
 ) -> Figures:
-    """Kill the process after each rename of a file. The next process continues with `after`; then the power fails.
+    """Kill the process after each rename of a file. The next process runs the operations `after`; then the power fails.
 
-    The disk is checked whenever more changes have become durable, including deletions. One in `one_of` kills is tried,
-    from the `start`th on. In the returned figures, `second` is the number of distinct power cuts.
+    The power fails after each sync of a folder, which makes more changes durable, including deletions. One in `one_of`
+    kills is tried, from the `start`th on. In the returned figures, `second` is the number of distinct power cuts.
     """
     figures = Figures(operations=len(operations))
     told = tell_all(CrashDisk(), options, operations, Note((State(),)))
@@ -293,7 +294,10 @@ def enumerate_failures(
     step: int = 1,
     start: int = 0,
 ) -> Figures:
-    """For every `step`th n, let `failing` disk operations, from the nth on, fail with an errno."""
+    """For every `step`th n, run operations on a disk that fails `failing` disk operations from the nth on.
+
+    `number` is the errno of the failures.
+    """
     figures = Figures(operations=len(operations))
     place = start
     while _fail_at(operations, place, number, options, failing, figures):
@@ -305,7 +309,7 @@ def enumerate_failures(
 def _fail_at(
     operations: Sequence[Operation], place: int, number: int, options: StoreOptions, failing: int, figures: Figures
 ) -> bool:
-    """Let one operation fail; return False if the story has no such operation."""
+    """Let disk operations fail from number `place` on. Return False if there are fewer operations than that."""
     disk = CrashDisk()
     disk.fails_at, disk.fails_for = (place, number), failing
     note = _promised(disk, operations, options)
@@ -317,7 +321,7 @@ def _fail_at(
 
 
 def _promised(disk: CrashDisk, operations: Sequence[Operation], options: StoreOptions) -> Note:
-    """Return the note of a story on a failing disk.
+    """Run operations on a failing disk; return the note with the states that a restart may find.
 
     If the disk failed before the store was open, nothing has to survive.
     """

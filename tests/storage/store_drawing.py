@@ -1,6 +1,6 @@
 """Random operations of `store_model`, each of which is possible in a given state of the dictionaries.
 
-DRAWN functions that draw an operation, or return None; each kind of operation has one
+`DRAWN` has a function for each kind of operation, which draws an operation or returns None.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from saros_storage.base.types import DataType
 
 @dataclass(frozen=True)
 class Drawing:
-    """The input of drawing an operation."""
+    """The input of a function that draws an operation."""
 
     chance: Random
     state: State
@@ -104,7 +104,7 @@ def _draw_delete_database(draw: Drawing) -> Operation | None:
     return delete_database(draw.chance.choice(sorted(draw.state.databases)))
 
 
-#: The types to which these stories change a series of a type.
+#: For each type, the types to which the operations drawn here change a series.
 _MADE = {
     DataType.INT32: (DataType.INT64, DataType.TIMESTAMP, DataType.FLOAT, DataType.DOUBLE, DataType.TEXT),
     DataType.INT64: (DataType.TIMESTAMP, DataType.DOUBLE, DataType.STRING),
@@ -149,7 +149,7 @@ def _draw_load(draw: Drawing) -> Operation | None:
 
 
 def _draw_keep(draw: Drawing) -> Operation | None:
-    """Draw a TTL that in most cases keeps most points."""
+    """Draw a TTL that usually keeps most points, or the removal of a TTL."""
     pattern = draw.chance.choice((*DEVICES, "root.a.**", "root.**"))
     if pattern in draw.state.limits and draw.chance.random() < 0.4:
         return keep_from(pattern, None)

@@ -1,7 +1,7 @@
 """A model of a store as plain dictionaries, and operations that change both.
 
-    Operation        run(store): runs it on a store      changes: its changes of the dictionaries, step by step
-    write_rows, delete_points, ..., load, keep_from      make one; a new operation is one more function here
+    Operation        `run` runs the operation on a store; `changes` apply it to the dictionaries, step by step
+    write_rows, delete_points, ..., load, keep_from      functions that make an operation
 
 The dictionaries do not have expired points. The clock of these stores stands nearly still (`NOW_MS`). After a power
 cut, any prefix of the changes of an unacknowledged operation may remain, and all changes of acknowledged operations
@@ -67,7 +67,7 @@ Points = Mapping[int, Scalar]
 
 @dataclass(frozen=True)
 class Device:
-    """A device and its series' points by time."""
+    """The points of each series of a device, by time."""
 
     aligned: bool
     series: Mapping[str, Points]
@@ -96,7 +96,7 @@ class State:
         return self.types.get((device, name), (TYPES[name],))[-1]
 
     def limit(self, device: str) -> int | None:
-        """Return the first kept time of a device, by the most specific rule; None if there is no rule."""
+        """Return the first time that the most specific TTL rule of a device keeps; None if there is no rule."""
         nodes = device.split(".")
         prefixes = [".".join(nodes[:count]) + ".**" for count in range(len(nodes) - 1, 0, -1)]
         return next((self.limits[pattern] for pattern in (device, *prefixes) if pattern in self.limits), None)
@@ -117,7 +117,7 @@ Change = Callable[[State], State]
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation on a store; without changes, the store's content stays the same."""
+    """An operation on a store. An operation without `changes` leaves the store's content as it is."""
 
     name: str
     run: Callable[[Store], None]
@@ -166,7 +166,8 @@ def write_rows(
 ) -> Operation:
     """Write rows of one device; the same entry creates missing series.
 
-    With `stale`, the rows have the series' original types, like rows of a client that does not know that types changed.
+    With `stale`, the rows have the types with which the series were created, like rows of a client that has not learned
+    of a change of types.
     """
 
     def tablet(type_of: TypeOf) -> Tablet:
@@ -227,7 +228,7 @@ def write_batch(*rows: tuple[str, Sequence[int], int]) -> Operation:
 
 
 def _empty(tablet: Tablet) -> Tablet:
-    """Return the series of a tablet without rows."""
+    """Return a tablet with the same series and no rows."""
     columns = tuple(column.slice(0, 0) for column in tablet.columns)
     return replace(tablet, times=tablet.times[:0], columns=columns)
 
@@ -292,10 +293,7 @@ def create_database(database: str) -> Operation:
 
 
 def alter_type(device: str, name: str, type_: DataType) -> Operation:
-    """Run SET DATA TYPE, which converts the points.
-
-    It has no effect if the operation that creates the series failed.
-    """
+    """Run SET DATA TYPE, which converts the points. It has no effect if the series does not exist."""
 
     def run(store: Store) -> None:
         known = store.schema.device(device)
@@ -337,7 +335,7 @@ def _text_of(value: Scalar) -> str:
 
 
 def flush() -> Operation:
-    """Flush, and wait until the flusher is idle, so that later operations come after its work."""
+    """Flush, and wait until the flusher is idle, so that its disk operations precede those of later operations."""
     return Operation("flush", lambda store: _flush(store, None), makes_durable=True)
 
 
@@ -480,7 +478,7 @@ def _needed(store: Store, device: str, names: Sequence[str]) -> list[SchemaChang
     return changes
 
 
-#: (device, measurement) -> the type of generated rows.
+#: Returns the type of the values to generate for (device, measurement).
 TypeOf = Callable[[str, str], DataType]
 
 
@@ -535,7 +533,7 @@ def _value(type_: DataType, time: int, mark: int) -> Scalar:
     match type_:
         case DataType.INT64 | DataType.TIMESTAMP:
             return time * 1_000 + mark
-        case DataType.INT32:  # more digits than a FLOAT has
+        case DataType.INT32:  # has more digits than a FLOAT, so that a conversion rounds it
             return time * 100_000 + mark
         case DataType.BLOB:
             return f"{time}/{mark}".encode()

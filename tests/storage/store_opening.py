@@ -1,4 +1,4 @@
-"""A store on a crash disk: options that let a few operations exercise everything, and a clock that stands still."""
+"""Open a store on a crash disk, with options that let a few operations exercise everything and a nearly still clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saros_storage.store import Store
 
 #: Ticks of a partition in these tests.
 SLICE = 100
-#: The time of the stores' clock; the clock advances by less than a tick in a test.
+#: The time of the stores' clock, which advances by less than a millisecond in a test.
 NOW_MS = 1_000_000
 FOLDER = "data"
 #: Options for small segments and pages, so that a few operations exercise everything.
@@ -25,7 +25,7 @@ class Wrong(AssertionError):
 
 
 class _Nobody:
-    """A replacement for the lock of a folder that does not exist."""
+    """Replaces the lock of the folder, which does not exist on a real disk."""
 
     def release(self) -> None:
         return

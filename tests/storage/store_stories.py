@@ -1,4 +1,4 @@
-"""Stories for stores before they crash: a story with all kinds of operations, special stories, and random stories."""
+"""Stories (sequences of operations) for stores that will crash: one with all operations, special and random ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from storage.store_model import (
 
 
 def story() -> list[Operation]:
-    """Return a story with each kind of operation, once where it affects files and once where it does not."""
+    """Return a story in which each kind of operation affects data in files, and data that is not in files."""
     return [
         write_rows("root.a.d1", range(6), 1),
         write_batch(("root.a.d1", range(4, 9), 2), ("root.a.d2", range(5), 3), ("root.b.c.d1", range(95, 105), 4)),
@@ -71,7 +71,7 @@ def merging_story() -> list[Operation]:
 
 
 def loading_story() -> list[Operation]:
-    """Return a story that loads files: between rows in memory, over them, split over slices, and among deletions."""
+    """Return a story that loads files before, between and after other writes and deletions, some over two slices."""
     return [
         write_rows("root.a.d1", range(20, 30), 1),
         load(("root.a.d1", range(25, 45), 2), ("root.a.d2", range(30), 3)),
@@ -116,7 +116,7 @@ def expiring_story() -> list[Operation]:
 
 
 def afterwards() -> list[Operation]:
-    """Return operations after a crash; one database is flushed alone, so the log drops only that database's entries."""
+    """Return operations to run after a crash. A flush of one database releases only that database's log entries."""
     return [
         write_batch(("root.a.d1", (1, 30), 21), ("root.b.c.d1", range(99, 102), 22)),
         flush_database("root.a"),

@@ -1,4 +1,4 @@
-"""Columns become Arrow arrays and columns again without loss, and each Arrow type has one data type."""
+"""Columns are converted to Arrow arrays and back without loss, and each Arrow type has one data type."""
 
 from __future__ import annotations
 

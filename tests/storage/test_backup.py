@@ -1,4 +1,4 @@
-"""Backups: a restore gives the contents at the moment of the backup, or is refused, and nothing is copied twice."""
+"""Backups: a restore gives the contents as of the backup or is refused, and no backup copies the same data again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OPTIONS = StoreOptions(
 
 
 class Plant:
-    """A store with series, its folder of backups, and restores."""
+    """A store with series, and its folder of backups. Tests write, back up and restore."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -137,7 +137,7 @@ def test_a_restored_folder_goes_on(plant: Plant) -> None:
 
 
 def test_points_that_come_while_it_is_backed_up_are_there_up_to_one_write(plant: Plant) -> None:
-    """A writer overwrites a point in each of two databases atomically; in each backup, the two points are equal."""
+    """A writer overwrites a point in each of two databases atomically. In each backup, the two points must be equal."""
     plant.store.close()
     plant.store = plant.open("data", replace(OPTIONS, segment_bytes=1 << 20))
     stopped, catalogs = threading.Event(), list[Catalog]()
@@ -177,7 +177,7 @@ def test_an_incremental_backup_copies_new_files_only(plant: Plant) -> None:
     plant.write("root.b.d", 1)
     _, run = plant.back_up(incremental=True)
     after = plant.objects()
-    assert (4, 3) == (run.progress.files_known, run.progress.files)  # a TsFile, its resource, the log's files
+    assert (4, 3) == (run.progress.files_known, run.progress.files)  # new: a TsFile, its resource, a file of the log
     assert before == {path: time for path, time in after.items() if path in before}
     assert 3 == len(after) - len(before)
     assert {"root.a.d": {1: 1, 150: 1}, "root.b.d": {1: 1}} == plant.restore("restored")
@@ -283,7 +283,7 @@ def test_a_flipped_byte_is_found_and_not_restored(plant: Plant) -> None:
         ((problem, numbers),) = verify(plant.repository).problems
         assert path.name in str(problem)
         assert [1] == numbers
-        if path.name not in log:  # this restore needs no record of the log
+        if path.name not in log:  # files of the log are not needed here
             with pytest.raises(CorruptFile):
                 Restore(plant.repository, str(plant.folder / "restored"), LocalDisk()).run()
             assert not list(plant.folder.glob("restored*"))
@@ -311,7 +311,7 @@ def test_a_damaged_file_of_the_store_is_not_backed_up(plant: Plant) -> None:
 
 
 class Cut(LocalSource):
-    """A source that ends in the middle of a backup."""
+    """A source that fails in the middle of a backup."""
 
     def __init__(self, store: Store, after: int) -> None:
         super().__init__(store)

@@ -53,7 +53,7 @@ def test_an_operation_of_a_restore_that_fails(number: int, failing: int, start: 
 
 
 def test_a_load_that_comes_while_a_backup_begins_is_in_it_with_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The load comes after the flush, and its file is not yet in its partition when the log is copied."""
+    """The load comes after the backup's flush, and its file is not yet in a partition when the log is copied."""
     history, disk = History(), CrashDisk()
     history.tell(write_rows("root.a.d1", range(9), 1))
     region, flush_chosen, loading = history.store._region, Region.flush_chosen, [load(("root.a.d1", range(4), 2))]

@@ -1,4 +1,4 @@
-"""The schema's catalogue: its encoding, and its convergence."""
+"""The schema's catalogue survives encoding, and is the same whatever the order of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Captures: exactly the chosen data of a region at that moment, unaffected by later changes; no link is left over."""
+"""Captures have exactly the chosen data of a region at one moment. Later changes do not affect them.
+
+No links to files are left over.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compaction changes no query result: random histories against a dictionary, interrupted jobs, failing disks."""
+"""Compaction changes no query result, even if jobs are interrupted or disks fail.
+
+The tests compare random histories with a dictionary.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def live(folder: str | Path) -> list[str]:
 
 
 def litter(folder: str | Path) -> list[str]:
-    """Return the paths in folders of files that are not live."""
+    """Return the paths of files in seq/ and unseq/ that no manifest names."""
     named = set()
     for path in Path(folder).rglob("MANIFEST"):
         for entry in decode_manifest(str(path), path.read_bytes()).files:
@@ -106,7 +109,7 @@ def validate(store: Store) -> None:
 def test_a_deletion_that_comes_while_merged_files_are_named_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tombstone is kept while files with points that it deletes exist; after that it is not examined again."""
+    """The tombstone stays while there are files with points that it deletes. After that it is not examined again."""
     store = open_store(str(tmp_path), ASKED_ONLY)
     store.change_schema(creates())
     store.write([tablet(PLAIN_DEVICE, range(9), i=range(9))])
@@ -140,7 +143,7 @@ STEP = st.one_of(*CHANGES, st.tuples(st.just("merge"), st.booleans()), st.just((
 
 
 def act(store: Store, model: Model, step: tuple) -> None:
-    """Take a step that needs no other store."""
+    """Apply a step of a random history to a store and to the model."""
     if step[0] == "write":
         store.write([step[1]])
         model.write(step[1])
@@ -199,7 +202,7 @@ def test_answers_stay_the_same_whatever_is_merged_and_when(steps: list[tuple], e
 
 
 class GateDisk(QuickDisk):
-    """A disk that stops a job when it first touches a file whose name ends with `where`, until `go` is set."""
+    """A disk that holds up a job, until `go` is set, when the job first uses a file whose name ends with `where`."""
 
     def __init__(self) -> None:
         self.where = "never"
@@ -230,7 +233,7 @@ class GateDisk(QuickDisk):
         self.where = where
 
 
-#: The moments before a job reads, when it begins to write, and when its files are put in place.
+#: Ends of file names that stop a job before it reads, when it begins to write, and when it puts its files in place.
 BEGUN, CREATED, WRITTEN = ".tsfile", ".tsfile.tmp", ".resource.tmp"
 
 
@@ -352,7 +355,7 @@ def test_a_view_that_is_open_keeps_its_files(tmp_path: Path) -> None:
 
 
 def _rows(reader: SeriesReader, begun: object = None) -> list[tuple[int, Scalar]]:
-    """Return the rows that a reader has read (`begun`) and those that it still has to read."""
+    """Return all rows of a reader. `begun` is the block that it has already returned, if any."""
     rows: list[tuple[int, Scalar]] = []
     block = reader.next() if begun is None else begun
     while isinstance(block, Block):
@@ -376,7 +379,7 @@ def test_large_chunks_are_copied_without_being_decoded(tmp_path: Path, monkeypat
         times = range(start, start + 20)
         rows = {"i": list(times), "t": [None if t % 2 else "x" * t for t in times]}
         store.write([tablet(PLAIN_DEVICE, times, **rows), tablet(ALIGNED_DEVICE, times, **rows)])
-        if start == 200:  # a column that is missing in the first groups
+        if start == 200:  # add a column that the first chunk groups do not have
             store.write([tablet(ALIGNED_DEVICE, times, d=[0.5] * 20)])
         store.flush()
     before = answers(store)
@@ -395,7 +398,7 @@ def test_large_chunks_are_copied_without_being_decoded(tmp_path: Path, monkeypat
     before = answers(store)
     store.merge()
     assert before == answers(store)
-    # Only the chunk that contains deleted points, and the group that the late row overlaps, were decoded.
+    # The merge decoded only the chunk with deleted points, and the chunk group that the late row overlaps.
     assert (15 + 20 + 10 + 20) == store.compaction.points_merged
     store.close()
 
@@ -438,7 +441,7 @@ def test_a_tombstone_stays_as_long_as_another_file_may_have_what_it_hides(tmp_pa
     disk = GateDisk()
     store = filled(tmp_path, disk=disk)
     store.write([tablet(PLAIN_DEVICE, [3], i=[33])])
-    store.delete([f"{PLAIN_DEVICE}.*"], TimeRange(0, 4))  # in files only: the row in the MemTable is removed at once
+    store.delete([f"{PLAIN_DEVICE}.*"], TimeRange(0, 4))  # hides points in files, and removes the row in the MemTable
     before = answers(store)
     with merging(store, disk, CREATED):
         store.write([tablet(PLAIN_DEVICE, [2], i=[22])])
@@ -453,7 +456,7 @@ def test_a_tombstone_stays_as_long_as_another_file_may_have_what_it_hides(tmp_pa
 
 
 def test_a_tombstone_that_stays_does_not_reach_newer_rows_that_were_merged_with_older_ones(tmp_path: Path) -> None:
-    """The tombstone is kept for the first file, which is too large to be merged, and ranks between the other two."""
+    """The tombstone is kept for the first file, which is too large to be merged. It ranks between the other two."""
     options = StoreOptions(durability="os", page_rows=3, compaction=False, compaction_file_bytes=6_000)
     store = open_store(tmp_path, options)
     store.change_schema(creates())
@@ -572,7 +575,7 @@ def test_a_database_that_is_dropped_ends_its_job(tmp_path: Path) -> None:
         dropping = threading.Thread(target=store.delete_database, args=("root.db",))
         with merging(store, disk, where) as errors:
             dropping.start()
-            if where == CREATED:  # otherwise the job has ended first
+            if where == CREATED:  # otherwise the drop waits for the end of the job
                 dropping.join()
                 store.write([tablet(PLAIN_DEVICE, [7], i=[70])], creates())
                 store.flush()
@@ -675,7 +678,7 @@ def test_a_damaged_source_is_set_aside_and_the_others_are_merged(tmp_path: Path)
 
 
 class FailingDisk(QuickDisk):
-    """A disk that fails the nth modifying call of the compactor's thread and, if it is dead, all later calls."""
+    """A disk that fails the nth modifying call of the compactor's thread, and all later calls if it is `dead`."""
 
     def __init__(self) -> None:
         self.left = -1
@@ -737,7 +740,7 @@ class FailingFile:
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_failure_at_any_step_leaves_the_old_files_or_the_new_ones(tmp_path: Path, number: int, dead: bool) -> None:
-    """A dead disk represents a crash: the next start finds the contents at that moment."""
+    """A dead disk represents a crash: the next start finds the disk as it was when it died."""
     template = tmp_path / "template"
     store = filled(template)
     store.delete([f"{PLAIN_DEVICE}.i"], TimeRange(3, 8))

@@ -1,4 +1,7 @@
-"""The choice of the next merge: stories in testdata/compaction_picker.txt (`--rewrite` updates answers), and rules."""
+"""The choice of the next merge: scripts in testdata/compaction_picker.txt, and rules for random files.
+
+`--rewrite` updates the expected answers of the scripts.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +142,7 @@ def test_members_are_not_closed_without_a_sequence_file_that_shares_one_time_wit
 
 @st.composite
 def partitions(draw: st.DrawFn) -> list[FileSource]:
-    """Draw files as written by flushes: late rows in an unsequence file, other rows after the device's earlier rows."""
+    """Draw files like those of flushes: rows follow the device's last row, except in unsequence files of late rows."""
     last = {"a": 0, "b": 0}
     files = []
     for version in range(1, draw(st.integers(1, 14)) + 1):
@@ -162,7 +165,7 @@ def partitions(draw: st.DrawFn) -> list[FileSource]:
 def test_no_rank_is_passed_and_sequence_files_stay_apart(
     files: list[FileSource], everything: bool, least: int, size: int
 ) -> None:
-    """Picking terminates: merged files are replaced by their result until nothing is picked."""
+    """Replace picked files by the result of their merge until nothing is picked, which must happen soon."""
     rounds = 0
     while (found := pick(files, Limits(least, size), everything=everything)) is not None:
         rounds += 1

@@ -1,4 +1,4 @@
-"""Deadbands: points that the kernel keeps, compared with its twin; points that a store drops at a flush, or never."""
+"""Deadbands: the points that the kernel keeps are those of its twin, and a flush drops the others where it may."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEVICE = "root.db.d"
 
 
 def kept(times: npt.NDArray[np.int64], values: npt.NDArray[np.float64], deadband: Deadband) -> list[int]:
-    """Return the indexes of the points kept; the kernel, its source and its twin must agree."""
+    """Return the indexes of the points that a deadband keeps; the kernel, its source and its twin must agree."""
     found = []
     for run in (apply_deadband, apply_deadband.source, apply_deadband.twin):
         mask = np.empty(len(times), np.bool_)
@@ -71,8 +71,8 @@ def test_shortest_and_longest_times_bound_what_is_dropped() -> None:
     times = np.arange(0, 100, 10, dtype=np.int64)
     assert [0, 3, 6, 9] == kept(times, times * 0.0, Deadband(1.0, 0, 30))
     jumps = np.array([0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0, 0.0, 50.0])
-    # A swinging door opens at 30 and closes at 40, so point 30 is kept and the door opens again there. The point at 50
-    # is too early to count; the point at 60 closes the door again, and so on.
+    # The algorithm is that of a swinging door. The door closes at 40, so the point before, at 30, is kept, and the door
+    # opens again there. The point at 50 is too early to count; the point at 60 closes the door again, and so on.
     assert [0, 3, 4, 6, 7, 9] == kept(times, jumps, Deadband(1.0, 20, 1_000))
 
 

@@ -1,4 +1,4 @@
-"""Doubles nearest to decimal numbers, compared with Python's `float`."""
+"""The kernel reads a decimal number as the nearest double, as Python's `float` does."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from saros_storage.kernels import line_protocol as lines_
 from saros_storage.kernels.decimal_doubles import EXPONENT_MAX, EXPONENT_MIN, power_of_five
 from saros_storage.kernels.line_protocol import FIELD_WORDS, LINE_WORDS, STATE_WORDS, tokenise
 
-#: The kernel does not read a number with more digits.
+#: The largest mantissa that the kernel reads.
 MANTISSA_MAX = 10**19 - 1
 _MANTISSAS = st.integers(0, MANTISSA_MAX)
 _EXPONENTS = st.integers(EXPONENT_MIN - 5, EXPONENT_MAX + 5)
 
 
 def read(texts: list[str]) -> list[float]:
-    """Return the numbers, each of which the kernel reads as the value of a field."""
+    """Return the numbers that the kernel reads from texts, each as the value of a field."""
     raw = "".join(f"m f={text}\n" for text in texts).encode()
     count = len(texts)
     lines, fields = np.empty(count * LINE_WORDS, np.int64), np.empty(count * FIELD_WORDS, np.int64)
@@ -32,13 +32,13 @@ def read(texts: list[str]) -> list[float]:
 
 
 def both(numbers: list[tuple[int, int]]) -> tuple[list[float], list[float]]:
-    """Return the doubles as read by Python's `float`, and by the kernel, which does not read infinite doubles."""
+    """Return the doubles that Python's `float` reads, and those that the kernel reads."""
     texts = [f"{mantissa}e{exponent}" for mantissa, exponent in numbers]
     return [float(text) for text in texts], read(texts)
 
 
 def around_halves() -> list[tuple[int, int]]:
-    """Return integers next to the midpoint of two doubles, and decimal numbers that are such midpoints."""
+    """Return numbers that are hard to round: midpoints of two neighbouring doubles, and integers next to them."""
     found = []
     for size in range(54, 65):
         for odd in (1, 3, 5, 2**52 + 1, 2**53 - 1):

@@ -1,4 +1,4 @@
-"""Points that tombstones delete: sets of times against plain sets, ranks, patterns, deletions during a flush."""
+"""Tombstones: the times that they delete (compared with plain sets), ranks, patterns, and deletions during a flush."""
 
 from __future__ import annotations
 

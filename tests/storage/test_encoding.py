@@ -1,4 +1,7 @@
-"""Encodings: bytes compared with the format's description, round trips, kernels and their twins, damaged input."""
+"""Encodings: the bytes are those of the format, round trips are exact, and truncated pages are detected.
+
+Kernels give the same results as their twins.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ quick = settings(max_examples=40)
 
 
 def some_values(type_: DataType, seed: int, count: int) -> Values:
-    """Return runs, steps, extremes and noise of a type."""
+    """Return values of a type: runs, steps, extremes and noise."""
     rng = np.random.default_rng(seed)
     if type_.is_text:
         words = [b"", b"OK", "温度".encode(), b"x" * 300]
@@ -81,7 +84,8 @@ def test_bytes_are_the_formats(encoding: Encoding, type_: DataType, values: list
 
 
 def test_gorilla_ends_with_a_spare_byte() -> None:
-    # 64 bits of 1.0, then "0", then the sentinel: 11, 6 bits of leading zeroes, 6 bits of size - 1, the bits
+    # 64 bits for 1.0, "0" for its repetition, then the end mark: "11", 6 bits for the number of leading zeroes, 6 bits
+    # for the number of other bits minus 1, and these bits
     page = encode(Encoding.GORILLA, DataType.DOUBLE, np.array([1.0, 1.0]))
     change = 0x3FF0000000000000 ^ 0x7FF8000000000000
     body = change >> ((change & -change).bit_length() - 1)

@@ -1,4 +1,7 @@
-"""Flushes of a MemTable to files: series encoded together or alone give the same points, in suitable encodings."""
+"""Flushes of a MemTable to files: the encodings suit the data, and all points are read back exactly.
+
+Short series that are encoded together give the same file as if they were encoded one by one.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ NOISE = RNG.normal(20, 5, 400)
 
 
 class Content:
-    """MemTable content of one device whose series have the same times."""
+    """The content of a MemTable with one device, whose series have the same times."""
 
     def __init__(self, columns: dict[str, Column]) -> None:
         self.times = np.arange(len(next(iter(columns.values()))), dtype=np.int64) * 10
@@ -53,7 +56,7 @@ class Content:
 
 
 class ManyDevices:
-    """MemTable content of devices with short series: times and values by device and measurement."""
+    """The content of a MemTable with many devices: the times and values of short series, by device and measurement."""
 
     def __init__(self, devices: dict[str, dict[str, tuple[Int64Array, Column]]]) -> None:
         self.devices = devices
@@ -98,14 +101,14 @@ def some_column(rng: np.random.Generator, rows: int) -> Column:
 
 
 class Flushes:
-    """Consecutive flushes of one region, each to one file or two."""
+    """Consecutive flushes of one region, each of which writes one or two files."""
 
     def __init__(self, folder: Path, flushed: int | None = None) -> None:
         self.folder = folder
         self.choices = EncodingChoices()
         self.flushed = {} if flushed is None else {DEVICE: flushed}
         self.number = 0
-        #: For each step of each flush, the number of the flush.
+        #: The number of the current flush, appended at each step of a flush.
         self.steps: list[int] = []
 
     def write(self, columns: dict[str, Column]) -> list[TsFileReader]:
@@ -116,7 +119,7 @@ class Flushes:
         return [TsFileReader(name, memoryview(data)) for name, data in self.files_of(content)]
 
     def files_of(self, content: Content | ManyDevices) -> list[tuple[str, bytes]]:
-        """Return the name and bytes of each file."""
+        """Flush, and return the name and bytes of each file."""
         self.number += 1
         flush = FileFlush(
             LocalDisk(),
@@ -134,7 +137,7 @@ class Flushes:
         return [(os.path.basename(w.path), Path(w.path + TEMPORARY).read_bytes()) for w in written]
 
     def encodings(self, values: NumericArray) -> set[Encoding]:
-        """Return the encodings of a DOUBLE series' chunks in the next file."""
+        """Flush a DOUBLE series, and return the encodings of its chunks."""
         (reader,) = self.write({"x": Column(DataType.DOUBLE, values), "y": Column(DataType.DOUBLE, DECIMALS)})
         return {c.encoding for d in outline(reader) for s in d.series if s.measurement == "x" for c in s.chunks}
 

@@ -78,7 +78,7 @@ class CountingDisk(LocalDisk):
 def test_memtables_are_saved_together_up_to_a_number_of_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gently: bool, together: list[int]
 ) -> None:
-    """Syncing many files together is cheaper, but slows the log's syncs down, so gentle flushes avoid it."""
+    """A gentle flush saves more bytes together, since each sync slows down the syncs of the log."""
     disk = CountingDisk()
     store = opened(tmp_path, disk)
     fill(store, 5)
@@ -131,7 +131,7 @@ def test_the_bytes_written_are_those_of_the_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_flushed_points_survive_a_power_cut(count: int) -> None:
-    """Many folders are made durable in another way than a few folders."""
+    """The flusher makes many folders durable in another way than a few folders."""
     disk = CrashDisk()
     store = open_store(disk)
     fill(store, count)

@@ -1,6 +1,6 @@
-"""Gentle flushes: they pause only as long as nothing waits for the flusher.
+"""Gentle (throttled) flushes pause only as long as nothing waits for the flusher.
 
-The clock stands still, so a rest lasts until something makes the flush urgent.
+The clock stands still, so a pause lasts until something makes the flush urgent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from saros_storage.store import Store
 
 
 class Gentle:
-    """A store with a gentle flush."""
+    """A store, and a thread that flushes it gently."""
 
     def __init__(self, folder: Path) -> None:
         options = StoreOptions(durability="os", compaction=False, memtables_total_bytes_max=1 << 20)

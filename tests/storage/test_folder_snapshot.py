@@ -1,4 +1,4 @@
-"""Snapshots of a folder while its owner continues to write, and after its owner has crashed."""
+"""Snapshots of a store's folder while another process writes to it, and after that process has crashed."""
 
 from __future__ import annotations
 

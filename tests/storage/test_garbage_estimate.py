@@ -1,4 +1,4 @@
-"""Files whose points are mostly expired or deleted are rewritten once in the background, which frees their space."""
+"""If most points of a file are expired or deleted, the file is rewritten once in the background to free the space."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from saros_storage.scan.reading import TimeRange
 from saros_storage.schema import SetTtl
 from saros_storage.store import Store
 
-#: Options with which no files are merged, and a few dead bytes are enough for a rewrite.
+#: Options under which no files are merged, and a few dead bytes are enough for a rewrite.
 OPTIONS = StoreOptions(
     durability="os",
     time_partition_interval=100_000,
@@ -128,7 +128,7 @@ def test_a_series_that_is_gone_counts_by_its_points(tmp_path: Path) -> None:
 
 
 def test_a_file_is_not_rewritten_for_a_hole_again_and_again(tmp_path: Path) -> None:
-    """The tombstone is kept for another file, but the points that it removed from this file do not count again."""
+    """The tombstone is kept for another file. The points that were removed from this file do not count again."""
     with open_store(tmp_path) as store:
         filled(store)
         for device in (PLAIN_DEVICE, ALIGNED_DEVICE):

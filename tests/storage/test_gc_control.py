@@ -1,4 +1,7 @@
-"""Python's garbage collector runs rarely while wide plans are made and run; then the host's settings are restored."""
+"""Python's garbage collector runs rarely while plans of many series are made and run.
+
+The settings of the host process are restored afterwards.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ HOST = (701, 11, LAST)
 
 @pytest.fixture(autouse=True)
 def host() -> Iterator[None]:
-    """Set thresholds as the host process may have done."""
+    """Set thresholds like those that a host process may have set."""
     before = gc.get_threshold()
     gc.set_threshold(*HOST)
     yield

@@ -1,4 +1,4 @@
-"""Results that are kept by the identity of their argument."""
+"""A cache of results whose key is the identity of an argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of devices' indexes: a device is looked up in a file once, within a bound."""
+"""The cache of devices' indexes: a device is looked up in a file only once, and the cache has a size limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from saros_storage.scan.tsfile_access import ChunkMeta, DeviceIndex, SeriesIndex
 
 
 class Counting(FakeTsFile):
-    """A file with every device except `root.none`, which counts lookups."""
+    """A file that counts lookups, and has every device except `root.none`."""
 
     def __init__(self, serial: int, text: str = "") -> None:
         self.asked = 0

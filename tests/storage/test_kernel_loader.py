@@ -1,4 +1,4 @@
-"""Kernels are loaded in the background: one process compiles, and nothing waits for it, since the twin serves calls."""
+"""Kernels are compiled by one process in the background. Nothing waits for it, since the twins serve calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FakeKernel:
 
 
 class Compilers:
-    """A fake of the compiling processes, which end with a code without compiling anything."""
+    """Replaces the processes that compile kernels: they end with an exit code, and compile nothing."""
 
     def __init__(self, code: int = 0) -> None:
         self.code = code
@@ -125,7 +125,7 @@ def test_it_stops_before_the_next_kernel(cache: KernelCache) -> None:
 
 
 def run(code: str, folder: Path) -> str:
-    """Run a program with an empty cache that another process seems to fill for as long as the program runs."""
+    """Run a program with an empty cache whose lock is held, as if another process were compiling the kernels."""
     cache = KernelCache(str(folder / "kernels"))
     lock = cache.lock(wait=False)
     assert lock is not None

@@ -1,4 +1,7 @@
-"""The latest points of series: cached reads, and reasons to look again. Random operations: `metamorphic`."""
+"""The latest points of series: cached reads, and changes after which the store must be read again.
+
+`metamorphic` tests random operations.
+"""
 
 from __future__ import annotations
 

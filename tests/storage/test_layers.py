@@ -1,4 +1,4 @@
-"""Guards before a store's writes, and layers over its views."""
+"""Guards, which may refuse a store's writes, and layers, which wrap its views."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Keeps:
 
 
 class Named:
-    """A layer that records when its views are opened."""
+    """A layer that records each opening of a view."""
 
     def __init__(self, name: str, opened: list[str]) -> None:
         self._name = name

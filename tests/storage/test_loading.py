@@ -1,4 +1,4 @@
-"""LOAD: a foreign file becomes part of a store, atomically, as if its points were written now."""
+"""LOAD makes a foreign file a part of a store, atomically, as if its points were written now."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def open_store(folder: Path, disk: LocalDisk | None = None) -> Iterator[Store]:
 
 
 def write_file(path: Path, devices: dict[str, dict[str, Rows]], *, page_rows: int = 4) -> Path:
-    """Write a file of devices and series, whose names encode their types; `w` devices are aligned."""
+    """Write a file. The name of a series determines its type; ALIGNED_DEVICE and `root.db.w` are aligned."""
     file = LocalDisk().create(str(path))
     writer = TsFileWriter(file, page_rows=page_rows)
     for device, series in devices.items():
@@ -299,7 +299,7 @@ def test_dropping_a_database_takes_loaded_files_along(tmp_path: Path) -> None:
 
 
 class StuckDisk(QuickDisk):
-    """A disk on which files stay staged: no link into a partition's folder succeeds, or no link at all."""
+    """A disk on which loaded files stay staged, since links fail: those into a partition's folder, or all links."""
 
     def __init__(self, *, everywhere: bool = False) -> None:
         self._everywhere = everywhere

@@ -1,7 +1,7 @@
-"""A reader of several series, which reads them in step where it can, compared with the model of the series reader.
+"""A reader that reads several series in step where it can, compared with the model of the series reader.
 
-Files are drawn so that most of their series have the same times in the same pages, and a few differ slightly. Parts
-that the reader leaves to its caller are read series by series here; together the rows must equal the model's, in order.
+Files are drawn so that most of their series have the same times in the same pages, and a few differ slightly. The tests
+read the parts that the reader leaves to its caller series by series. All rows together must equal those of the model.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from saros_storage.read.series_reader import LocalSeriesReader
 from saros_storage.scan.reading import ScanRequest, TimeRange, TimestampsDiffer, Unaligned, WindowGrid
 from saros_storage.scan.snapshot import FileSource, PartitionSnapshot, Rank, Tombstone
 
-#: A value for each series, by time.
+#: By time, the value of each series.
 Points = dict[int, list[Scalar]]
 INT, DOUBLE = DataType.INT32, DataType.DOUBLE
 
@@ -98,7 +98,7 @@ def rows_of(
 
 @st.composite
 def nearly_even(draw: st.DrawFn, start: int) -> Mapping[str, Chunks]:
-    """Draw chunks by series with the same times and pages, except perhaps for one difference."""
+    """Draw the chunks of each series. All series have the same times and pages, except perhaps for one difference."""
     even = draw(page_lists(TYPES, start, nulls=False))
     chunks: dict[str, Chunks] = {
         name: [[Rows(page.times, {name: page.columns[name]}) for page in chunk] for chunk in even] for name in TYPES
@@ -124,7 +124,7 @@ def _as_int(page: Rows) -> Rows:
 
 @st.composite
 def _moved(draw: st.DrawFn, page: Rows, name: str, *, inside: bool) -> Rows:
-    """Draw a page with the same number of other times, or with other values if there are too few times.
+    """Draw a page with the same number of rows at other times, or with other values if no other times fit.
 
     With `inside`, the first and the last time stay the same.
     """
@@ -194,7 +194,7 @@ def even_partitions(draw: st.DrawFn, number: int) -> Partition:
 
 
 def pieces_by_series(reader: LocalSeriesReader, count: int) -> list[list[object]]:
-    """Return each series' items: blocks as times and values, and summaries unchanged."""
+    """Return the items of each series: a block as its times and values, and summaries unchanged."""
     found: list[list[object]] = [[] for _ in range(count)]
     while (piece := reader.next()) is not None:
         for item in singly(piece):
@@ -243,7 +243,7 @@ def page(name: str, times: Sequence[int]) -> Rows:
 
 
 def file(version: int, **chunks: Sequence[Sequence[Sequence[int]]]) -> FakeTsFile:
-    """Return a file; `chunks` has, for each series, the times of the pages of each chunk."""
+    """Return a file. `chunks` has a list of chunks for each series, each a list of the times of its pages."""
     made = {name: [[page(name, times) for times in chunk] for chunk in listed] for name, listed in chunks.items()}
     return FakeTsFile(f"{version}.tsfile", DEVICE, made)
 
@@ -327,7 +327,7 @@ def _even_at(time: int) -> FileSource:
 
 
 def test_files_that_overlap_and_a_memtable_are_read_in_step_too() -> None:
-    """Two files overlap, a MemTable follows, and each has all series: one reader then returns the merged rows."""
+    """Two files overlap, a MemTable follows, and each has all series. One reader then returns the merged rows."""
     even = {name: [[page(name, [5, 6, 7])]] for name in ("a", "b")}
     parts = partition(file(1, a=EVEN, b=EVEN), file(2, a=[[[3, 5]]], b=[[[3, 5]]]))
     memory = snapshots([Partition(0, [Source(3, True, even)], [])])[0].memtables

@@ -29,7 +29,7 @@ SALT = 0x9F3A6C01
 
 
 class FaultyFile:
-    """A file whose next write or sync fails if its disk demands it; a full disk accepts half of the bytes."""
+    """A file whose next write or sync fails if its disk says so. A full disk accepts half of the bytes."""
 
     def __init__(self, file: File, disk: FaultyDisk) -> None:
         self._file = file

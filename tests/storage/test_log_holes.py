@@ -1,4 +1,4 @@
-"""Holes in a log: a hole that a power cut leaves in unacknowledged data is truncated; other damage is an error.
+"""Holes in a log: the log is truncated at a hole that a power cut left in unacknowledged data; other holes are damage.
 
 `test_raft_log_crashes` and `test_store_crashes` cover the holes that a power cut may leave. The other cases are here:
 damage, saturated and old records, payloads that look like records, and bytes that make the search expensive.
@@ -30,7 +30,7 @@ def _known_salt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(*batches: list[bytes]) -> bytes:
-    """Return the segment of a log whose batches were fsynced one after the other."""
+    """Write batches of records, each of which is fsynced before the next; return the log's only segment."""
     disk = CrashDisk()
     log, _ = SegmentedLog.open("log", disk, LogOptions())
     for batch in batches:
@@ -43,7 +43,7 @@ def written(*batches: list[bytes]) -> bytes:
 
 
 def old_record(index: int, payload: bytes) -> bytes:
-    """Return a record in the format from before records stated which records were fsynced."""
+    """Return a record in the old format, which does not state which earlier records were fsynced."""
     crc = zlib.crc32(payload, zlib.crc32(struct.pack("<QII", index, 3, 7)))
     return struct.pack("<IIQII", len(payload), crc, index, 3, 7) + payload + bytes(-len(payload) & 7)
 
@@ -55,7 +55,7 @@ def payloads_of(data: bytes, salt: int = SALT) -> list[bytes]:
 
 
 def padding(data: bytes) -> set[int]:
-    """Return the positions of bytes without meaning."""
+    """Return the positions of bytes that pad records."""
     found = set()
     position = 0
     for record in scan(memoryview(data), 1, SALT).records:

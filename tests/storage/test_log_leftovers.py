@@ -1,6 +1,6 @@
-"""Records of other segments at the end of a segment: blocks of removed files, which a power cut may leave there.
+"""Records of removed segments that a power cut may leave at the end of a segment.
 
-ext4 with `data=writeback` may leave such blocks in a growing file; see `record`.
+ext4 with `data=writeback` may leave blocks of removed files in a growing file; see `record`.
 """
 
 from __future__ import annotations

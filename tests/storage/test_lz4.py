@@ -1,4 +1,7 @@
-"""LZ4 blocks: the kernel compared with its twin, the common library's decoder; damaged blocks; bytes around blocks."""
+"""LZ4 blocks, sound and damaged: the kernel gives the same bytes as its twin, and writes no bytes around them.
+
+The twin calls the decoder of the common library.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def packed(text: bytes) -> bytes:
 
 
 def decoded(blocks: list[bytes], sizes: list[int], decode=lz4_decode) -> tuple[int, list[bytes]]:
-    """Return the number of complete blocks, and the written bytes; check that no other bytes were written."""
+    """Decode blocks; return the number of complete blocks and all bytes. Check that no byte around them is written."""
     data = np.frombuffer(b"".join(b"\xff" + block for block in blocks) + b"\xff", np.uint8)
     lengths = np.array([len(block) for block in blocks], np.int64)
     offsets = np.cumsum(lengths + 1) - lengths
@@ -50,7 +53,7 @@ def test_blocks_come_out_as_they_went_in(blocks: list[bytes]) -> None:
 @pytest.mark.parametrize("distance", [*range(1, 40), 255, 256, 300, 65_535])
 @pytest.mark.parametrize("count", [4, 18, 19, 31, 32, 33, 63, 64, 100, 5_000])
 def test_matches_of_each_length_and_distance(distance: int, count: int) -> None:
-    """Blocks built by hand, since the library's encoder does not make all: literals, a match, five more literals."""
+    """Test hand-made blocks of literals, a match and five literals, since the library's encoder does not make all."""
     head = bytes(n * 7 % 251 for n in range(distance))
     block = sequence(head, distance, count) + sequence(b"12345", 0, 0)
     text = bytearray(head)
@@ -61,7 +64,7 @@ def test_matches_of_each_length_and_distance(distance: int, count: int) -> None:
 
 
 def sequence(literals: bytes, distance: int, count: int) -> bytes:
-    """Return a sequence; a sequence without a match (count 0) is the last of its block."""
+    """Return a sequence of literals and a match. With `count` 0 it has no match, and is the last of its block."""
     match = max(count - 4, 0)
     token = bytes((min(len(literals), 15) << 4 | min(match, 15),))
     found = token + more(len(literals)) + literals

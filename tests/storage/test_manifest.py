@@ -1,4 +1,4 @@
-"""A partition's manifest: it comes back as it was written, and a damaged or foreign one is refused."""
+"""A partition's manifest is read back as it was written. A damaged or foreign manifest is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flush takes all points of a MemTable at once: the same points that readers find series by series."""
+"""A flush takes all points of a MemTable at once, and finds the same points as readers of single series."""
 
 from __future__ import annotations
 

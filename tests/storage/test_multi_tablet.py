@@ -1,4 +1,4 @@
-"""Tablets of many devices: their frames, entries and rows equal those of a separate tablet for each device."""
+"""Tablets of many devices have the same frames, log entries and rows as a separate tablet for each device."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_time_out_of_range_is_refused_with_its_device() -> None:
 
 
 def entries_of(patch: pytest.MonkeyPatch, folder: Path, tablets: Sequence[Tablet | MultiTablet]) -> list[bytes]:
-    """Write tablets to new series, and again; return the entries of the log."""
+    """Write tablets twice, the first time to new series; return the entries of the log."""
     store = Store.open(str(folder), StoreOptions(durability="os"), LocalDisk(), SystemClock())
     append = store._log.append
     entries: list[bytes] = []

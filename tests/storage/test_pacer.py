@@ -1,4 +1,4 @@
-"""The pauses of flushes that are not urgent."""
+"""The pauses that throttle flushes that are not urgent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels over pages of series that are not aligned, compared with their sources and twins; damaged pages included."""
+"""Kernels over pages of non-aligned series, compared with their sources and twins on sound and damaged pages."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NOTHING = np.empty(0, np.int64)
 
 
 def sections(pages: list[bytes]) -> list[list[tuple[int, int]]]:
-    """Return the positions at which times and values begin in each page before a damaged page.
+    """Return the positions at which times and values begin, for each page before the first damaged one.
 
-    The positions are given for the kernel, its source and its twin.
+    The result has such a list for the kernel, for its source and for its twin.
     """
     data, (starts, ends) = np.frombuffer(b"".join(pages), np.uint8), bounds([len(page) for page in pages])
     found = []
@@ -93,8 +93,8 @@ def points_at_once(
 ) -> Points:
     """Return the results of a kernel on pages: its return value, the times, their lengths, the values.
 
-    `read` gets the arguments that both kernels get. `room` is added to the number of bytes needed for times, and `cut`
-    bytes are missing from the last page.
+    `read` calls the kernel with the arguments that both kernels have. `room` is added to the number of bytes needed for
+    times, and `cut` bytes are missing from the last page.
     """
     blocks = [bytes(cramjam.lz4.compress_block(page, store_size=False)) for page in pages]
     blocks[-1] = blocks[-1][: len(blocks[-1]) - cut]

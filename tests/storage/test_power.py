@@ -16,7 +16,7 @@ CAMPAIGN = Path(__file__).resolve().parents[2] / "benchmarks" / "campaign_power.
 
 
 def campaign(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the campaign; `folder` gets the files that the campaign keeps."""
+    """Run the campaign, which keeps its files in `folder`."""
     command, environment = [sys.executable, str(CAMPAIGN), *options], {**os.environ, "TMPDIR": str(folder)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.stdout.startswith("skipped: "):

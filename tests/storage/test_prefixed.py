@@ -1,4 +1,4 @@
-"""Kernels over the values that IoTDB's clients send, compared with their twins, on any bytes."""
+"""Kernels over the values that IoTDB's clients send: on any bytes, their results equal those of their twins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels for Prometheus' messages, compared with their twins and the generated classes, on messages and any bytes."""
+"""Kernels for Prometheus' messages: on messages and other bytes, they agree with their twins and generated classes."""
 
 from __future__ import annotations
 

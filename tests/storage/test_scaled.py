@@ -1,4 +1,4 @@
-"""FLOAT and DOUBLE stored as integers and a power of ten: the round trip is exact, or this encoding is not used."""
+"""FLOAT and DOUBLE values as integers times a power of ten: this encoding is used only if the round trip is exact."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from saros_storage.kernels.codecs.decimals import scale_exactly, scale_rows_exac
 
 FLOATS = (DataType.FLOAT, DataType.DOUBLE)
 SCALED = Encoding.TS_2DIFF
-#: 20.25 and 20.5 are 2025 and 2050 / 10^2. The page: exponent 2, one delta of 0 bits, minimum delta 25, first 2025.
+#: A page with 20.25 and 20.5, which are 2025 and 2050 / 10^2: exponent 2, one delta of 0 bits, minimum delta 25, first
+#: value 2025.
 DOUBLE_PAGE = bytes.fromhex("02 00000001 00000000 0000000000000019 00000000000007e9")
 FLOAT_PAGE = bytes.fromhex("02 00000001 00000000 00000019 000007e9")
 

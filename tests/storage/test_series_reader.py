@@ -1,8 +1,8 @@
 """The series reader against a plain model: a dictionary of points per series, built by rank.
 
 Files and MemTables are fakes that are cut into chunks and pages at random; some files are also written as TsFiles. The
-tests check the rows, their order, and the summaries and rows of each window taken together; directed tests also check
-that no needless page is read.
+tests check the rows and their order; for windows, they check the statistics that summaries and rows give together.
+Directed tests also check that no needless page is read.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from saros_storage.tsfile.reader import TsFileReader
 DEVICE = "root.db.d"
 ALL = TimeRange()
 TYPES = {"a": DataType.INT32, "b": DataType.DOUBLE, "c": DataType.TEXT}
-#: The stored types of points that readers show. To Python, converted numbers equal the stored numbers.
+#: For each series, the stored types whose points readers show. In Python, converted numbers equal the stored numbers.
 HAD = {"a": {DataType.INT32}, "b": {DataType.DOUBLE, DataType.INT32, DataType.FLOAT}, "c": {DataType.TEXT}}
-#: The width of a partition: times of the first partition are below it, and those of the next partition follow.
+#: The width of a partition: the first partition has times below SLICE, the next one times below 2 * SLICE, and so on.
 SLICE = 60
 
 
@@ -52,7 +52,7 @@ SLICE = 60
 
 @dataclass
 class Source:
-    """A file's chunks, or a MemTable's rows (one chunk of one page)."""
+    """The chunks of a file, or the rows of a MemTable as one chunk of one page."""
 
     version: int
     memory: bool
@@ -226,7 +226,7 @@ def snapshots(parts: Sequence[Partition], *, folder: str | None = None, page_row
 
 
 def merged(source: Source) -> list[Chunks]:
-    """Return a MemTable's series, which a non-aligned device stores separately, as common rows with nulls."""
+    """Return the content of a MemTable as common rows of all series. Nulls fill the gaps of non-aligned series."""
     if ROWS in source.chunks:
         return [source.chunks[ROWS]]
     parts = {name: joined([joined(c) for c in chunks]) for name, chunks in source.chunks.items()}
@@ -287,7 +287,7 @@ def check(
 
 
 def check_order(items: Sequence[Block | Summary], *, descending: bool) -> None:
-    """Check that items follow one another in time without touching, and that rows are in order within each item."""
+    """Check that items follow one another in time and do not overlap, and that rows are in order within each item."""
     spans = []
     for item in items:
         if isinstance(item, Summary):
@@ -323,7 +323,7 @@ def within(value: Scalar, bound: ValueBound) -> bool:
     return (bound.low is None or value >= bound.low) and (bound.high is None or value <= bound.high)
 
 
-#: For each window and column: count, first and last point, minimum, maximum, sum.
+#: For each (window, column): count, first and last point, minimum, maximum, sum.
 Windows = dict[tuple[int, int], tuple[int, tuple[int, Scalar], tuple[int, Scalar], Scalar, Scalar, Scalar]]
 
 
@@ -466,7 +466,7 @@ def test_neighbouring_pages_are_decoded_in_one_go_and_kept() -> None:
 
 
 def test_who_wants_a_few_rows_has_them_from_a_few_pages() -> None:
-    """From either end, runs of pages grow from a fraction of a block's rows to all rows of a block."""
+    """The reader loads runs of pages, which grow from a fraction of a block's rows to all rows of a block."""
     pages = [rows([2 * n, 2 * n + 1]) for n in range(20)]
     for back, expected in (
         (False, [(0, 2), (2, 6), (6, 14), (14, 20)]),
@@ -501,7 +501,7 @@ def test_the_higher_rank_wins_wherever_it_lies() -> None:
 
 
 def test_only_pages_that_overlap_are_merged() -> None:
-    """Around a late row, the pages before and after it are still read in runs, or answered from statistics."""
+    """Only the page that a late row overlaps is merged; pages before and after it are read in runs, or summarised."""
     long = file(1, [rows(range(start, start + 10)) for start in range(0, 100, 10)])
     late = file(2, [rows([55], [-1])])
     found, counters = read(partition(long, late), request(grid=WindowGrid()))
@@ -541,7 +541,7 @@ def test_what_pages_come_to_in_windows_is_not_read_again() -> None:
     asked = request(grid=WindowGrid(30, 60))
     found, _ = read(partition(known), asked, cache)
     assert [(("a",), 0, 0, 4)] == known.reads
-    # A window continues across a page boundary.
+    # The window from 90 to 149 covers parts of two pages.
     assert [(0, 29), (30, 89), (90, 99), (100, 149)] == [(i.start, i.end) for i in found[:4] if isinstance(i, Summary)]
     again, counters = read(partition(known), asked, cache)
     assert found == again
@@ -555,7 +555,7 @@ def test_a_range_that_moves_on_reads_only_the_pages_that_are_new() -> None:
     known = file(1, minutes(6))
     cache = ChunkCache(80_000)
     read(partition(known), request(TimeRange(0, 350), grid=WindowGrid(0, 50)), cache)
-    # Only a part of the range's last page is wanted, so this page is read separately.
+    # The range ends inside its last page, so this page is read separately.
     assert [(("a",), 0, 0, 3), (("a",), 0, 3, 4)] == known.reads
     found, _ = read(partition(known), request(TimeRange(150, 550), grid=WindowGrid(0, 50)), cache)
     assert [(("a",), 0, 3, 5), (("a",), 0, 5, 6)] == known.reads[2:]
@@ -616,7 +616,7 @@ def test_what_is_wholly_deleted_is_not_read() -> None:
 
 
 def test_a_tombstone_hides_what_its_rank_reaches_and_no_more() -> None:
-    """This holds for MemTables as well: a MemTable that is being flushed when a deletion arrives is not changed."""
+    """Tombstones also hide points of a MemTable that is being flushed, since a deletion does not change it."""
     old, same, new = (file(n, [rows([1], [n])]) for n in (1, 2, 3))
     stone = Tombstone("root.**", TimeRange(0, 5), Rank(0, 2))
     flushing = FakeMemory(Rank(0, 2), DEVICE, rows([2, 7], [2, 7]))

@@ -1,4 +1,4 @@
-"""Timestamps that several series have in common."""
+"""Several series with the same encoded timestamps share one decoded array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saros_storage.tsfile.shared_timestamps import decode_times
 
 
 def pages(*times: Int64Array) -> tuple[bytes, Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Return the encoded stream, and each page's number of bytes, number of rows, first time and last time."""
+    """Return the encoded stream, and for each page the number of bytes, number of rows, first time and last time."""
     streams = [encode_times(page) for page in times]
     ends = [np.array([page[at] for page in times], np.int64) for at in (0, -1)]
     return b"".join(streams), lengths(streams), lengths(times), ends[0], ends[1]
@@ -43,7 +43,7 @@ def test_the_same_pages_give_the_same_array_which_nobody_may_change() -> None:
 
 
 def test_bytes_that_are_cut_elsewhere_are_other_times() -> None:
-    """The same bytes, first time and last time do not identify times: the number of rows may differ."""
+    """Equal bytes do not mean equal times: the pages may have different numbers of rows."""
     stream, size, count, first, last = pages(np.array([1, 2, 3, 4], np.int64))
     for _ in range(2):
         assert [1, 2, 3, 4] == decode_times(stream, size, count, first, last).tolist()

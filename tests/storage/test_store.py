@@ -53,7 +53,7 @@ def tablet(device: str, times: Sequence[int], **columns: Sequence[Scalar]) -> Ta
 
 
 def points(store: Store, device: str, name: str, time: TimeRange = ALL, *, back: bool = False) -> list[object]:
-    """Return (time, value) of one series as returned by a reader."""
+    """Return the points of one series, as (time, value), that a reader finds."""
     rows = read(store, ScanRequest(device, (name,), (TYPES[name],), device == ALIGNED_DEVICE, time, back))
     return [(t, v) for t, (v,) in rows]
 
@@ -80,7 +80,7 @@ def items(store: Store, request: ScanRequest) -> Iterator[Block | Summary]:
 
 @dataclass
 class Model:
-    """Expected content of the store: (device, measurement) -> time -> value."""
+    """The expected content of the store: for each (device, measurement), the values by time."""
 
     series: dict[tuple[str, str], dict[int, Scalar]] = field(default_factory=dict)
 
@@ -224,7 +224,7 @@ def add(windows: dict[int, list[object]], window: int, count: int, first: Scalar
 
 
 def check_bounds(store: Store, device: str, known: dict[int, Scalar], time: TimeRange) -> None:
-    """Check that skipping by value never loses a matching row, and never shows an old value for a newer one."""
+    """Check that a reader that skips pages by their values loses no matching row, and shows no overwritten value."""
     request = ScanRequest(
         device, ("i",), (DataType.INT32,), device == ALIGNED_DEVICE, time, bounds=(ValueBound(0, 3, None),)
     )
@@ -330,7 +330,7 @@ def test_a_folder_of_the_format_without_salts_opens_and_is_then_refused_by_older
 
 
 def test_a_folder_that_lost_its_node_file_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
-    """Otherwise the folder's times would be read in another unit. A folder that was never used is created again."""
+    """The folder's times might be read in another unit. Only a folder that was never used is created again."""
     options = StoreOptions(time_unit=TimeUnit.MICROSECOND)
     store = open_store(tmp_path, options)
     store.write([tablet(PLAIN_DEVICE, [1], i=[10])], creates())
@@ -392,7 +392,7 @@ class StoppedClock(SystemClock):
 def test_a_database_made_anew_shows_nothing_of_the_old_one_though_its_file_has_the_same_name(
     tmp_path: Path, device: str
 ) -> None:
-    """File names begin with the time; the clock was set back while the store was closed."""
+    """File names begin with the time, and the clock was set back while the store was closed."""
     names = []
 
     def write(store: Store, value: int) -> None:

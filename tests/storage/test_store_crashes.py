@@ -60,7 +60,7 @@ def test_a_folder_is_what_it_was_made_as_wherever_its_making_was_cut_off() -> No
 
 
 def test_a_power_cut_does_not_take_entries_from_the_log_that_the_saved_schema_knows() -> None:
-    """The entries came after the flusher had fsynced the log, and before it saved the schema."""
+    """The entries were appended after the flusher had fsynced the log, and before it saved the schema."""
     disk = CrashDisk()
     store = open_store(disk, replace(OPTIONS, durability="os", segment_bytes=100))
     for number in range(8):
@@ -78,7 +78,7 @@ def test_a_flush_makes_durable_what_is_in_no_file() -> None:
     assert enumerate_crashes(told, [], replace(OPTIONS, durability="os")).different > 10
 
 
-#: Rows of enough partitions for their files to become durable together.
+#: A flush of more partitions than the flusher makes durable one by one.
 _WIDE = [write_rows("root.a.d1", range(2 * SLICE, 10 * SLICE, SLICE), 1), flush()]
 
 
@@ -94,7 +94,7 @@ def test_no_crash_and_no_full_disk_takes_what_many_partitions_flush_together() -
 def test_a_clock_that_was_set_back_gives_no_load_the_name_of_one_that_the_log_still_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A replay removes the files of the previous replay, which are in the load's partition."""
+    """Each replay of a load removes the files that an earlier replay has put into the partition."""
     monkeypatch.setattr(CountingClock, "now_ns", lambda self: NOW_MS * 1_000_000)
     told = [load(("root.a.d1", range(5), 1)), flush()]
     *_, (left, note) = tell_all(CrashDisk(), OPTIONS, told, Note((State(),)))
@@ -142,7 +142,7 @@ def test_no_crash_loses_what_is_loaded_or_shows_what_is_expired(
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=lambda n: errno.errorcode[n])
 def test_whichever_operation_fails_what_was_acknowledged_stays(number: int) -> None:
-    """With a compactor in the background, the order of operations differs in every run."""
+    """One story runs without a background compactor, since with it the order of operations differs in every run."""
     for told, step in ((story, 43), (loading_story, 53), (expiring_story, 53)):
         figures = enumerate_failures(told(), number, replace(OPTIONS, compaction=told is not story), step=step)
         print(figures)

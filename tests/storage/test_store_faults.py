@@ -35,7 +35,7 @@ CREATES: list[SchemaChange] = [CreateDatabase("root.a"), CreateSeries(DEVICE, Fa
 
 
 class FailingFile:
-    """A file that fails if its disk demands it and its path contains `where`; a full disk accepts half of a write."""
+    """A file that fails if its disk says so for paths like its own. A full disk accepts half of a write."""
 
     def __init__(self, file: File, path: str, disk: FailingDisk) -> None:
         self._file = file
@@ -278,7 +278,7 @@ def test_a_flush_that_fails_otherwise_is_named_and_nothing_is_lost(
 
 
 def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(tmp_path: Path) -> None:
-    """Two writes are queued and refused, only one of their writers has been notified, and a third client writes."""
+    """Two queued writes are refused. When only one of the two clients knows this, a third client writes."""
     disk = FailingDisk()
     store = open_store(tmp_path, disk)
     store.write([rows(1)], CREATES)
@@ -303,7 +303,7 @@ def test_what_a_full_disk_took_back_does_not_stand_in_the_way_of_later_entries(t
 
 
 class StubbornDisk(LocalDisk):
-    """A disk on which one operation fails `times` times for paths that end with `where`."""
+    """A disk on which one operation fails `times` times on paths that end with `where`."""
 
     def __init__(self, operation: str, where: str, number: int, times: int = 1) -> None:
         self.operation, self.where, self.number, self.times = operation, where, number, times

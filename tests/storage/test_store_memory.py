@@ -1,4 +1,4 @@
-"""Writers that wait for memory get it: each such wait starts the flush that it needs."""
+"""Writers that wait for memory get it, since each wait starts the flush that frees memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(store: Store, slice_: int, rows: int) -> None:
 def test_memory_that_fills_up_while_something_is_flushed_is_freed_afterwards(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path), OPTIONS, LocalDisk(), SystemClock())
     store.change_schema([CreateDatabase("root.a"), CreateSeries("root.a.d", False, (SERIES,))])
-    with store._region.flusher.folders:  # the flusher cannot complete a flush meanwhile
+    with store._region.flusher.folders:  # the flusher needs this lock to complete a flush
         for slice_ in range(5):
             write(store, slice_, 900)
         write(store, 5, 50_000)

@@ -62,7 +62,7 @@ def properties(frame: TabletFrame) -> tuple[object, ...]:
 
 
 def encode(content: TabletFrame | bytes) -> list[bytes]:
-    """Return the payloads of an entry with only this tablet, and of an entry with other mutations."""
+    """Return the payloads of two entries: one with only this tablet, and one with other mutations, too."""
     placed, deletion = PlacedTablet(2, content), Deletion(("root.a.**",), TimeRange())
     return [b"".join(encode_mutation(m)) for m in (Mutation(tablets=[placed]), Mutation((), [deletion], [placed] * 2))]
 
@@ -120,7 +120,7 @@ def test_a_frame_has_so_many_columns_and_no_more() -> None:
     assert 2006 == caught.value.code
 
 
-@pytest.mark.parametrize("columns", [11, 44])  # with 44 the size exceeds even 32 bits
+@pytest.mark.parametrize("columns", [11, 44])  # with 44 columns, the size does not even fit in 32 bits
 def test_a_frame_of_too_many_bytes_is_refused_before_it_is_made(columns: int) -> None:
     text = Column.of(DataType.TEXT, ["x" * (100 << 20)])
     tablet = Tablet("root.a.d", tuple(f"t{n}" for n in range(columns)), np.zeros(1, np.int64), (text,) * columns)

@@ -1,4 +1,4 @@
-"""The kernel of `kernels/pace.py` compared with its twin, which is written with lists."""
+"""The kernel of `kernels/time_gaps.py`, compared with its twin, which uses lists."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def test_kernel_and_twin_find_the_same(steps, longest, in_view) -> None:
 def test_what_is_redundant_late_and_missing() -> None:
     faults = np.empty(3, np.int64)
     pace_faults(np.array([0, 10, 12, 20, 60, 63, 70, 74, 80, 110]), 10.0, np.inf, np.empty(10, np.int64), faults)
-    # 12 is redundant. Before 60 three points are missing, two of which came late as 63 and 74; before 110 two more are
-    # missing.
+    # 12 is redundant. Three points are missing before 60, two of which came late (63 and 74). Two points are missing
+    # before 110.
     assert [1, 2, 3] == faults.tolist()

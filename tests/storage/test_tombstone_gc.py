@@ -1,4 +1,4 @@
-"""The tombstones that may be dropped: those that hide no point in any file or in a MemTable that is being flushed."""
+"""A tombstone may be dropped once it hides no point of any file, nor of a MemTable that is being flushed."""
 
 from __future__ import annotations
 

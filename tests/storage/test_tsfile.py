@@ -140,14 +140,14 @@ def test_aligned_columns_with_nulls_come_back(type_: DataType) -> None:
 
 
 def chunks_of(reader: TsFileReader, measurement: str) -> list[tuple[Encoding, int]]:
-    """Return the encoding and size of each chunk of a series of the only device."""
+    """Return (encoding, size) of each chunk of a series of the file's only device."""
     (device,) = outline(reader)
     (series,) = (series for series in device.series if series.measurement == measurement)
     return [(chunk.encoding, chunk.stored) for chunk in series.chunks]
 
 
 RNG = np.random.default_rng(7)
-#: Values of sensors, the expected encoding, and its maximum size as a fraction of GORILLA's.
+#: Values of sensors, the expected encoding, and the maximum size as a fraction of the size with GORILLA.
 SENSORS = {
     "three decimals": (np.round(20 + np.cumsum(RNG.normal(0, 0.05, 10_000)), 3), Encoding.TS_2DIFF, 0.25),
     "some that come again": (RNG.choice(RNG.normal(20, 5, 50), 10_000), Encoding.PLAIN, 0.7),
@@ -172,7 +172,7 @@ def test_numbers_get_the_encoding_that_is_smallest(sensor: str, aligned: bool) -
     reader = sheet.reader()
     ((encoding, size),) = chunks_of(reader, "s")
     assert expected is encoding
-    assert size <= gorilla * share + 1_600  # 1,600 bytes for the times or the bitmap
+    assert size <= gorilla * share + 1_600  # the times or the bitmap take up to 1,600 bytes
     assert list(zip(times.tolist(), values.tolist(), strict=True)) == rows_of(reader, "root.d", "s")
 
 
@@ -193,7 +193,7 @@ def test_a_declared_encoding_other_than_gorilla_is_kept() -> None:
     assert Encoding.CHIMP is chunks_of(sheet.reader(), "s")[0][0]
 
 
-#: Series of each type whose pages have integers: one stored as integers, two as scaled decimals.
+#: Series of all types whose pages consist of integers: those of integer types, and scaled decimals.
 TOGETHER: dict[str, tuple[DataType, Encoding, list[Scalar]]] = {
     "i32": (DataType.INT32, Encoding.TS_2DIFF, [(-(2**31), 2**31 - 1, i)[i % 3] for i in range(500)]),
     "day": (DataType.DATE, Encoding.TS_2DIFF, [20240101 + i % 28 for i in range(500)]),
@@ -402,7 +402,7 @@ VALUES = {
 
 @st.composite
 def groups(draw: st.DrawFn) -> list[dict[str, tuple[DataType, list[Scalar]]]]:
-    """Draw chunk groups of one device; each group has some of four columns, with nulls."""
+    """Draw chunk groups of one device. Each group has some of four columns, which may have nulls."""
     made = []
     for _ in range(draw(st.integers(1, 4))):
         rows = draw(st.integers(1, 9))

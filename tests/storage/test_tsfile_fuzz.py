@@ -1,6 +1,6 @@
 """Damaged files: after any bit flip or truncation, a read returns values or a typed error in bounded time and memory.
 
-TsFile has no checksums, so a flip may change values unnoticed; the tests assert that nothing else happens.
+TsFile has no checksums, so a flip may change values unnoticed. The tests assert that it has no worse effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saros_storage.tsfile.reader import TsFileReader
 from saros_storage.tsfile.writer import AlignedColumn, TsFileWriter
 
 ROWS = 40
-#: A limit far below the memory that a damaged header could ask for (16 M rows of 8 bytes per page, 256 MiB of text).
+#: A limit far below the memory that damaged headers could ask for: 16 M rows of 8 bytes per page, and 256 MiB of text.
 MEMORY_BYTES_MAX = 2 << 30
 SECONDS_MAX = 20.0
 
@@ -55,7 +55,7 @@ class MemoryFile:
 
 
 def valid_file() -> bytes:
-    """Return a file with every type and encoding, aligned and plain devices, several pages and chunks, and nulls."""
+    """Return a file with all types and encodings. It has aligned and plain devices, several pages and chunks, nulls."""
     file = MemoryFile()
     writer = TsFileWriter(file, page_rows=15)
     times = np.arange(ROWS, dtype=np.int64) * 1000

@@ -1,7 +1,7 @@
 """Saros and Apache's own implementation (PyPI `tsfile`) read each other's files.
 
-Apache's runs in a separate process, since it can crash. Data that Apache's implementation does not support is left out
-here: BOOLEAN RLE, INT64 RLE, empty BLOBs, and BLOBs with a zero byte.
+Apache's implementation runs in a separate process, since it can crash. Data that it does not support is left out here:
+BOOLEAN RLE, INT64 RLE, empty BLOBs, and BLOBs with a zero byte.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def test_it_reads_our_aligned_devices_with_nulls_and_late_columns(tmp_path: Any,
             times = np.arange(rows, dtype=np.int64) + chunk * 100
             columns = []
             for number, (type_, encoding) in enumerate(PAIRS):
-                # Some columns start late, others stop early, and some pages and chunks have only nulls.
+                # Some columns begin in a later chunk, others end early, and some pages and chunks have only nulls.
                 if (number + chunk) % 4 == 0:
                     continue
                 values = [
@@ -171,7 +171,7 @@ def test_it_finds_devices_through_our_index_of_several_levels(tmp_path: Any) -> 
     assert dumped(tmp_path, path) == expected
 
 
-#: Encodings that the other writer offers and that we read in the same way as Apache's Java reader.
+#: Encodings that the other writer offers, and that Saros and Apache's Java reader decode in the same way.
 WRITTEN = [
     (DataType.BOOLEAN, [Encoding.PLAIN]),
     (

@@ -282,7 +282,7 @@ def test_all_keys_are_found_and_most_others_are_not() -> None:
 
 
 def _may_contain(bloom: BloomFilter, key: str, *, signed: bool) -> bool:
-    """Return the answer of Apache's readers: Java's hash treats the tail as signed, C++'s does not."""
+    """Return the answer of an Apache reader: in Java, the hash treats the tail as signed; in C++, it does not."""
     raw = key.encode()
     for seed in (5, 7, 11, 19, 31):
         total = signed_tail_hash(raw, seed) if signed else sum(mmh3.hash64(raw, seed, signed=False))

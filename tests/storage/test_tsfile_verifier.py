@@ -1,4 +1,4 @@
-"""Verification of TsFiles: sound files pass, whatever wrote them; defects are found and named with their place."""
+"""Verification of TsFiles: sound files of any writer pass, and each defect is reported with its place."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_file_that_is_none_is_told_so() -> None:
 
 @pytest.mark.slow
 def test_most_single_flips_are_found() -> None:
-    """Without a checksum some flips are missed: in padding bits, and in values that no statistics cover."""
+    """Files have no checksum, so some flips are missed: those of padding bits, and of values without statistics."""
     data, source = valid_file(), random.Random(7)
     found = 0
     for _ in range(60):
@@ -136,7 +136,7 @@ def test_a_sound_folder_has_no_problem(folder: Path) -> None:
     result = check(folder)
     assert [] == result.problems
     assert (2, len(files(folder, "*.tsfile")), 270) == (result.partitions, result.files, result.points)
-    assert result.log_records in (5, 6, 7)  # five entries, and a clock mark for each second
+    assert result.log_records in (5, 6, 7)  # five entries, and a clock mark for each second that has passed
 
 
 def test_a_flipped_byte_is_a_problem_of_its_file(folder: Path) -> None:
@@ -165,7 +165,7 @@ def test_missing_files_and_damaged_logs_are_problems(folder: Path) -> None:
 
 
 def test_a_folder_of_a_newer_format_is_a_problem(folder: Path) -> None:
-    """This version cannot open the folder, so verification reports it."""
+    """This version cannot open such a folder, so verification reports it as a problem."""
     node = folder / "node.json"
     node.write_text(node.read_text().replace(f'"format": {FOLDER_FORMAT}', '"format": 99'))
     (problem,) = check(folder).problems

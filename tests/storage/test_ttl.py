@@ -1,4 +1,4 @@
-"""TTL: the rule that applies, the rows that readers see, the files removed from the disk; the test moves the clock."""
+"""TTL: the rule that applies to a series, the rows that readers see, and the files that are removed from the disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from saros_storage.tsfile.verifier import check_tsfile
 
 
 class HandClock:
-    """A clock that stands still until a test moves it; wall clock and monotonic clock show the same time."""
+    """A clock that only tests move. Its wall clock and its monotonic clock show the same time."""
 
     def __init__(self, ms: int = 0) -> None:
         self.ms = ms
@@ -44,7 +44,7 @@ class HandClock:
 
 
 class JumpingClock(HandClock):
-    """A clock whose wall clock may be set ahead."""
+    """A clock whose wall clock a test may set ahead."""
 
     ahead_ms = 0
 
@@ -248,7 +248,7 @@ def test_points_that_only_a_jump_of_the_clock_expires_come_back(tmp_path: Path) 
 
 
 def test_what_a_rule_keeps_does_not_go_by_the_one_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The schema on the disk is older than the rule; files may be removed before the log's replay reaches the rule."""
+    """The schema on the disk is older than the rule. Files may be removed before the replayed log sets the rule."""
 
     def saved() -> int | None:
         known, _ = load_schema(LocalDisk(), str(tmp_path / SCHEMA_FILE))

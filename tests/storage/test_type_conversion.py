@@ -1,4 +1,4 @@
-"""Series whose type is changed: the allowed conversions, and the values read wherever the points are stored."""
+"""Changes of a series' type: the allowed conversions, and the values that readers see, wherever points are stored."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ PAIRS = [(source, target) for source, found in BECOMES.items() for target in sor
 
 
 def expected(source: DataType, target: DataType) -> list[Scalar]:
-    """Return the sample values of `source` as `target`; types without an entry in EXPECTED keep the values."""
+    """Return the sample values of type `source` as `target`. Without an entry in EXPECTED, the values do not change."""
     as_text = D.TEXT if target is D.STRING else target
     return list(EXPECTED.get((source, as_text), VALUES[source]))
 
@@ -238,7 +238,10 @@ def latest(store: Store, type_: DataType) -> tuple[int, Scalar] | None:
 def test_points_show_with_the_new_type_wherever_they_are(
     tmp_path: Path, source: DataType, target: DataType, *, aligned: bool
 ) -> None:
-    """Points are in a file, in memory, or written later; then they are flushed, merged, and read after a restart."""
+    """When the type changes, points are in a file and in memory. More are written later.
+
+    All are then flushed, merged, and read after a restart.
+    """
     old, new = VALUES[source], VALUES[target]
     wanted = list(enumerate([*expected(source, target), *expected(source, target), *new]))
     with series_of(tmp_path, source, aligned=aligned) as store:

@@ -1,4 +1,4 @@
-"""The read view: the database that a device lies in, and the single release of everything that the view pins."""
+"""Read views find the database of a device, and release everything that they pin exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries computed from rows equal the statistics that a file would store for each window."""
+"""Summaries that are computed from rows equal the statistics that a file would store for each window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels over slices of rows, compared with their twins: with and without nulls, with empty or overlapping slices."""
+"""Kernels over slices of rows, compared with their twins. Rows may have nulls; slices may be empty or overlap."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Slices = tuple[Int64Array, Int64Array]
 
 @st.composite
 def rows(draw: st.DrawFn) -> tuple[Float64Array, BoolArray, Slices]:
-    """Draw values, a mask of the valid values (if it is empty, all are valid), and slices of the values."""
+    """Draw values, a mask of the valid values, and slices of the values. If the mask is empty, all values are valid."""
     values = draw(hnp.arrays(np.float64, st.integers(0, 40), elements=FLOATS))
     mask = draw(hnp.arrays(np.bool_, len(values) if draw(st.booleans()) else 0))
     bounds = st.tuples(st.integers(0, len(values)), st.integers(0, len(values)))
@@ -67,7 +67,7 @@ def test_positions_are_those_of_the_twins(drawn: tuple[Float64Array, BoolArray, 
 
 
 def test_deviations_of_large_numbers_are_not_lost() -> None:
-    """The numbers are large and differ by little, so sums of their squares would not show the deviations."""
+    """The numbers are large and differ by little, so a formula with sums of squares would lose the deviations."""
     values = 1e9 + np.arange(1_001) % 3
     counts, means, squares = np.zeros(1, np.int64), np.zeros(1), np.zeros(1)
     window_moments(values, np.zeros(0, np.bool_), np.zeros(1, np.int64), np.array([1_001]), counts, means, squares)

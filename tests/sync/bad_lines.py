@@ -1,8 +1,10 @@
-"""A link that loses, repeats, delays and damages requests: at random, or at the request that a test selects.
+"""A link that loses, repeats, delays and damages requests at random.
 
-lost      the request never arrives                     answered late    it arrives, but its reply is lost
-twice     it arrives again, and once more later         damaged          a byte of a chunk is changed
-overtaken a chunk arrives after later ones
+lost           the request never arrives
+answer lost    the request arrives and its reply is lost; the request arrives once more later
+twice          the request arrives twice, and once more later
+damaged        a byte of a chunk is changed
+overtaken      a chunk arrives after requests that were sent later
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class BadLine:
         self._line = line
         self._chance = chance
         self._badness = badness
-        #: Repeated or delayed requests that will still arrive.
+        #: Repeated requests that will still arrive.
         self._late: list[Callable[[], object]] = []
         self.fair = False
         self.events: dict[str, int] = {}
@@ -46,7 +48,7 @@ class BadLine:
 
         if self._is(
             "overtaken", self._badness / 2
-        ):  # by requests that are sent before the reply to this one is awaited
+        ):  # the chunk arrives when its reply is awaited, after other requests
             return lambda: self._pass(handed_over)
         have = self._pass(handed_over)
         return lambda: have

@@ -1,4 +1,4 @@
-"""A cluster that receives rounds and has random faults; at most one of its nodes is down at a time.
+"""A cluster that receives rounds and has random faults. At most one of its nodes is down at a time.
 
 power      a node loses power, between requests or during a round; afterwards a file may be missing from its disk
 asks       a request between nodes is lost
@@ -92,7 +92,7 @@ class ClusterByChance(Places):
         self.start(node, place.disk if self._is(0.3) else place.disk.after_power_cut(), place.notes)
 
     def _lose_a_file(self, disk: CrashDisk) -> None:
-        """Sometimes delete a file that another node also has."""
+        """With some probability, delete a file of which another node has a copy."""
         if self._is(0.7):
             return
         for sender in self.catalog.senders:
@@ -104,7 +104,7 @@ class ClusterByChance(Places):
 
 
 class _Line(Line):
-    """A link that switches nodes at random, and tells the cluster which node it calls."""
+    """A link that switches nodes at random. It sets `asked` of the cluster to the node that it calls."""
 
     def __init__(self, cluster: ClusterByChance, node: NodeId) -> None:
         super().__init__(cluster, node)

@@ -1,7 +1,8 @@
 """While a cluster receives rounds, one of its nodes loses power at each disk operation, or a disk operation fails.
 
-crash      the node continues with a possible state of its disk, the others with their state at that moment; the sender
-           retries: all nodes show their earlier state or the edge's, then the edge's, and nothing is left over
+crash      the node continues with a possible state of its disk, the others with their state at that moment; all nodes
+           show the data of the previous round or of this one; after the sender's retry, they show the data of this
+           round, and nothing is left over
 failure    the operation and some after it fail with EIO or ENOSPC; then the disk works, and the sender retries
 """
 
@@ -21,7 +22,7 @@ from saros_cluster.meta.metadata_kv import Notes
 from saros_cluster.placement.ring import NodeId
 from saros_storage.schema import SchemaTree, decode_change
 
-#: Nodes that may crash: the node that the sender calls, and a node that only stores a replica.
+#: Two nodes that may crash: the sender calls the first one, and the second one only stores a replica.
 TAKES, KEEPS = NodeId(1), NodeId(2)
 #: Seconds within which the other nodes complete an interrupted commit.
 _FINISHED_SECONDS = 6.0
@@ -29,7 +30,7 @@ _FINISHED_SECONDS = 6.0
 
 @dataclass(frozen=True)
 class _Known:
-    """The other nodes and the edge at the time of a crash, and the data's allowed states after the crash."""
+    """The state of the other nodes and of the edge at a crash, and the states that nodes may show after the crash."""
 
     disks: dict[NodeId, Picture]
     notes: Notes
@@ -39,7 +40,7 @@ class _Known:
     after: State
 
     def places(self, node: NodeId, disk: CrashDisk) -> Places:
-        """Return the cluster as it continues after the crash, with `disk` at the crashed node."""
+        """Return the cluster that continues after the crash. The crashed node has `disk`."""
         disks = {other: CrashDisk(picture) for other, picture in self.disks.items()}
         tree = SchemaTree()
         for line in self.schema.splitlines():
@@ -96,7 +97,7 @@ def _go_on(context: str, node: NodeId, disk: CrashDisk, known: _Known) -> None:
 
 
 def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let operations of the node's disk fail; return the number of runs in which one failed. Raises Wrong."""
+    """Let operations of a node's disk fail; return the number of runs with a failure. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         places = Places()
@@ -108,7 +109,7 @@ def cluster_failures(rounds: Rounds, node: NodeId, number: int, failing: int, st
             go_on_after_failure(edge, disk)
             for state in places.states():
                 check(f"{errno.errorcode[number]}: {disk.failed}", state, (devices_of(edge.store),))
-        disk.fails_at = None  # if the disk failed until the end, the other nodes have continued without this one
+        disk.fails_at = None  # only now, since the other nodes can continue without this one
         places.settle()
         places.check_durable(edge.id)
         places.check_nothing_left(f"{errno.errorcode[number]}: {disk.failed}")

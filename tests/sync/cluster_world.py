@@ -1,13 +1,15 @@
 """A cluster that receives rounds in one thread. Each node has its own disk; all share one log of notes and one schema.
 
-    nodes      keeper, receiver and ledger as in production, on crash disks; they call each other through `Places.ask`
-    agreed     notes and schema, which groups keep: they are never lost here, but a node may not know them yet
-    change     other nodes become replicas of a sender: when each of them has all available data, checked by a group's
-               leader (members of a group), or at once (slots)
-    time       advances when a task waits; then all replicas take a step, and a story may act (`Places.meanwhile`); a
-               node that is told of a complete file elsewhere fetches it at once
+    nodes      replica store, receiver and catalog as in production, on crash disks; nodes call each other through
+               `Places.ask`
+    agreed     notes and schema, which groups keep in production: they are never lost here, but a node may not know them
+               yet
+    change     other nodes become replicas of a sender: at once (`move`), or when a leader has checked that each of them
+               has all available data (`end_change`)
+    time       advances when a task waits; then all replicas take a step, and a test may act (`Places.meanwhile`); a
+               node that learns of a complete file elsewhere fetches it at once
 
-So stories, crashes at any operation and failing disks are reproducible, and need no sleep.
+All runs, even with crashes and failing disks, are therefore reproducible, and need no sleep.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ _LONG_SECONDS = 1_000.0
 
 
 class Place:
-    """A node. Implements the cluster that its receiver needs (`clustered.receiver.Cluster`)."""
+    """A node. For its receiver, it implements the interface `clustered.receiver.Cluster`."""
 
     def __init__(self, places: Places, node: NodeId, disk: CrashDisk, notes: Notes) -> None:
         self.places = places
@@ -155,7 +157,7 @@ class Places:
         chores: Executor | None = None,
         ahead_bytes: int = 1,
     ) -> None:
-        """Make a new cluster, or one that continues with its disks and agreed notes."""
+        """Make a new cluster, or continue one that had these `disks`, `notes` and `schema`."""
         self.ahead_bytes = ahead_bytes
         self.clock = CountingClock(NOW_MS * 1_000_000)
         self.chores = chores or InlineExecutor()
@@ -166,13 +168,13 @@ class Places:
         self.copies = copies or count
         #: The replicas of each sender; the data of a sender without an entry is on the first nodes.
         self.kept_by: dict[str, list[NodeId]] = {}
-        #: The replicas to which each moving sender moves.
+        #: The new replicas of each sender whose replicas are changing.
         self.next: dict[str, list[NodeId]] = {}
         self.running: dict[NodeId, Place] = {}
         #: The nodes that are down, as they were when they stopped.
         self.stopped: dict[NodeId, Place] = {}
-        #: A function that is called during each "ask", "wait", "put" or "schema"; it may raise the called side's
-        #: errors.
+        #: A function that is called with "ask", "wait", "put" or "schema" during each such step. It may raise errors
+        #: like those of the called node.
         self.meanwhile: Callable[[str], None] = lambda _: None
         for node in self.nodes:
             self.start(node, CrashDisk() if disks is None else disks[node])
@@ -208,7 +210,7 @@ class Places:
         self.notes = self.notes.as_of(self.notes.version + 1)
 
     def end_change(self, sender: str, leader: NodeId) -> bool:
-        """Complete the move if `leader` finds all data on each new replica; return whether it did. Raises Wrong."""
+        """Complete the move if `leader` finds all data on each new replica; return whether it did so. Raises Wrong."""
         place, after = self.running[leader], self.next[sender]
         place.wait_notes_visible()
         entry = place.ledger.now.catalog.senders.get(sender)
@@ -220,7 +222,7 @@ class Places:
         return True
 
     def check_moved(self, entry: SenderEntry) -> None:
-        """Check that a sender's new replicas durably have all files of its round that any node has."""
+        """Check that each new replica durably has all files of the sender's round that any node has."""
         places = {**self.running, **self.stopped}
         for node in self.members(entry.id):
             lacking = self._lacks(places[node].disk, entry)
@@ -277,7 +279,7 @@ class Places:
             self.finish()
 
     def check_durable(self, sender: str) -> None:
-        """Check that a majority of a sender's replicas durably have its last round."""
+        """Check that a majority of a sender's replicas durably have the sender's last round."""
         entry, replica_sets = self.catalog.senders[sender], self.replica_sets(sender)
         places = {**self.running, **self.stopped}
         holding = [node for node, place in places.items() if not self._lacks(place.disk, entry)]
@@ -309,11 +311,11 @@ class Places:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the agreed schema."""
+        """Return the catalog of senders as of all agreed notes."""
         return self._ledger.now.catalog
 
     def states(self) -> list[State]:
-        """Return the state that each node shows, while all nodes run."""
+        """Return the state that each node shows, or an empty list if a node is down."""
         return [place.state() for place in self.running.values()] if len(self.running) == len(self.nodes) else []
 
     def line(self, node: NodeId | None = None) -> Line:

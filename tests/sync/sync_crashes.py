@@ -1,10 +1,11 @@
-"""A sender or a receiver crashes at each disk operation; then it restarts, and the round must complete.
+"""A sender (edge) or a receiver (centre) crashes at each disk operation; then it restarts, and the round must complete.
 
-    note        the states that the crashed side may show after its restart, and the disk of the other side at the crash
-    then        the centre shows its state before or after the round; only the latter if the round was acknowledged
-    at last     the sender runs a round: the centre has the same data as the edge, and nothing is left over
+    crash       the note of each picture has the states that the centre may show, and the disk of the other side
+    restart     the centre shows its state before or after the round; only the latter if the round was acknowledged
+    next round  the centre has the same data as the edge, and nothing is left over
 
-With `depth` 2, the side crashes again during the recovery. `share`: the fraction of states that are tried, at random.
+With `depth` 2, the side crashes again during the recovery. Of all states of the disk, the random fraction `share` is
+tried.
 
 Instead of a crash, an operation and some after it may fail with EIO or ENOSPC. The error is raised at the sender or
 reported to it; then the disk works again, and the sender continues. A centre whose log has failed is restarted, as its
@@ -45,7 +46,7 @@ def rounds() -> Rounds:
 
 @dataclass(frozen=True)
 class Known:
-    """The allowed states of the centre at a crash, the edge's final state, and the disk of the other side."""
+    """The states that the centre may show after a crash, the edge's final state, and the disk of the other side."""
 
     allowed: tuple[State, ...]
     after: State
@@ -152,7 +153,7 @@ def _go_on_with_edge(context: str, disk: CrashDisk, other: Picture, allowed: tup
 
 
 def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let operations of the centre's disk fail; return the number of runs in which one failed. Raises Wrong."""
+    """Let operations of the centre's disk fail; return the number of runs with a failure. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         centre = Centre(chores=CHORES[place % len(CHORES)])
@@ -176,7 +177,7 @@ def centre_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, start: int = 0) -> int:
-    """Let the sender's disk operations fail; return the number of runs in which one failed. Raises Wrong."""
+    """Let the sender's disk operations fail; return the number of runs with a failure. Raises Wrong."""
 
     def tell(place: int) -> CrashDisk:
         centre = Centre(chores=Late())
@@ -201,15 +202,15 @@ def sender_failures(rounds: Rounds, number: int, failing: int, step: int = 1, st
 
 
 def each_failure(tell: Callable[[int], CrashDisk], step: int, start: int) -> int:
-    """Call `tell` for every `step`th operation with its number, so that it fails; return the number of calls."""
+    """Call `tell` with the number of every `step`th operation, which it lets fail; return the number of failed runs."""
     places = count(start, step)
     return sum(1 for _ in takewhile(lambda place: tell(place).failed, places))
 
 
 def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None] | None = None) -> None:
-    """Run a round on a disk that may fail; after a failure, repair the disk and let the same sender continue.
+    """Run a round on a disk that may fail. After a failure, repair the disk and let the same sender continue.
 
-    `restart` restarts a side that stopped itself because its disk failed. Raises Wrong.
+    If the sender still fails, `restart` restarts the side whose disk failed. Raises Wrong.
     """
     edge.store.flush()
     try:
@@ -232,7 +233,7 @@ def go_on_after_failure(edge: Edge, disk: CrashDisk, restart: Callable[[], None]
 
 @contextmanager
 def no_failure(context: str) -> Iterator[None]:
-    """Raise Wrong instead of any exception that is raised within the context."""
+    """Raise Wrong in place of a StorageError or OSError that is raised within the context."""
     try:
         yield
     except (StorageError, OSError) as error:
@@ -253,7 +254,7 @@ def check(context: str, found: State, allowed: tuple[State, ...]) -> None:
 
 
 def check_sender_clean(context: str, disk: CrashDisk) -> None:
-    """Check that a sender between two rounds has only the files that it needs for the next round."""
+    """Check that the sender has only the files that it needs for the next round."""
     folder = SenderFolder(FOLDER, disk)
     for name in folder.receivers():
         left = set(disk.list(folder.of(name).path)) - {"receiver", "last_local_files", "LOCK", "status"}

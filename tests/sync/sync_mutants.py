@@ -1,4 +1,4 @@
-"""Mistakes planted in senders and receivers, one at a time; stories, crashes and failing disks must reveal each.
+"""Mistakes planted in senders and receivers, one at a time. Random stories, crashes and failing disks must reveal each.
 
 See `storage.planting`. `benchmarks/campaign_sync.py --mutants` tries all of them.
 """

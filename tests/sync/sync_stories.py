@@ -1,7 +1,8 @@
 """Random stories: edges write, delete, merge and sync over faulty links; both sides restart; edges share devices.
 
-After each completed round of an edge, the centre has the data that the edge had sealed in its devices; a device that
-two edges have belongs to the first one, until it is transferred. `make campaign-sync` runs many stories.
+After each completed round of an edge, the centre has the data of the edge's devices that was in files (sealed) when the
+round began. A device that two edges have belongs to the first one, until it is transferred. `make campaign-sync` runs
+many stories.
 
     server     restarts
     cluster    all nodes show the same; nodes lose power, also during a round; requests between them and replies of the
@@ -35,7 +36,7 @@ class Story:
         self.centre = centre
         self.lines = [BadLine(self.centre.line(), self.chance) for _ in range(edges)]
         self.edges = [Edge(line) for line in self.lines]
-        #: For each edge, the devices that had sealed data at the edge's last accepted round.
+        #: For each edge, the devices with the data that was sealed when its current or last round began.
         self.sealed: list[Mapping[str, Device]] = [{} for _ in range(edges)]
         self.mark = 0
         self.rounds = 0
@@ -91,7 +92,7 @@ class Story:
             break
         else:
             raise Wrong(f"edge {which} came to no end")
-        if in_hand:  # that round had an earlier snapshot; the next one has the current data
+        if in_hand:  # the completed round was an old one, so run another with the current data
             self._sync(which)
 
     def _restart(self, which: int) -> None:
@@ -102,7 +103,7 @@ class Story:
         self.check()
 
     def check(self) -> None:
-        """Check that the centre has for each device the data that the device's owner had sealed."""
+        """Check that for each device, the centre has the data that was sealed at the device's owner."""
         for state in self.centre.states():
             owners = self.centre.catalog.owners()
             wanted = {
@@ -140,9 +141,9 @@ def two_senders_at_once() -> None:
         edge.tell(write_rows("root.a.d1", [number], 1))
 
     def meanwhile(what: str) -> None:
-        if what == "schema":  # the device has been created for one sender, whose note is not written yet
+        if what == "schema":  # the device was just created for the first sender, whose note is not written yet
             places.meanwhile = lambda _: None
-            places.schema.apply(DeleteSeries("root.a.d1.*"))  # as in a group that has not yet applied its creation
+            places.schema.apply(DeleteSeries("root.a.d1.*"))  # as if its group had not applied the creation yet
             conflicts.append(edges[1].sync().conflicts)
 
     places.meanwhile = meanwhile

@@ -2,8 +2,8 @@
 
     edge     a store with a sender, as with `saros sync`          centre     a store that shows the received data
 
-Invariant: after each round the centre has exactly the data that the edge had sealed in its devices at the snapshot;
-before that, the data of the previous round.
+After each round, the centre has exactly the data that was in files of the edge when the round's snapshot was taken.
+Until then, the centre has the data of the previous round.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from saros_sync.transport import Answer, BeginReply, Transport
 T = TypeVar("T")
 ADDRESS = "centre:6667"
 NAME = "centre_6667"
-#: The size of chunks, so small that each content has many chunks.
+#: Options of a sender: chunks are so small that each content has many chunks.
 SENDING = ReceiverOptions(f"saros://{ADDRESS}", chunk_bytes=100, name="edge")
-#: The bytes between two fsyncs, so few that a content is fsynced several times while it arrives.
+# The number of bytes between two fsyncs, so low that a content is fsynced several times while it arrives.
 incoming.GOOD_BYTES = 300
 
 
@@ -132,7 +132,7 @@ class Direct:
 
 
 class Edge:
-    """A store with a sender; `line` is the link to the receiver."""
+    """A store with a sender. `line` is the link to the receiver."""
 
     def __init__(self, line: Transport, disk: CrashDisk | None = None, options: ReceiverOptions = SENDING) -> None:
         self.disk = disk or CrashDisk()
@@ -199,11 +199,11 @@ class Centre:
         return self.receiver.catalog
 
     def states(self) -> list[State]:
-        """Return the state that the store shows."""
+        """Return the only state that can be seen, which is that of the store."""
         return [devices_of(self.store)]
 
     def check_nothing_left(self, context: str) -> None:
-        """Check that the receiver shows all contents that it stores, and that no round is in progress. Raises Wrong."""
+        """Check that the receiver stores only contents that it shows, and has no round in progress. Raises Wrong."""
         folders = set(self.disk.list(f"{FOLDER}/sync-receiver")) - {"device_owner"}
         if folders != set(self.catalog.senders) or self.receiver.rounds_in_progress():
             raise Wrong(
@@ -220,7 +220,7 @@ class Centre:
 
 
 def check_kept(context: str, disk: CrashDisk, path: str, document: Content, may_lack: str = "\n") -> None:
-    """Check that a sender's folder has exactly its last round, with the right contents. Raises Wrong.
+    """Check that the folder of a sender has exactly the sender's last round, with the right contents. Raises Wrong.
 
     Names with the suffix `may_lack` may be missing.
     """

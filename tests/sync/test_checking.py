@@ -1,4 +1,4 @@
-"""The thread on which arrived files are checked and made durable."""
+"""The thread that checks arrived files and makes them durable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds while a sender's replicas change: new replicas have the round before the previous replicas leave."""
+"""Changes of a sender's replicas: new replicas have the sender's round before the previous replicas leave."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def test_who_is_lost_for_good_is_not_waited_for() -> None:
 
 @pytest.fixture
 def places() -> Iterator[Places]:
-    """Return three nodes, of which only the first one keeps the data."""
+    """Yield three nodes, only the first of which keeps data."""
     made = Places(3, copies=1)
     yield made
     made.close()
 
 
 def sent(places: Places) -> tuple[Edge, SenderEntry]:
-    """Return an edge that has sent rows to the third node, which is not a replica, and its entry in the catalog."""
+    """Send rows of an edge to the third node, which is not a replica; return the edge and its entry in the catalog."""
     edge = Edge(places.line(C))
     edge.tell(write_rows("root.a.d1", range(100), 1))
     edge.sync()
@@ -156,7 +156,7 @@ def test_a_round_is_committed_when_those_have_it_who_are_to_keep_it_next(places:
 
 
 def test_a_change_that_begins_while_a_round_is_committed_is_heard_of(places: Places) -> None:
-    """The change begins when the previous replicas have the round, but before the round's note is written."""
+    """The change begins when the previous replicas have the round, and its note is not written yet."""
     edge, entry = sent(places)
     edge.tell(write_rows("root.a.d2", [1], 1))
     begun: list[bool] = []
@@ -217,7 +217,7 @@ def test_a_receiver_that_never_has_the_round_in_hand_is_not_asked_for_ever(place
 
 
 def cut_short(places: Places) -> Edge:
-    """Return an edge that has sent the drop of a device to a node that went down right after the commit."""
+    """Return an edge that has sent the drop of a device. The receiving node went down right after the commit."""
     edge = Edge(places.line(C))
     edge.tell(write_rows("root.a.d1", [1], 1), write_rows("root.a.d2", [1], 1))
     edge.sync()
@@ -268,7 +268,7 @@ def test_what_cannot_be_given_to_the_schema_now_is_given_later(places: Places) -
 
 
 def test_two_threads_that_read_the_notes_both_read_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow thread that has read older notes must not overwrite the newer ones that another thread has read."""
+    """A slow thread with older notes must not overwrite the newer notes that another thread has read."""
     places = Places(1)
     edge = Edge(places.line())
     edge.tell(write_rows("root.a.d1", [1], 1))

@@ -1,4 +1,4 @@
-"""Rounds to a cluster: each node shows exactly the sent data, whichever node receives the rounds or fails meanwhile."""
+"""Rounds to a cluster: all nodes show exactly the sent data, whichever node receives the rounds or fails meanwhile."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def synced(cluster: Nodes, number: int) -> ClusterSync:
 
 
 class Line:
-    """A link whose requests go to the node that the test has chosen. Implements `Transport`."""
+    """A link to the node that a test chooses. Implements `Transport`."""
 
     def __init__(self, cluster: Nodes, node: int = 0) -> None:
         self.cluster = cluster
         self.node = node
-        #: The size of a chunk in bytes.
+        #: The number of bytes sent in chunks.
         self.sent = 0
         #: Called before a commit.
         self.before_commit: Callable[[], None] = lambda: None
@@ -163,7 +163,9 @@ def test_a_round_goes_on_at_another_node_with_what_has_arrived_and_counts_once(c
 
 
 def test_who_keeps_a_sender_has_its_files_before_the_commit(cluster: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_store, "_TELL_SECONDS", PATIENCE_S)  # unless told, a replica fetches at the commit
+    monkeypatch.setattr(
+        replica_store, "_TELL_SECONDS", PATIENCE_S
+    )  # without messages about complete files, replicas fetch at the commit
     for node in range(PLACES):
         synced(cluster, node).receiver._ahead_bytes = 1
     edge = Edge(line := Line(cluster))
@@ -268,7 +270,7 @@ def test_what_the_cluster_has_is_refused_and_what_senders_have_is_changed_nowher
 def test_a_node_that_has_not_heard_of_the_sender_takes_no_rows_of_its_device(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The node has old states of the meta group and of the schema; the group of the series must refuse the rows."""
+    """The node has an old state of the meta group and the schema, so the group of the series must refuse the rows."""
     late = synced(cluster, 2)
     known = late.ledger.now
     edge = Edge(Line(cluster))
@@ -336,7 +338,7 @@ def test_a_damaged_copy_is_fetched_from_another_node(cluster: Nodes) -> None:
 
 
 def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -> None:
-    """With one copy of all data, a second round arrives while slots move and the first round's nodes leave.
+    """All data has one copy. A second round arrives while slots move and the node with the first round leaves.
 
     Until the move has ended, each read returns the data of one of the two rounds, never a mixture.
     """
@@ -382,9 +384,9 @@ def test_a_change_of_the_cluster_takes_along_what_senders_sent(tmp_path: Path) -
 def test_a_node_that_leaves_was_not_the_last_one_that_had_what_a_sender_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even if no slot moves and only a group's members change, each member has all data after the change.
+    """No slot moves, and only a group's members change. Each member has all data after the change.
 
-    A member that has reported all contents still has them when the change ends, whatever work its replica store does in
+    A member that has reported all contents still has them when the change ends, whatever its replica store does in
     between.
     """
     steps: Counter[ReplicaStore] = Counter()

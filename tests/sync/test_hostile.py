@@ -1,4 +1,4 @@
-"""A malicious sender: ids and names that are paths, wrong sizes, files that are not TsFiles, times outside a slice."""
+"""A malicious sender: it sends paths as ids and names, wrong sizes, bad TsFiles, and times outside of their slice."""
 
 from __future__ import annotations
 

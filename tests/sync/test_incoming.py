@@ -1,4 +1,4 @@
-"""Contents that arrive: the files that a receiver keeps open, and how far it relies on unsynced data on its disk."""
+"""Arriving contents: the number of files that a receiver keeps open, and the data that it trusts after a crash."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SENDER = "0123456789abcdef" * 2
 
 @dataclass(frozen=True)
 class Sent:
-    """A round, and the bytes of its files by SHA-256."""
+    """A round, and the bytes of the round's files by SHA-256."""
 
     round: Round
     files: dict[str, bytes]

@@ -1,4 +1,7 @@
-"""Several senders of one receiver, several receivers of one sender: owners of devices, refusals, changes of owner."""
+"""Owners of devices, refused devices, and changes of owner, with several senders to a receiver.
+
+One sender may also have several receivers.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def points(centre: Centre, device: str) -> list[int]:
 
 
 def two() -> tuple[Centre, Edge, Edge]:
-    """Return a centre and two senders that both have root.a.d1; one also has root.a.d2, the other root.b.c.d1."""
+    """Return a centre, and two senders with root.a.d1. The first also has root.a.d2, the second root.b.c.d1."""
     centre = Centre()
     first, second = Edge(centre.line()), Edge(centre.line())
     first.tell(write_rows("root.a.d1", [1], 1), write_rows("root.a.d2", [1], 1))
@@ -128,7 +131,7 @@ def test_a_receiver_that_is_another_one_gets_all_there_is() -> None:
     edge.store.flush()
     edge.line = centres[1].line()
     edge.restart_sender()
-    edge.sending.run_round()  # the sender's records belong to the first receiver, so this one must request all files
+    edge.sending.run_round()  # the sender's records are about the first receiver; the second one must ask for all files
     assert [1] == points(centres[0], "root.a.d1")
     assert [1, 2] == points(centres[1], "root.a.d1")
 

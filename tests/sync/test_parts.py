@@ -1,4 +1,4 @@
-"""The small parts of the sync tool: records, owners, missing schema, pace, reading the log while it grows."""
+"""The small parts of the sync tool: records, owners, missing schema, the rate limit, and reads of a growing log."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_the_schema_is_followed_through_segments_that_come_and_go() -> None:
 
 
 def logged(*widths: int, rows: int) -> tuple[CrashDisk, bytes, list[bytes]]:
-    """Return a disk with a log of rows of these widths, the log, and the schema's dumps before and after each write."""
+    """Write `rows` rows of each width; return the disk, its log, and the schema's dumps before and after each write."""
     disk = CrashDisk()
     store = open_store(disk, replace(OPTIONS, segment_bytes=1 << 30))
     dumps = [store.schema.dump()]

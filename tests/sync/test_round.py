@@ -1,4 +1,4 @@
-"""The document of a round: all values within the limits are read back; others are refused."""
+"""The document of a round: all values within the limits are read back, and other values are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds from one edge to one centre: the centre shows exactly the data that the edge has sealed."""
+"""Rounds from one edge to one centre: the centre shows exactly the data in files of the edge."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def centre(tmp_path: Path) -> Iterator[Server]:
 
 
 def fill(folder: Path, name: str) -> float:
-    """Fill an edge with sealed points of random values; return their sum."""
+    """Write random values to files of an edge; return the sum of the values."""
     values = np.random.default_rng(7).normal(size=POINTS)
     with saros.connect(str(folder)) as db:
         db.insert(f"root.plant.{name}.pump", np.arange(POINTS), {"temperature": values})
@@ -94,7 +94,7 @@ def test_a_round_over_a_link_that_stalls_damages_and_breaks_is_exact(
         worker = Worker(folder, name, LocalDisk(), connect, lambda _: None)
         try:
             sent = worker.run_round()
-        except Unreachable:  # the next round continues, however many requests of the previous round failed
+        except Unreachable:  # continue the interrupted round, however many of its requests failed
             sent = worker.run_round()
         finally:
             worker.close()

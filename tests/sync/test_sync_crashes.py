@@ -1,6 +1,6 @@
-"""A sender or a receiver that crashes at any operation on its disk, or whose disk fails there.
+"""A sender or a receiver crashes at any operation on its disk, or its disk fails there.
 
-`make campaign-sync` leaves out less.
+The tests try a sample of these operations; `make campaign-sync` tries more.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_a_cluster_of_which_a_disk_fails_anywhere_loses_nothing(
 
 
 class Clinging(CrashDisk):
-    """A disk that fails once to remove a folder after its contents were removed."""
+    """A disk on which the removal of one folder fails once, after the folder's contents have been removed."""
 
     clings_to = ""
 

@@ -1,4 +1,4 @@
-"""Real nodes of a cluster in this process, with loopback ports, threads and folders, for tests of several packages."""
+"""Run the real nodes of a cluster in one process. They have loopback ports, threads and folders."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def running_servers(folder: Path, nodes: int, replicas: int) -> Iterator[list[Se
 
 
 def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = False) -> list[Path]:
-    """Return the folders of a cluster that starts with an administrator."""
+    """Change the folders of a cluster so that it starts with an administrator, and return them."""
     root = Administrator("root", hash_password(password, CHEAP), must_change)
     for folder in folders:
         path = folder / "cluster.json"
@@ -68,7 +68,7 @@ def with_root(folders: list[Path], password: str = ROOT, *, must_change: bool = 
 
 
 class SecuredNode(Secured):
-    """The same as `Secured`, for the only node of a cluster."""
+    """The same as `Secured`, but its server is the only node of a cluster."""
 
     def __init__(self, folder: Path) -> None:
         (self.folder,) = with_root(make_folders(folder, 1, 1))
@@ -129,7 +129,7 @@ class Nodes:
             lane.close()
 
     def wait_ready(self, *numbers: int) -> None:
-        """Wait until these nodes (by default all that run) answer a strong read."""
+        """Wait until the given nodes, by default all running nodes, answer a strong read."""
         for number, node in enumerate(self.nodes):
             if node is not None and (not numbers or number in numbers):
                 wait_until(lambda n=node: answers_strongly(n))
@@ -148,7 +148,7 @@ class Nodes:
     def run(
         self, number: int, text: str, consistency: str = "strong", request: WriteRequest = UNNUMBERED
     ) -> list[tuple[object, ...]]:
-        """Return a statement's rows (times first), from one node."""
+        """Run a statement at a node, and return its rows, each with the time first."""
         return run(self.node(number), text, consistency, request)
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ def console_page(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
     page.goto(url)
     try:
         yield page
-        # A refused request appears as an error in the page's console, which is expected if a test causes it.
+        # A refused request appears as an error in the page's console. Some tests cause such requests on purpose.
         unexpected = [text for text in errors if "Failed to load resource" not in text]
         assert unexpected == [], f"errors of the page: {unexpected}"
     finally:
@@ -86,7 +86,7 @@ def run_statement(page: Page, text: str) -> None:
 
 def accessibility_faults(browser: Browser, url: str, selector: str, **options: Any) -> list[str]:
     """Return the serious faults that axe-core finds in the page at `url` once `selector` appears."""
-    context = browser.new_context(bypass_csp=True, **options)  # axe is a script of another origin
+    context = browser.new_context(bypass_csp=True, **options)  # else the page would not run the injected script of axe
     try:
         page = context.new_page()
         page.goto(url)

@@ -6,7 +6,7 @@
     weather.lose(PROPOSE, 3)   the replies of three calls are lost; `then` is called after the first
     with weather.counting() as calls: ...              calls[name, group] between any two nodes
 
-A call over a cut fails at once, like one to a node whose process has ended. Thread-safe.
+A call over a cut link fails at once, like a call to a node whose process has ended. Thread-safe.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Weather:
     ) -> None:
         """Lose the next replies to calls of this name.
 
-        `group` and `to` restrict this to a group, and to calls made by a node.
+        With `group`, only replies of that group are lost; with `to`, only replies to that node.
         """
         with self._lock:
             self._losing[name] = answers

@@ -1,10 +1,10 @@
 """A cluster of real processes on this machine that can be killed, stopped, isolated and restarted.
 
     LocalCluster(folder, nodes=3, replicas=3)        folder/node1 ... each served by `saros start --foreground`
-        kill(2)  stop(2) resume(2)  restart()        SIGKILL, SIGTERM; SIGSTOP, SIGCONT; bring all up again run_with(2,
-        program)                         another version, from the node's next start on isolate(2) heal()
-        with `proxies`: every link between two nodes goes through a proxy admit() forget(4)
-        without proxies: add a node that may join, remove a node that has left
+        kill(2)  stop(2) resume(2)  restart()        SIGKILL; SIGSTOP, SIGCONT; bring all up again
+        run_with(2, program)                         another version, from the node's next start on
+        isolate(2) heal()                            with `proxies`: every link between two nodes goes through a proxy
+        admit() forget(4)                            without proxies: add a node that may join, remove one that has left
 
 All connections between nodes pass through the proxy: node A reaches node B at the port that A's `cluster.json` has for
 B, which is the port of the proxy's link "A->B". A single node has no `cluster.json`: it is a plain server.
@@ -45,7 +45,7 @@ _POLL_SECONDS = 0.02
 
 
 def missing_module() -> str | None:
-    """Return a missing module that a cluster node needs; None if all are there."""
+    """Return the name of a module that a cluster node needs and that is missing; None if none is missing."""
     return next((name for name in _CLUSTER_MODULES if importlib.util.find_spec(name) is None), None)
 
 
@@ -71,12 +71,12 @@ def processor_s_of(process: int) -> float | None:
 
 
 def _stat(process: int) -> list[str]:
-    """Return the fields of a process in proc(5), from its state on."""
+    """Return the fields of /proc/PID/stat for a process, beginning with its state."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
 
 
 class LocalCluster:
-    """A cluster with the nodes 1 to `nodes`; use it as a context manager, or call `close`."""
+    """A cluster with the nodes 1 to `nodes`. Use it as a context manager, or call `close`."""
 
     def __init__(
         self,
@@ -90,8 +90,8 @@ class LocalCluster:
     ) -> None:
         """Make the folders, without starting processes.
 
-        `environment` has options of the nodes, such as SAROS_DURABILITY; nodes run `program` with the arguments `start
-        ...`.
+        `environment` has options of the nodes, such as SAROS_DURABILITY. A node runs `program` with `start` and more
+        arguments.
         """
         self.folder = folder
         self.nodes = list(range(1, nodes + 1))
@@ -188,7 +188,7 @@ class LocalCluster:
         return self.ask(node, "show regions", patience_s=0)
 
     def leaders(self) -> dict[int, int]:
-        """Return the leaders of regions according to one node; regions whose leader it does not know are left out."""
+        """Return the leader of each region, without regions whose leader is not known to the node that answers."""
         for node in self.up:
             try:
                 rows = self.regions(node)
@@ -244,7 +244,7 @@ class LocalCluster:
                 self._processes[node] = self._launch(node)
 
     def run_with(self, node: int, program: Sequence[str]) -> None:
-        """Run the node with this program from its next start on."""
+        """Run this program as the node, from the node's next start on."""
         self._programs[node] = program
 
     def _launch(self, node: int) -> subprocess.Popen[bytes]:
@@ -353,7 +353,8 @@ class LocalCluster:
     def shut_down(self) -> list[str]:
         """Send SIGTERM to all nodes.
 
-        Nodes that do not end are aborted, with the stacks of their threads in their logs; return a message for each.
+        Abort nodes that do not end, so that they write the stacks of their threads to their logs. Return a message for
+        each of these nodes.
         """
         for node, process in self._processes.items():
             if process.poll() is None:

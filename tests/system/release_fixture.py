@@ -27,7 +27,7 @@ from saros_server.process.version import RELEASE
 FIXTURES = Path(__file__).parent / "testdata" / "releases"
 ROWS = 40
 TYPES = ("boolean", "int32", "int64", "float", "double", "text", "string", "blob", "date", "timestamp")
-#: The encodings and compressors are listed here, since the code, which also has a list, may add some later.
+#: Encodings and compressors. The list must not change, although the program's own list may grow.
 ENCODINGS = {
     "BOOLEAN": ("PLAIN", "RLE"),
     "INT32": ("TS_2DIFF", "PLAIN", "RLE", "GORILLA", "CHIMP"),
@@ -90,14 +90,14 @@ _TAIL = (
 
 
 def row_of_types(i: int) -> tuple[object, ...]:
-    """Return the values of a row, by `TYPES`; every seventh row has only every second value."""
+    """Return a value of each of the `TYPES` for row `i`. Every seventh row has only every second value."""
     day, instant = dt.date(2024, 1, i % 28 + 1), i * 1_000
     values = (i % 2 == 1, i, i * 10**10, i + 0.5, i + 0.25, f"t{i}", f"s{i}", bytes([i, 0xFF]), day, instant)
     return tuple(value if i % 7 or place % 2 else None for place, value in enumerate(values))
 
 
 def encoded_series() -> list[tuple[str, str, str, str]]:
-    """Return measurement, type, encoding, compressor of each series of `root.codecs.d`."""
+    """Return (measurement, type, encoding, compressor) of each series of `root.codecs.d`."""
     pairs = [(type_, encoding) for type_, encodings in ENCODINGS.items() for encoding in encodings]
     return [
         (f"{type_}_{encoding}".lower(), type_, encoding, COMPRESSORS[place % len(COMPRESSORS)])
@@ -106,7 +106,7 @@ def encoded_series() -> list[tuple[str, str, str, str]]:
 
 
 def encoded_value(type_: str, i: int) -> object:
-    """Return the value at time `i` of a series of `root.codecs.d`: runs, jumps, and few decimals."""
+    """Return the value at time `i` of a series of `root.codecs.d`. The values have runs, jumps, and few decimals."""
     step = i // 5 * 1_001 - i
     return {"BOOLEAN": i % 10 < 6, "INT32": step, "INT64": step << 33, "DOUBLE": step / 8, "TEXT": f"state {i % 4}"}[
         type_

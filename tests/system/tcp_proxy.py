@@ -85,13 +85,13 @@ class _Link:
 
 
 class _Connection:
-    """A client's connection and its continuation to the target."""
+    """A client's connection to the proxy, and the proxy's connection to the target."""
 
     def __init__(self, client: asyncio.StreamWriter, target: asyncio.StreamWriter) -> None:
         self.client = client
         self.target = target
         self.has_hole = False
-        #: Ends that receive no more bytes, although the opposite end of the connection is open.
+        #: Ends to which the proxy has closed its direction: they get no more bytes, but may still send.
         self.closed: set[asyncio.StreamWriter] = set()
 
     def close(self, writer: asyncio.StreamWriter) -> None:
@@ -122,11 +122,11 @@ class TcpProxy:
         return self._run(self._add_link(name, host, port, listen_port))
 
     def set_weather(self, name: str, *, forth: Weather | None = None, back: Weather | None = None) -> None:
-        """Change a link's weather; None keeps the weather of a direction."""
+        """Change the weather of a link. None leaves the weather of that direction as it is."""
         self._run(self._set_weather(self._links[name], forth, back))
 
     def half_close(self, name: str, *, forth: bool) -> None:
-        """For all open connections, end the direction to the target (`forth`) or to the client."""
+        """End one direction of all open connections: to the target if `forth`, otherwise to the client."""
         self._run(self._half_close(self._links[name], forth))
 
     def connections(self, name: str) -> int:
@@ -193,7 +193,7 @@ class TcpProxy:
         try:
             target_reader, target_writer = await asyncio.open_connection(*link.target)
         except OSError:
-            writer.transport.abort()  # without a proxy, the client would see the same
+            writer.transport.abort()  # like a connection to the target itself, which does not listen
             return
         connection = _Connection(writer, target_writer)
         link.connections.add(connection)
@@ -251,7 +251,7 @@ class TcpProxy:
     async def _wait(self, direction: _Direction, due: float) -> None:
         """Wait until a chunk is due and not held.
 
-        Bytes must stay in order, so a change of the weather shortens no delay.
+        A change of the weather does not shorten delays, since bytes must stay in order.
         """
         await asyncio.sleep(due - self._loop.time())
         while direction.weather.mode is Mode.HOLD:

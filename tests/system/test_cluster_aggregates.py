@@ -25,9 +25,9 @@ ROW_BYTES = 16 * POINTS
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """Run three nodes, each slice being on one of them.
+    """Run three nodes, each with a part of the slices.
 
-    They have a plain and an aligned device, half of whose rows are in files, and some late rows.
+    They have plain devices and an aligned one, each with half of its rows in files, and some late rows.
     """
     nodes = Nodes(tmp_path_factory.mktemp("cluster"), 3, 1)
     times = np.arange(POINTS) * STEP
@@ -55,7 +55,7 @@ def remote_bytes(cluster: Nodes, number: int, statement: str) -> int:
 
 
 DAYS = f"group by ([0, {END}), 1d)"
-#: Statements; for each, the factor by which its traffic must be smaller than the rows of five series.
+#: Statements, each with the factor by which its traffic must be smaller than the rows of five series.
 PARTIAL = [
     ("select count(x), avg(x) from root.a.d", 100),
     ("select count(*) from root.a.**, root.b.**", 100),
@@ -127,7 +127,7 @@ def test_many_series_are_all_there(cluster: Nodes) -> None:
 
 @pytest.mark.parametrize("unit", ["1w", "1cw"])
 def test_windows_without_a_range_are_those_of_all_groups(cluster: Nodes, unit: str) -> None:
-    # Weeks begin on Monday, and 1970 on a Thursday.
+    # Weeks begin on Monday, and 1970-01-01 was a Thursday.
     weeks = np.unique((np.arange(POINTS) * STEP + 3 * DAY) // WEEK, return_counts=True)
     counts = {int(week) * WEEK - 3 * DAY: int(count) for week, count in zip(*weeks, strict=True)}
     late = min(time for time in counts if time >= 5 * WEEK)

@@ -1,7 +1,6 @@
 """A node's answers to other nodes: strangers get none, and junk gets an error code.
 
-The node's groups survive all requests. Every call and stream that a node registers is tried, so new ones are tried,
-too.
+The node's groups survive all requests. The tests try every call and stream that a node registers.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ WRONG_CLUSTER, INTERNAL = 2019, 2001
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """A town whose nodes have made a request of every kind."""
+    """Yield a cluster whose nodes have already made a request of every kind."""
     with a_town(tmp_path_factory.mktemp("town"), 3, 2) as town:
         for number in range(3):
             for group in town.routing().groups:
@@ -48,7 +47,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 
 def handlers(town: Town) -> dict[str, Callable[[NodeId, bytes], object]]:
-    """Return the handlers of node 1; a stream's handler returns its first answers."""
+    """Return the handlers of node 1. The handler of a stream is replaced by one that returns the first answers."""
     found: dict[str, Callable[[NodeId, bytes], object]] = dict(town.weather.calls[ONE])
     for name, stream in town.weather.streams[ONE].items():
         found[name] = lambda sender, request, stream=stream: list(itertools.islice(stream(sender, request), 3))

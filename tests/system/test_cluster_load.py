@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 WEEK = 7 * 86_400_000
 SLICES = 3
-#: The number of slices, and of rows per slice and device.
+#: The number of rows of each device in each slice.
 ROWS = 2_000
 DEVICES = ("root.plant.line1.aligned", "root.plant.line1.plain", "root.other.d")
 
@@ -48,7 +48,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file of devices in two databases, with points in three slices."""
+    """Return a file with devices of two databases, which have points in three slices."""
     folder = tmp_path_factory.mktemp("source")
     chance = np.random.default_rng(5)
     times = np.concatenate([WEEK * n + np.arange(ROWS) * 1000 for n in range(SLICES)])
@@ -83,7 +83,7 @@ def staged(cluster: Nodes) -> list[str]:
 
 
 def test_a_loaded_file_is_at_every_node_and_leaves_nothing_behind(cluster: Nodes, source: Path, tmp_path: Path) -> None:
-    """The node that receives the file first assigns the slices to a wrong group."""
+    """At first, the node that receives the file believes that a slice belongs to another group."""
     rows = expected(source, tmp_path / "alone")
     group_at, wrong = Routing.group_at, [1]
 

@@ -81,10 +81,7 @@ def test_columns_over_many_slices_reach_their_groups(cluster: Nodes) -> None:
 
 
 def databases_of_regions(cluster: Nodes, number: int) -> set[object]:
-    """Return the databases that a node reports for the regions.
-
-    All regions have data, and one region has the schema.
-    """
+    """Return the databases that a node reports for the regions, except for the meta group's region."""
     rows = cluster.run(number, "show regions")
     assert {0, 1, 2, 3} == {row[0] for row in rows}
     return {row[3] for row in rows if row[0] != 0}
@@ -116,7 +113,7 @@ def test_deletes_and_drops_reach_every_group(cluster: Nodes) -> None:
 def test_what_somebody_finds_dropped_is_gone_in_every_group(
     cluster: Nodes, monkeypatch: pytest.MonkeyPatch, drop: str, asked: str
 ) -> None:
-    """Otherwise a group that has not yet dropped the database could acknowledge a row, and then lose it."""
+    """A group that has not yet dropped the database could acknowledge a row, and then lose it."""
     routing = cluster.database().routing
     schema_group = routing.schema_group("root.a")
     week = next(w for w in range(64) if schema_group != routing.group_at("root.a", w))
@@ -304,7 +301,7 @@ def test_a_minority_refuses_strong_reads_and_writes_and_flags_what_it_shows(
         monkeypatch.setattr(proposer, "DEADLINE_SECONDS", 1.0)
         with pytest.raises(NoLeader):
             cluster.run(0, "select x from root.a.d")
-        with pytest.raises((NoLeader, OutcomeUnknown)):  # unknown if the previous leader got the request
+        with pytest.raises((NoLeader, OutcomeUnknown)):  # unknown if the request had reached the former leader
             cluster.run(0, "insert into root.a.d(time, x) values (2, 2)")
         assert [(1, 1.0)] == cluster.run(0, "select x from root.a.d", "weak")
         store = cluster.node(0).store
@@ -372,7 +369,7 @@ def test_interval_fsyncs_the_log_in_time(tmp_path: Path, monkeypatch: pytest.Mon
 def test_nobody_is_told_that_a_write_is_done_which_a_snapshot_overtook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The snapshot came after its entries were queued for apply, so the machine skips these entries."""
+    """A snapshot covers entries that are already queued, so the machine skips these entries when their turn comes."""
     nodes = Nodes(tmp_path, 1, 1)
     try:
         nodes.run(0, "insert into root.a.d(time, x) values (1, 1.5)")

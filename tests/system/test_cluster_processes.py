@@ -1,4 +1,4 @@
-"""Real processes: the actions of the campaign work, and a short campaign finds no violation.
+"""A campaign on real processes: its actions work, and a short campaign finds no violation.
 
 `make campaign-cluster` runs long campaigns.
 """

@@ -56,7 +56,7 @@ class FakeHost:
 
 @dataclass
 class FakePeers:
-    """Other nodes, each with its clock and its report on its groups, which is None if the node does not answer."""
+    """The other nodes. Each has a clock, and reports on its groups; a node whose report is None does not answer."""
 
     clock: ManualClock
     told: dict[NodeId, dict[int, FakeReplica] | None]
@@ -81,7 +81,7 @@ class FakePeers:
 
 
 class Three:
-    """Node 1 of three, and its view of the other nodes."""
+    """Node 1 of three nodes, and its knowledge of the other nodes."""
 
     def __init__(self, nodes: Sequence[NodeId] = (ONE, TWO, THREE)) -> None:
         self.clock = ManualClock()
@@ -106,7 +106,7 @@ class Three:
 
 
 def test_a_replica_that_was_sent_less_lags_though_it_does_not_know(three: Three) -> None:
-    """Node 3 has applied all entries that it knows to be committed, but the leader knows of more committed entries."""
+    """Node 3 has applied all entries that it knows to be committed. The leader has committed more entries."""
     leads, behind = three.peers.told[TWO], three.peers.told[THREE]
     assert leads is not None
     assert behind is not None
@@ -116,7 +116,7 @@ def test_a_replica_that_was_sent_less_lags_though_it_does_not_know(three: Three)
     three.status.refresh()
     assert {1: 10, 2: 2, 3: 600} == three.lags(1)
     assert 10 == three.status.local_groups()[GroupId(1)].lag
-    # Other nodes may also have entries that this node has committed since the other nodes answered.
+    # This node has committed more entries since the other nodes answered, so their lag does not grow.
     three.host.groups[GroupId(1)] = FakeReplica(commit=5_000, applied=5_000)
     assert {1: 0, 2: 2, 3: 600} == three.lags(1)
 

@@ -1,4 +1,4 @@
-"""Devices of InfluxDB's line protocol on a cluster: all nodes agree on the order of tags, whichever writes first."""
+"""Devices of InfluxDB's line protocol on a cluster: all nodes use one order of tags, whichever node writes first."""
 
 from __future__ import annotations
 

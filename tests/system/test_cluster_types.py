@@ -1,7 +1,4 @@
-"""ALTER TIMESERIES ...
-
-SET DATA TYPE on a cluster: at any node, over slices of several groups, and while clients write.
-"""
+"""SET DATA TYPE on a cluster: at any node, for series with slices in several groups, and while clients write."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path) -> None:
-    """Slices of many groups have points, in files, in memory, or written later; these groups are not notified."""
+    """Many groups have slices of the series, in files and in memory, and get more later. They are not notified."""
     cluster = Nodes(tmp_path / "cluster", 3, 2)
     times = [n * WEEK for n in range(12)]
     try:
@@ -62,7 +59,7 @@ def test_a_series_of_several_groups_changes_its_type_at_any_node(tmp_path: Path)
 
 
 def test_writers_at_all_nodes_go_on_while_the_type_changes(tmp_path: Path) -> None:
-    """No acknowledged row is lost, and readers see one type, or are told to retry."""
+    """No acknowledged row is lost. A reader sees a single type, or gets an error after which it may retry."""
     cluster = Nodes(tmp_path / "cluster", 3, 3)
     try:
         cluster.run(0, "create timeseries root.a.d.n with datatype=INT32")

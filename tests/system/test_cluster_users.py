@@ -243,7 +243,7 @@ def test_users_survive_a_restart_of_all_and_a_snapshot_of_the_meta_group(
 
 
 def lanes_lost(cluster: Cluster) -> None:
-    """Drop the messages that are queued for node 0."""
+    """Drop the messages that nodes 1 and 2 have queued for node 0."""
     for number in (1, 2):
         opened = cluster.node(number).cluster
         assert opened is not None
@@ -255,7 +255,7 @@ def lanes_lost(cluster: Cluster) -> None:
 def test_who_was_known_logs_in_without_a_leader_and_nothing_can_be_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hash takes less work than configured, so the login tries to recompute it, which fails."""
+    """The stored hash is weaker than configured. A login tries to replace the hash, which fails without a leader."""
     nodes = with_root(make_folders(tmp_path, 3, 3))
     for folder in nodes:
         (folder / "saros.toml").write_text('password_cost = 11\ndurability = "os"\n')
@@ -328,7 +328,7 @@ def test_a_cluster_without_an_administrator_keeps_no_users(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("began_with", [True, False])
 def test_an_administrator_is_not_written_in_later_nor_taken_away(tmp_path: Path, began_with: bool) -> None:
-    """Otherwise a node might be open although it seems to require passwords, or might suddenly become open."""
+    """A node might otherwise seem to require passwords while it does not, or might suddenly stop requiring them."""
     (folder,) = make_folders(tmp_path, 1, 1)
     without = (folder / "cluster.json").read_bytes()
     with_root([folder])
@@ -380,7 +380,7 @@ def test_the_same_call_with_a_good_session_needs_the_right(secured: Secured, cal
 
 
 def certificates(folder: Path, cluster: str, nodes: int) -> list[dict[str, object]]:
-    """Create certificates with the command's function; return each node's options, which name its certificate."""
+    """Create certificates as the command does, and return the options of each node, which name its certificate."""
     make_certificates(str(folder), cluster, {NodeId(n): "127.0.0.1" for n in range(1, nodes + 1)})
     return [
         {
@@ -398,7 +398,7 @@ def opened(folder: Path, options: dict[str, object]) -> Node:
 
 @pytest.mark.slow
 def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes 1 and 2 are a majority; node 3 tries one wrong setting after the other, and finally the right setting."""
+    """Nodes 1 and 2 are a majority. Node 3 tries one wrong setting after the other, and finally the right one."""
     folders = make_folders(tmp_path / "data", 3, 3)
     cluster = decode((folders[0] / "cluster.json").read_bytes()).cluster
     good = certificates(tmp_path / "good", cluster, 3)
@@ -412,7 +412,7 @@ def test_nodes_with_certificates_take_in_nobody_else(tmp_path: Path, monkeypatch
     try:
         for node in nodes:
             wait_until(lambda n=node: answers_strongly(n))
-        # A stranger does not check its own certificate.
+        # The stranger skips the check of its own certificate.
         monkeypatch.setattr("saros_server.pki.certificate_files.has_uri", lambda *_: True)
         for options in wrong:
             stranger = opened(folders[2], options)
@@ -438,7 +438,7 @@ def ask(node: Node, number: int) -> bytes:
 
 
 def answers(node: Node, number: int) -> bool:
-    with suppress(Unreachable):  # after a refusal, the next call waits for a pause
+    with suppress(Unreachable):  # after a refusal, calls fail for a while
         return b"version" in ask(node, number)
     return False
 

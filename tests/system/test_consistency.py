@@ -2,11 +2,11 @@
 
                 connected               cut off
     strong      all acknowledged        2017 within its deadline, never older than what was acknowledged before
-    mid         the same                what is here, and says so (`stale`); or the same
+    mid         the same                the data of the node's own replicas, flagged `stale`; or the same
     weak        committed, maybe old    committed, maybe old
 
 A register (one timestamp of one series) is overwritten with 1, 2, 3 ...; the value of a read is compared with the last
-value that was acknowledged when the read began. Node 1 leads all groups: a strong read asks all of them.
+value that was acknowledged when the read began. Node 1 leads all groups, since a strong read asks all groups.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def register(town: Town) -> Iterator[Register]:
 
 
 class Register:
-    """One timestamp of a new series. Writes are 1, 2, 3 ..., one at a time; reads may run concurrently."""
+    """One timestamp of a new series. Its values are 1, 2, 3 ..., written one at a time; reads may run concurrently."""
 
     def __init__(self, town: Town) -> None:
         self.town = town
@@ -113,7 +113,7 @@ class Register:
         return "stale" if stale else "fresh"
 
     def poison(self, number: int) -> object:
-        """Send a write to a node that may wrongly believe that it leads; the write is not retried."""
+        """Propose a write, without retries, at a node that may wrongly believe that it leads."""
         column = Column.of(DataType.INT64, [POISON])
         frame = encode_tablet(Tablet(self.device, ("x",), np.array([0]), (column,), False))
         command = encode_command(NO_REQUEST, Mutation(tablets=[PlacedTablet(2, frame)]))
@@ -221,7 +221,7 @@ def test_a_leader_that_is_cut_off_and_does_not_know_yet_shows_nothing_old_as_new
 
 
 def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> None:
-    """A weak read may be old, but never older than an earlier read of the same node."""
+    """A weak read may be old, but never older than an earlier read at the same node."""
     for consistency in ("strong", "weak"):
         with reading(lambda c=consistency: register.read(FOLLOWER, c)[0]) as answers:
             for number in (LEADER, OTHER) * 15:
@@ -231,7 +231,7 @@ def test_reads_beside_writes_never_go_back_at_one_node(register: Register) -> No
 
 
 def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
-    """A connection stays at its first node as long as that node answers."""
+    """The results are those of one node, since a connection stays at its first node as long as that node answers."""
     town = served
     town.arrange_leaders(of_all=LEADER)
     register = Register(town)
@@ -255,7 +255,7 @@ def test_the_driver_tells_which_results_may_be_stale(served: Town) -> None:
 
 
 def test_a_node_that_comes_back_does_not_take_series_that_it_does_not_know_for_none(tmp_path: Path) -> None:
-    """The node has no replica of the series' group, and has received no strong read yet."""
+    """The node has no replica of the group with the series, and no strong read has updated its schema yet."""
     with a_town(tmp_path, 3, 1) as town:
         device = f"{town.database(GroupId(3))}.d"
         town.insert(0, device, [1], [1], DataType.INT64)

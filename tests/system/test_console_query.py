@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 POINTS = 500_000
 START = 1_700_000_000_000
-#: Markup in places where only text is allowed.
+#: Markup that the console must show as text.
 EVIL = "<img src=x onerror=alert(1)>"
 
 
@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpNode]:
-    """A node without users, with a long series, and names, tags and values that are markup."""
+    """Yield a node without users. It has a long series, and a series whose names, tags and values are markup."""
     folder = tmp_path_factory.mktemp("console") / "data"
     numbers = np.arange(POINTS)
     with saros.connect(str(folder)) as database:

@@ -19,7 +19,7 @@ import saros
 from saros_server.process.server_file import serving
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-#: Another address of this machine; it stands for a client that connects through a published port.
+#: Another address of this machine. A client that connects to it stands for one that uses a published port.
 HOST = "127.0.0.2"
 #: Settings as passed to a container with `-e`: names in the certificate, and free ports.
 GIVEN = {"SAROS_TLS_SELF_SIGNED": f"localhost, {HOST}", "SAROS_LISTEN_PORT": "0", "SAROS_HTTP_PORT": "0"}
@@ -37,7 +37,7 @@ class Image:
         self.environment = own | dict(word.split("=", 1) for word in variables.split())
 
     def command(self, instruction: str) -> list[str]:
-        """Return the words of ENTRYPOINT, or of HEALTHCHECK's CMD, with this interpreter's `saros`."""
+        """Return the words of ENTRYPOINT or of HEALTHCHECK's CMD, but with the `saros` of this interpreter."""
         (words,) = re.findall(rf"^{instruction}.*?(\[.*\])$", self.text, re.MULTILINE)
         name, *arguments = json.loads(words)
         assert "saros" == name
@@ -121,7 +121,7 @@ def test_without_tls_and_users_it_starts_only_if_that_is_said(image: Image) -> N
     )
     assert (1, True) == (refused.returncode, "--insecure to allow it anyway" in refused.stderr)
     with image.running(bare, ["--insecure"]) as port:
-        # The log says so once the port is open, which may be a moment after the folder names the port.
+        # The message is logged once the port is open, which may be a moment after the port is known.
         wait_until(lambda: "insecure: others can read and change network traffic" in image.output())
         with saros.connect(f"saros://{HOST}:{port}") as connection:
             connection.execute("show databases")

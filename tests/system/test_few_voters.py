@@ -1,4 +1,4 @@
-"""Nine real processes, five of which vote in the meta group: it limits its voters, and replaces a killed voter."""
+"""A cluster of nine real processes: the meta group keeps five of them as voters, and replaces a killed voter."""
 
 from __future__ import annotations
 

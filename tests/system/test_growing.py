@@ -83,7 +83,7 @@ class Growing(Nodes):
         return node
 
     def await_change(self, number: int) -> None:
-        """Wait for the end of the change at the node that began it: other nodes may not yet know of the change."""
+        """Wait until a node has no change. It must be the node that began the change: others may not yet know of it."""
         wait_until(lambda: self.run(number, "show cluster change") == [])
 
     def await_nodes(self, number: int, nodes: list[int]) -> None:
@@ -113,7 +113,7 @@ def expected(values: range) -> list[tuple[object, ...]]:
 
 
 def leftovers(cluster: Growing, number: int) -> list[str]:
-    """Return everything that a node keeps but should not: groups, slots, copies in transit."""
+    """Return the data that a node should not have: groups, slots, and files in transit."""
     topology, node = cluster.topology, NodeId(number + 1)
     database, folder = cluster.database(number), cluster.folders[number]
     found = [str(path) for part in ("arriving", "snapshots") for path in (folder / part).glob("*")]
@@ -128,7 +128,7 @@ def leftovers(cluster: Growing, number: int) -> list[str]:
 def test_what_was_written_before_is_read_everywhere_after_a_node_joined(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slot_moves, "_PIECE_BYTES", 100)  # one or two lines of the schema
+    monkeypatch.setattr(slot_moves, "_PIECE_BYTES", 100)  # a piece holds one or two lines of the schema
     fill(cluster, 0, "root.a.d", 1)
     fill(cluster, 1, "root.b.d", 1)
     cluster.run(0, "set ttl to root.b 9000000000000")
@@ -219,7 +219,7 @@ def test_slots_move_while_their_files_are_of_older_types(cluster: Growing, tmp_p
 
 
 def test_who_joins_a_group_later_has_what_had_come_to_it_before(tmp_path: Path) -> None:
-    """In one change, a group gets slots; in the next, when the old owner has dropped them, it gets a new member."""
+    """One change gives slots to a group. When the old owner has dropped them, the next gives the group a new member."""
     cluster = Growing(tmp_path, 3, 3)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -288,7 +288,7 @@ def test_joining_and_leaving_a_group_is_done_again_where_it_fails(
 
 
 class HeldMoves:
-    """Keeps moves of slots to a new group waiting after the fence until `go_on` is set."""
+    """Delays moves of slots to a new group: after the fence, they wait until `go_on` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fenced, self.go_on = threading.Event(), threading.Event()
@@ -325,7 +325,7 @@ def test_sql_lets_a_node_join_and_leave(cluster: Growing, tmp_path: Path, monkey
     assert expected(range(1, 4)) == sorted(cluster.run(0, "select x from root.a.d"))
 
     def counts() -> list[Any]:
-        """Return terms and applied entries of the new group's replicas, from the nodes that report them."""
+        """Return the terms and applied indexes of the new group's replicas, as reported by nodes."""
         asked = "select term, applied from information_schema.regions where region_id = 4 and term > 0"
         return [count for row in cluster.run(0, asked) for count in row]
 
@@ -390,7 +390,7 @@ def test_what_cannot_be_is_refused_in_sql(cluster: Growing) -> None:
 
 
 class Load:
-    """Rows that are continuously written through one node and counted through another node; each count is checked."""
+    """Continuously writes rows through one node and counts them through another node. Each count is checked."""
 
     def __init__(self, cluster: Growing, writes_at: int, reads_at: int, device: str) -> None:
         self._cluster = cluster
@@ -509,7 +509,7 @@ def test_slots_go_from_who_has_much_to_who_has_little_and_a_region_to_another_no
 def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_the_other(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The intended leader starts first, when no other member answers its requests."""
+    """The intended leader starts before the other members, which do not answer its requests yet."""
     joined = cluster.add(tmp_path / "node4")
     settle, later_s = Groups.reconcile, 0.5
     asked_s: list[float] = []
@@ -529,7 +529,7 @@ def test_a_new_group_waits_for_no_election_although_its_members_come_one_after_t
 def test_who_hears_late_that_it_was_to_leave_a_group_stays_if_it_is_in_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it hears of its removal, the node votes in the group again, and counts as having the data."""
+    """When the node learns of its removal, it votes in the group again, and counts as having the data."""
     cluster = Growing(tmp_path, 4, 2)
     try:
         fill(cluster, 0, "root.a.d", 1)
@@ -580,9 +580,9 @@ def test_a_cluster_is_balanced_by_itself(tmp_path: Path) -> None:
 def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_log(
     cluster: Growing, tmp_path: Path
 ) -> None:
-    """The joining node's `cluster.json` has only the first nodes.
+    """The joining node's `cluster.json` names only the first nodes.
 
-    The leader's address is in the log, which the leader sends.
+    The address of the leader is in the log, which only the leader can send.
     """
     fourth = cluster.add(tmp_path / "node4")
     cluster.change((fourth,))
@@ -608,7 +608,7 @@ def test_a_node_joins_whose_leader_came_after_the_first_nodes_and_has_cut_its_lo
 def test_a_write_waits_for_slots_that_are_on_their_way(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the write waits, the node does not fill the logs with entries that are refused again and again."""
+    """While the write waits, the node does not propose it again and again, which would fill the logs."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     held = HeldMoves(monkeypatch)
@@ -679,7 +679,7 @@ def test_a_node_stops_while_it_waits_for_what_another_one_captures(
 def test_what_was_fetched_in_vain_is_not_kept(
     cluster: Growing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A snapshot may bring the same files before the fetched ones are linked; they are not fetched again."""
+    """A snapshot may bring the fetched files before they are linked. They are then removed, and not fetched again."""
     fill(cluster, 0, "root.a.d", 1)
     joined = cluster.add(tmp_path / "node4")
     fetch, arrive = reconciler.Reconciler._fetch_from, Region.arrive

@@ -1,4 +1,7 @@
-"""Groups that have lost too many nodes: calls through other nodes fail in time, name the group, and harm no other."""
+"""Groups that have lost their majority: calls to them fail in time with an error that names the group.
+
+Such calls do not delay calls to other groups.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,23 @@ from saros_cluster.routing.routing import Routing
 from saros_cluster.topology.topology import META, Node, Topology
 
 pytestmark = pytest.mark.slow
-#: Time that a call may take beyond its limit: a second as documented, and more on a busy machine.
+#: The time that a call may take beyond its limit. Documented is one second, but a busy machine may need more.
 GENEROUS_S = 3.0
 
 
 def routing_of(slots: int) -> Routing:
-    """Return the routing of three nodes with one replica; slices have length 1."""
+    """Return the routing of three nodes with one replica, and slices of length 1."""
     return Routing(Topology.first({NodeId(n): Node("", "") for n in (1, 2, 3)}, 1, slots), 1)
 
 
 def kept_by(group: int, slots: int) -> str:
-    """Return a database whose schema and first slice belong to group `group` of three."""
+    """Return a database whose schema and first slice belong to one of three groups."""
     routing = routing_of(slots)
     return next(path for n in itertools.count() if routing.schema_group(path := f"root.d{n}") == group)
 
 
 def write_first_points(target: str, *databases: str) -> None:
-    """Write a point of a first device to each database."""
+    """Write a first point to each database."""
     with saros.connect(target, failover_s=PATIENCE_S) as connection:
         for database in databases:
             connection.insert(f"{database}.d", [0], {"x": [0.0]})
@@ -261,7 +264,7 @@ def _reading(statement: str) -> Callable[[saros.Connection], object]:
 def _timed_errors(
     target: str, calls: Sequence[Callable[[saros.Connection], object]], **options: object
 ) -> Iterator[tuple[float, float, saros.DatabaseError]]:
-    """Make failing calls concurrently, each with both limits; yield the limit, the seconds taken and the error."""
+    """Make failing calls concurrently, each with either limit; yield the limit, the seconds taken, and the error."""
 
     def timed_error(
         limit: tuple[float, dict[str, float]], call: Callable[[saros.Connection], object]
@@ -288,7 +291,7 @@ def test_many_clients_of_a_lost_group_do_not_keep_others_from_their_writes(three
     ended = threading.Event()
 
     def insert_in_vain(client: int) -> set[int]:
-        """Repeat an insert that fails until `ended` is set; return the error codes."""
+        """Until `ended` is set, repeat an insert that fails. Return the error codes."""
         codes = set()
         with saros.connect(target, failover_s=2) as connection:
             while not ended.is_set():

@@ -1,7 +1,7 @@
 """Answers between nodes are lost after a command took effect: the repeated command has no second effect (M-O).
 
-The client calls a node that leads nothing, so every command is forwarded to another node. After its answer is lost, and
-before it is sent again, another client changes the same thing: the repeated command must leave that change alone.
+The client calls a node that leads nothing, so every command is forwarded to another node. When the answer is lost, and
+before the command is sent again, another client changes the same object. The repeated command must not undo that.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def test_a_write_whose_answers_are_all_lost_is_unknown_and_had_one_effect(town: 
 
 
 def test_a_request_that_comes_again_by_another_node_is_answered_as_done(town: Town) -> None:
-    """The test acts like a driver whose node died before it answered: the same request numbers, another coordinator."""
+    """Act like a driver whose node died before it answered: send the same request numbers to another node."""
     database = new_database(town)
     statements = [
         f"create database {database}",

@@ -1,4 +1,4 @@
-"""Systems that lack features of Linux: a `sitecustomize` removes these from all processes of a test."""
+"""Systems that lack features of Linux. A `sitecustomize` removes these features from all processes of a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from free_ports import free_ports
 from self_signed import self_signed
 
-#: macOS: neither fdatasync nor epoll nor abstract sockets; F_FULLFSYNC, which here appends its file to a list.
+#: macOS has neither fdatasync nor epoll nor abstract sockets. It has F_FULLFSYNC, which here also lists synced files.
 MACOS = """
 import fcntl, os, select, socket
 for module, names in (
@@ -44,7 +44,7 @@ class Socket(socket.socket):
 socket.socket = Socket
 """
 
-#: Windows: no POSIX modules, and no calls of Unix on sockets and files.
+#: Windows has neither the POSIX modules nor the calls that only Unix has.
 WINDOWS = """
 import os, select, socket, sys, getpass, pathlib, shutil, subprocess, tempfile
 import pyarrow  # libraries have their own wheels for Windows

@@ -1,4 +1,4 @@
-"""Automatic registration: series created by writes, the number of messages, and other nodes that create them, too.
+"""Series that writes create: the messages and log entries that this takes, and nodes that create the same series.
 
 Three nodes and two replicas: each group is led by its head, and a second node follows. The meta group's leader is not
 the coordinator. The table shows the calls between nodes, without Raft's own messages, and the entries appended to logs:
@@ -17,10 +17,10 @@ the coordinator. The table shows the calls between nodes, without Raft's own mes
                                              follows       propose                                      data
                                              is outside    propose                                      data
 
-Series and rows are one entry. With m replicas the entry goes to m - 1 followers, so creating and writing together take
-m messages; one entry for each would take 2m (and 3m - 2 after a failing insert). A node outside the group asks first
-whether another node has created the series, unless the database is new, and learns afterwards that its own series
-exist.
+New series and their rows are one entry. With m replicas the entry goes to m - 1 followers, so creating and writing
+together take m messages; separate entries would take 2m (and 3m - 2 after a failing insert). Unless the database is
+new, a node outside the group first asks whether another node has created the series, and afterwards learns that its new
+series exist.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ ROLES = (LEADS, FOLLOWS, OUTSIDE)
 
 
 def group_of(town: Town, role: str) -> GroupId:
-    """Return a data group in which the coordinator has this role if the group's head leads."""
+    """Return a data group in which the coordinator has a role, provided that the group's head leads."""
     routing, coordinator = town.routing(), NodeId(COORDINATOR + 1)
     for group in routing.groups:
         members = routing.members(group)
@@ -86,10 +86,7 @@ def group_of(town: Town, role: str) -> GroupId:
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """Yield nodes that do not ask for news of the schema periodically.
-
-    A node that learns of changes while it catches up asks once more.
-    """
+    """Yield nodes that do not ask for changes of the schema periodically, which would add calls to the counted ones."""
     with mock.patch.object(ClusterDatabase, "refresh_schema"), a_town(tmp_path_factory.mktemp("town"), 3, 2) as town:
         yield town
 
@@ -338,7 +335,7 @@ def test_a_write_that_a_drop_meets_halfway_says_what_is_visible_of_it(
             town.nodes.run(1, f"delete timeseries {device}.x")
             town.nodes.run(1, f"insert into {device}(time, x) values (3, 'new')")
         propose(self, to, data, *rest, **options)
-        if to == group:  # nodes propose to other groups by themselves
+        if to == group:  # nodes also propose to other groups without being asked
             first_done.set()
 
     monkeypatch.setattr(Proposer, "propose", propose_late)
@@ -381,7 +378,7 @@ def no_underlay(arrival: Arrival, database: str, number: int) -> MemorySource:
 
 
 class Log:
-    """A group's log on a node, and the outcomes of its entries on a machine that starts empty."""
+    """A group's log on a node, and the outcomes of its entries on a state machine that starts empty."""
 
     def __init__(self, folder: Path, node: Path, group: GroupId, contents: LogContents, routing: Routing) -> None:
         assert is_founding(contents.base)  # nothing was cut off

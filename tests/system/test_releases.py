@@ -44,7 +44,7 @@ def extract(version: str, place: Path) -> Path:
 
 @pytest.fixture(scope="module", params=RELEASES)
 def release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of a release's fixture, which the tests of this module share."""
+    """Return the extracted fixture of a release, which the tests of this module share."""
     return extract(request.param, tmp_path_factory.mktemp("release"))
 
 
@@ -188,13 +188,13 @@ def test_a_backup_is_restored(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the contents of all files, without the zeros after a log's records, since a start truncates them."""
+    """Return the contents of all files, without the zeros at the end of logs, which are truncated at a start."""
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return {name: data.rstrip(b"\0") if name.startswith("log/") else data for name, data in files.items()}
 
 
 def raise_format(file: Path) -> None:
-    """Raise the number of a file's format beyond the one that this version writes."""
+    """Change a file's format number to a higher one than this version writes."""
     if file.suffix == ".json":
         words = json.loads(file.read_bytes())
         file.write_text(json.dumps(words | {"format": FOLDER_FORMAT + 1}))

@@ -1,4 +1,4 @@
-"""Operations that work or fail while a node is down, by the number of replicas, and the recovery once it is back.
+"""The operations that fail while a node is down, for each number of replicas, and the recovery once it is back.
 
     replicas   of nodes   down    groups that lost their majority      writes to them        writes to the others
     1          3          1       1                                    2017                  done
@@ -69,7 +69,7 @@ def is_refused(act: Callable[[], object]) -> StorageError:
 
 
 def test_one_replica(tmp_path: Path) -> None:
-    """1. Devices are in the living groups, in the dead one, and in both. 2. A node stops.
+    """1. Write to devices in the living groups, in the dead group, and in both. 2. Stop a node.
 
     3. Requests to living groups succeed, requests to the dead group are refused, and requests to both succeed in part.
     4. When the node is back, the rest succeeds as well.
@@ -138,7 +138,7 @@ def test_one_replica(tmp_path: Path) -> None:
 
 
 def test_two_replicas(tmp_path: Path) -> None:
-    """Without a majority nothing can be written, but nothing written before is lost; the third group continues."""
+    """Two of three groups lose their majority: they accept no writes, but lose no data. The third group continues."""
     with a_town(tmp_path, 3, 2) as town:
         town.arrange_leaders()
         devices = {group: f"{town.database(group)}.d" for group in town.routing().groups}
@@ -209,13 +209,13 @@ def test_a_replica_on_every_node(tmp_path: Path, nodes: int, down: tuple[int, ..
             rows = [(1, 1, "a"), (2, 3, None), (WEEK, 2, None)]
             assert [rows] * nodes == town.on_all(f"select x, y from {names[number]}.e")
             assert [[(2,)]] * nodes == town.on_all(f"count timeseries {names[number]}.e.*")
-        for number in down:  # from its own replicas, without asking other nodes
+        for number in down:  # a weak read asks no other nodes
             assert expected == [time for time, _ in town.read(number, f"select x from {names[0]}.d", "weak")[0]]
             assert {names[n] for n in (0, *asked)} == {row[0] for row in town.on_all("show databases")[number]}
 
 
 def test_what_is_sent_again_after_a_part_is_done_once(tmp_path: Path) -> None:
-    """1. A write over two groups, one of which has no node. 2. Another client overwrites the part that took effect.
+    """1. A client writes to two groups, one of which is down. 2. Another client overwrites the part that took effect.
 
     3. When all nodes are up, the first client repeats its write: only the lost part takes effect.
     """

@@ -14,7 +14,7 @@ from saros_wire.frames import Call
 
 @pytest.fixture(scope="module", params=["alone", pytest.param("in a cluster", marks=pytest.mark.slow)])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Yield a shared server: no refused call leaves a trace, and each token belongs to a separate session."""
+    """Yield a server that tests may share: refused calls change nothing, and each token belongs to another session."""
     folder = tmp_path_factory.mktemp("secured")
     made = Secured(folder / "data") if request.param == "alone" else SecuredNode(folder)
     yield made

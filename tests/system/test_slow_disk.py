@@ -1,4 +1,4 @@
-"""A leader's disk turns slow, with real processes: other nodes take over, and the node logs the reason."""
+"""In a cluster of real processes, a leader's disk turns slow: other nodes take over, and the node logs the reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""IoTDB's own clients, as separate processes, use a server: they print the same as with IoTDB.
+"""IoTDB's own clients, run as separate processes, print the same with Saros as with IoTDB.
 
-The clients come from PyPI and Maven Central (`server/stock_clients/artefacts`); a test whose client cannot be had is
-skipped. No registry has IoTDB's Go client, which Telegraf and Grafana's plugin use: its calls are made one by one.
+The clients come from PyPI and Maven Central (`server/stock_clients/artefacts`). A test whose client is unavailable is
+skipped. No registry has IoTDB's Go client, which Telegraf and Grafana's plugin use: a test makes its calls one by one.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ session.close()
 
 
 def test_the_python_client_of_1_3(port: int) -> None:
-    """This client fetches results with the calls without `V2`."""
+    """This client fetches results with the older calls, whose names do not end with `V2`."""
     command = (sys.executable, "-W", "ignore", "-c", OLD_PYTHON, str(port), USER, PASSWORD)
     expected = ["1 1 on True 0.5", "2 2 None None 1.5", "3 3 off False 2.5", "0 root.old.d false None INF"]
     assert expected == lines_of(command, PYTHONPATH=packages_of("1.3.4"))
@@ -283,7 +283,7 @@ def test_the_calls_of_the_go_client(port: int) -> None:
 # ---------------------------------------------------------------------------------------------- examples of the docs
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
-#: The output of the examples, in their order.
+#: The output of each example, in the order of the page.
 PRINTED = {
     "python": [["2 21.0"], [], ["[[2]]"], ["[(1.0, 20.5), (2.0, 21.0)]"]],
     "java": [["1 20.5", "2 21.0"], ["true"]],

@@ -1,4 +1,4 @@
-"""IoTDB's own clients with TLS: each checks the server's certificate against the authority that it is given."""
+"""IoTDB's own clients with TLS: each checks the server's certificate against a configured authority."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ step("without TLS", session)
 
 @dataclass
 class Server:
-    """A server with TLS, and its certificate in both forms."""
+    """A server with TLS, and its certificate as PEM and as Java's trust store."""
 
     port: int
     certificate: Path

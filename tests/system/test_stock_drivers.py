@@ -24,7 +24,7 @@ _MISTAKE = "line 1, column 1: unexpected 'selec'; did you mean SELECT?\n{}\n^"
 
 
 def other(pattern: str, *parts: str) -> tuple[re.Pattern[str], str]:
-    """Return a difference: a pattern of IoTDB's output, which matches once, and the output of Saros in its place."""
+    """Return a difference: a pattern that matches one place in IoTDB's output, and the output of Saros there."""
     return re.compile(pattern), "".join(parts)
 
 

@@ -1,8 +1,8 @@
 """The stock Python client and JDBC read the same values, types, and codes from Saros as from IoTDB.
 
 `server/stock_clients/values.sql` has the statements, and `testdata/iotdb/*_values.txt` the answers that the clients of
-`server/stock_clients/drivers` read from IoTDB 2.0.1-beta. `testdata/iotdb/*_values_of_saros.txt` has those of Saros
-that differ, each with its reason. A test is skipped if its client is unavailable.
+`server/stock_clients/drivers` read from IoTDB 2.0.1-beta. `testdata/iotdb/*_values_of_saros.txt` has the answers of
+Saros that differ, each with the reason. A test is skipped if its client is unavailable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def answers(lines: list[str]) -> dict[str, str]:
-    """Return the answers by number and statement; lines that begin with `#` are reasons."""
+    """Return the answers by "number statement", where the number counts earlier occurrences of the statement.
+
+    Lines that begin with `#` are reasons, and are skipped.
+    """
     text = "\n".join(line for line in lines if not line.startswith("#"))
     blocks = re.split(r"^> ", text, flags=re.MULTILINE)[1:]
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Writes that a node of a cluster proposes together: each takes effect once; writes for other nodes are left out."""
+"""Writes that a node proposes together: each takes effect once, and writes that belong to other nodes are left out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def batch(device: str, value: float, *times: int) -> Tablet:
 
 
 def devices(town: Town, count: int) -> list[str]:
-    """Return devices of databases in all groups, with points at 1."""
+    """Return devices in all groups, each with a point at time 1."""
     routing = town.routing()
     found = [f"{town.database(routing.groups[n % len(routing.groups)])}.d" for n in range(count)]
     for device in found:

@@ -1,4 +1,4 @@
-"""The proxy in front of an echo server: each weather does as its name says, and only in its direction."""
+"""The proxy in front of an echo server: each mode has the effect of its name, and only in its direction."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Echo:
             assert self.arrived.wait_for(lambda: data in self.received, PATIENCE_S)
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # closed before
+        with contextlib.suppress(OSError):  # already closed
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
 

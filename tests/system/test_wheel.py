@@ -1,4 +1,4 @@
-"""The wheel works in a separate environment, outside of the repository, and two builds are identical."""
+"""The wheel works in a separate environment outside of the repository, and two builds are identical."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 #: Output of pip if it cannot download the build system.
 OFFLINE = ("No matching distribution found for hatchling", "Could not find a version that satisfies", "Connection")
 PIP = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-#: Folders of the repository without sources of the wheel.
+#: Folders of the repository that contain no sources of the wheel.
 LEFT_OUT = {".git", ".venv", "benchmarks", "build", "data", "docs", "tests"}
 STATEMENTS = "insert into root.a.d(time, x) values (1, 1.5), (2, 2.5); select avg(x) from root.a.d;"
 
@@ -46,7 +46,7 @@ def installed(wheel: Path) -> Path:
     (site,) = (folder / "env" / "lib").glob("python3*/site-packages")
     install = ["--python", str(folder / "env" / "bin" / "python"), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([*PIP, *install], check=True)
-    # The .pth files in that folder are not read, so the repository is not imported from.
+    # Python does not read the .pth files of that folder, so the repository is not on the path.
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "env"
 
@@ -81,7 +81,7 @@ def test_a_wheel_has_the_console_the_licenses_and_the_completion_scripts(install
 
 @pytest.mark.slow
 def test_a_build_elsewhere_makes_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
-    """Neither the folder, the times and rights of the files, nor the umask matter."""
+    """The folder, the umask, and the times and permissions of the files do not matter."""
     copy = tmp_path / "a" / "copy"
     shutil.copytree(ROOT, copy, ignore=lambda folder, _: LEFT_OUT if folder == str(ROOT) else {"node_modules"})
     for path in copy.rglob("*"):

@@ -1,4 +1,4 @@
-"""A cluster with controlled network faults and leaders, for tests of a cluster's guarantees."""
+"""A town: a cluster with controlled network faults and leaders, for tests of a cluster's guarantees."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Clocked(Nodes):
 
 
 class Town:
-    """A cluster, its weather and its leaders. Node numbers begin at 0, node ids at 1."""
+    """Controls a cluster's network faults (its weather) and its leaders. Node numbers begin at 0, node ids at 1."""
 
     def __init__(self, nodes: Nodes, weather: Weather) -> None:
         self.nodes = nodes
@@ -149,7 +149,10 @@ class Town:
         return found
 
     def measure(self, coordinator: int, prepare: Callable[[], Callable[[], object]]) -> tuple[Calls, dict[str, int]]:
-        """Run the function that `prepare` returns; return its calls and new log entries. Retry after an election."""
+        """Run the function that `prepare` returns; return its calls and the number of new log entries of each kind.
+
+        Repeat this if there was an election meanwhile.
+        """
         while True:
             self.arrange_leaders()
             self.meet_leaders(coordinator)
@@ -163,7 +166,7 @@ class Town:
     # ------------------------------------------------------------------ statements
 
     def on_all(self, text: str) -> list[list[tuple[object, ...]]]:
-        """Return a statement's rows from each node. A SHOW that left out a group, as on a busy machine, is repeated."""
+        """Return a statement's rows from each node. A SHOW that leaves out a group on a busy machine is repeated."""
         return [self._complete(number, text) for number in self.running]
 
     def _complete(self, number: int, text: str) -> list[tuple[object, ...]]:
