@@ -165,17 +165,29 @@ class Region:
             # If the process was killed here, the renaming may not be durable: a power cut would then bring back a
             # partition that is half removed.
             self._disk.sync_folder(self._folder)
+        places = []
         for name in names:
             folder = os.path.join(self._folder, name)
-            if name == STAGING_FOLDER:
-                continue
             if name.startswith(TRASH_PREFIX):
                 self._disk.remove_tree(folder)
-                continue
-            for number in self._disk.list(folder):
-                found = open_partition(self._disk, os.path.join(folder, number), int(number), self.report_corrupt)
-                if found is not None:
-                    self.partitions.add(found)
+            elif name != STAGING_FOLDER:
+                places += [(folder, number) for number in self._disk.list(folder)]
+        self._open_partitions(places)
+
+    def _open_partitions(self, places: Iterable[tuple[str, str]]) -> None:
+        """Open the partitions in these folders of databases; move those whose folder an earlier version named."""
+        changed: set[str] = set()
+        for parent, number in places:
+            folder = os.path.join(parent, number)
+            found = open_partition(self._disk, folder, int(number), self.report_corrupt, self._partition_folder)
+            if found is not None:
+                self.partitions.add(found)
+                if found.folder != folder:
+                    changed |= {parent, os.path.dirname(found.folder)}
+        self._disk.sync_all(sorted(changed))
+        for parent in sorted(changed):
+            if not self._disk.list(parent):
+                self._disk.remove_tree(parent)
 
     @property
     def schema(self) -> SchemaTree:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from caseless_disk import CaselessDisk
 from manual_clock import ManualClock
 from server.secured import SECOND
 
@@ -41,6 +42,22 @@ def test_chunks_make_the_file_that_was_sent(uploads: Uploads) -> None:
     send(uploads, "job", "a")
     path = uploads.finish("job", "a", len(DATA), zlib.crc32(DATA))
     assert DATA == Path(path).read_bytes()
+
+
+def test_jobs_and_files_whose_names_differ_only_in_case_have_files_on_every_system(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    uploads = Uploads(str(tmp_path), CaselessDisk(), clock)
+    sent = {(job, name): f"{job} {name}".encode() * 300 for job in ("job", "JOB") for name in ("a", "A", "A" * 100)}
+    for offset in range(0, 40_000, 500):  # pieces of all files alternate
+        for (job, name), data in sent.items():
+            if part := data[offset : offset + 500]:
+                uploads.receive(job, name, offset, zlib.crc32(part), part)
+    for (job, name), data in sent.items():
+        path = uploads.finish(job, name, len(data), zlib.crc32(data))
+        assert data == Path(path).read_bytes()
+    uploads.discard("job")
+    assert sent["JOB", "a"] == Path(uploads.received("JOB", "a")[0]).read_bytes()
 
 
 def test_a_file_can_be_found_while_it_comes(uploads: Uploads) -> None:

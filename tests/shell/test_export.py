@@ -13,6 +13,7 @@ import saros
 from saros_shell.repl.copy import copy_command
 from saros_shell.transfer import exporter, importer
 from saros_storage.base.types import DataType
+from saros_storage.folder.layout import caseless
 from saros_storage.io.disk import LocalDisk
 from saros_storage.tsfile.reader import TsFileReader
 
@@ -60,6 +61,19 @@ def test_devices_whose_names_come_to_one_file_name_have_one_each(tmp_path: Path)
     assert 0 == export("root.**", "-d", folder, "-o", str(out), "--format", "csv")
     assert ["root.a._a_b_-2.csv", "root.a._a_b_-3.csv", "root.a._a_b_.csv"] == sorted(p.name for p in out.iterdir())
     assert {"0", "1", "2"} == {path.read_text().split()[-1].rpartition(",")[2] for path in out.iterdir()}
+
+
+def test_devices_whose_names_differ_only_in_case_or_normal_form_have_files_on_every_system(tmp_path: Path) -> None:
+    folder, out = str(tmp_path / "data"), tmp_path / "out"
+    devices = ["root.A.d", "root.a.D", "root.a.d", "root.a.\uac00", "root.a.\u1100\u1161"]
+    with saros.connect(folder, options={"durability": "os"}) as connection:
+        for number, device in enumerate(devices):
+            connection.insert(device, [1], {"x": [number]})
+    assert 0 == export("root.**", "-d", folder, "-o", str(out), "--format", "csv")
+    names = sorted(path.name for path in out.iterdir())
+    assert ["root.A.d.csv", "root.a.D-2.csv", "root.a.d-3.csv"] == names[:3]
+    assert 5 == len({caseless(name) for name in names})
+    assert {"0", "1", "2", "3", "4"} == {path.read_text().split()[-1].rpartition(",")[2] for path in out.iterdir()}
 
 
 def test_parquet_keeps_types_and_nulls(folder: str, tmp_path: Path) -> None:

@@ -292,6 +292,18 @@ def test_a_named_query_is_saved_listed_run_and_deleted(piped, monkeypatch: pytes
     assert (0, ["deleted hot"], []) == piped("\\nd hot\n\\n")
 
 
+def test_a_named_query_does_not_replace_one_whose_name_differs_only_in_case(
+    piped, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(Path.cwd()))
+    assert 0 == piped("\\ns Hot select x from root.a.d")[0]
+    complaint = "cannot save the query: there is a query named Hot; use a name that differs in more than case"
+    assert (1, [f"<stdin>:1: {complaint}"]) == piped("\\ns hot select y from root.a.d")[::2]
+    assert (0, ["saved Hot", "Hot: select z from root.a.d"], []) == piped("\\ns Hot select z from root.a.d\n\\n")
+    Path("saros/queries/hot.sql").write_text("select 1")  # saved by an earlier version
+    assert (0, ["saved hot"], []) == piped("\\ns hot select 2")
+
+
 @pytest.mark.parametrize("words", ["\\h explain", "help explain;", "HELP Explain"])
 def test_the_syntax_of_a_statement_is_shown(piped, words: str) -> None:
     assert (0, ["EXPLAIN [ANALYZE [VERBOSE]] statement"], []) == piped(words)

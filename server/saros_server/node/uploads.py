@@ -24,6 +24,7 @@ import msgspec
 
 from saros_storage.base.clock import Clock
 from saros_storage.base.errors import DiskFull, StorageError
+from saros_storage.folder.layout import portable_name
 from saros_storage.io.disk import FULL_ERRNOS, Disk
 
 _FOLDER = "uploads"
@@ -167,10 +168,10 @@ class Uploads:
     def _remove(self, job: str, found: _Job) -> None:
         with found.lock:
             found.over = True
-            self._disk.remove_tree(os.path.join(self.folder, job))
+            self._disk.remove_tree(os.path.join(self.folder, portable_name(job)))
 
     def _path(self, job: str, name: str) -> str:
-        return os.path.join(self.folder, job, f"{name}.tsfile")
+        return os.path.join(self.folder, portable_name(job), f"{portable_name(name)}.tsfile")
 
     def _check_open(self, job: str, found: _Job) -> None:
         if found.over:

@@ -11,6 +11,7 @@ import shlex
 from pathlib import Path
 
 from saros_shell.repl.shell_config import config_folder
+from saros_storage.folder.layout import caseless
 
 _NAME = re.compile(r"\w[\w-]*")
 _PARAMETER = re.compile(r"\$([1-9]\d*)")
@@ -47,8 +48,14 @@ def stored_text(name: str) -> str:
 
 
 def save(name: str, text: str) -> None:
-    """Save a query; it replaces one of the same name. Raises NamedQueryError, OSError."""
+    """Save a query; it replaces one of the same name. Raises NamedQueryError, OSError.
+
+    A name that differs from another one only in case is refused, since on some file systems the two share a file.
+    """
     file = _file_of(name)
+    others = [known for known in names() if known != name and caseless(known) == caseless(name)]
+    if others and name not in names():
+        raise NamedQueryError(f"there is a query named {others[0]}; use a name that differs in more than case")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     file.write_text(text.strip() + "\n", encoding="utf-8")
 

@@ -30,6 +30,7 @@ from saros_shell.output.user_files import cannot_write
 from saros_shell.repl.copy import write_result
 from saros_shell.transfer.exported_devices import Device, find_devices
 from saros_storage.base.paths import sql_node
+from saros_storage.folder.layout import caseless
 
 FORMATS = ("csv", "json", "parquet", "tsfile")
 #: The beginning of a time in SQL.
@@ -185,12 +186,15 @@ def _write_device(
 
 
 def file_names(paths: Sequence[str]) -> list[str]:
-    """Return paths as file names: unusual characters become `_`, and repeated names get a number."""
+    """Return paths as file names: unusual characters become `_`, and repeated names get a number.
+
+    Names also count as repeated if a file system that ignores case or normalizes Unicode takes them for one.
+    """
     names: list[str] = []
     taken: set[str] = set()
     for path in paths:
         plain = re.sub(r"[^\w.\-]", "_", path)
         tries = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
-        names.append(next(name for name in tries if name not in taken))
-        taken.add(names[-1])
+        names.append(next(name for name in tries if caseless(name) not in taken))
+        taken.add(caseless(names[-1]))
     return names

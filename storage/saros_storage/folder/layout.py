@@ -11,9 +11,9 @@
     <data>/snapshots/                              hard links to files that are being copied
     <data>/archive/00000000000000000001-5f3a90c1.log   segments cut from the log, until backups have them
 
-The folder of a database is named after the database's path, in which every character that a file system may not accept
-is written as %XX. If this name is too long, it is shortened and ends in a digest of the path. Pure except for functions
-that take a `Disk`. Any thread.
+The folder of a database is named after the database's path, in which every byte that a file system may not accept, or
+may take for another one, is written as %XX. If this name is too long, it is shortened and ends in a digest of the path.
+Pure except for functions that take a `Disk`. Any thread.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import unicodedata
 from collections.abc import Mapping
-from urllib.parse import quote
-
 import msgspec
 
 from saros_storage.io.disk import Disk
@@ -42,6 +41,10 @@ TEMPORARY = ".tmp"
 RESOURCE = ".resource"
 #: Maximum length of a file name in bytes, which all usual file systems accept.
 _NAME_BYTES_MAX = 200
+#: Bytes to escape. Capitals are among them, since many file systems ignore case.
+_ESCAPED = re.compile(rb"[^a-z0-9_.~-]")
+#: The form of shortened names.
+_SHORTENED = re.compile(r".{160}~[0-9a-f]{32}")
 _FILE_NAME = re.compile(r"(-?\d+)-(\d+)-(\d+)-(\d+)\.tsfile")
 
 
@@ -69,16 +72,30 @@ def kind_folder(*, sequence: bool) -> str:
 
 
 def database_folder_name(database: str) -> str:
-    """Return the name of a database's folder.
+    """Return the name of a database's folder, which no other database has."""
+    return portable_name(database)
 
-    Different databases have different folders, except on file systems that ignore case, where `root.A` and `root.a`
-    have the same one.
+
+def portable_name(text: str) -> str:
+    """Return a file name for a text; different texts have different names on all file systems.
+
+    The name is ASCII without capital letters, except for the digits of escapes. So it stays unique where a file system
+    ignores case or normalizes Unicode.
     """
-    name = quote(database, safe="")
-    if len(name) > _NAME_BYTES_MAX:
-        digest = hashlib.sha256(database.encode()).hexdigest()[:32]
+    name = _ESCAPED.sub(lambda found: b"%%%02X" % found[0][0], text.encode()).decode()
+    if len(name) > _NAME_BYTES_MAX or _SHORTENED.fullmatch(name):
+        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
         name = f"{name[: _NAME_BYTES_MAX - 40]}~{digest}"
     return name
+
+
+def caseless(name: str) -> str:
+    """Return a form of a file name that is equal for all names which some file system takes for the same name.
+
+    This is Unicode's canonical caseless matching.
+    """
+    folded = unicodedata.normalize("NFD", name).casefold()
+    return unicodedata.normalize("NFD", folded)
 
 
 def write_durably(disk: Disk, path: str, data: bytes) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from saros_storage.base.errors import CorruptFile, UnsupportedFile
 from saros_storage.folder.layout import (
@@ -39,13 +39,20 @@ def file_path(folder: str, entry: FileEntry) -> str:
     return os.path.join(folder, kind_folder(sequence=entry.sequence), entry.name)
 
 
-def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Partition | None:
-    """Open the partition of slice `number`; None if it has no manifest. Raises CorruptFile if it is damaged."""
+def open_partition(
+    disk: Disk, folder: str, number: int, report: Report, folder_of: Callable[[str, int], str]
+) -> Partition | None:
+    """Open the partition of slice `number`; None if it has no manifest. Raises CorruptFile if it is damaged.
+
+    If its folder is not the one that `folder_of(database, number)` names, it is moved there, and the caller syncs both
+    parent folders.
+    """
     path = os.path.join(folder, MANIFEST)
     if not disk.exists(path):
         return None
     confirm(disk, path)
     manifest = decode_manifest(path, bytes(disk.map(path)))
+    folder = _moved(disk, folder, folder_of(manifest.database, number))
     files = []
     damaged = []
     for entry in manifest.files:
@@ -61,6 +68,22 @@ def open_partition(disk: Disk, folder: str, number: int, report: Report) -> Part
             move_aside(disk, folder, file_path(folder, entry))
     _remove_strangers(disk, folder, manifest)
     return Partition((manifest.database, number), folder, manifest, files)
+
+
+def _moved(disk: Disk, folder: str, wanted: str) -> str:
+    """Move a folder of a partition to `wanted`; return its path. Raises CorruptFile if `wanted` has a partition.
+
+    Names that differ only in case are left alone: they are one name where the file system ignores case, and otherwise
+    no other database has either.
+    """
+    if folder.lower() == wanted.lower():
+        return folder
+    if disk.exists(os.path.join(wanted, MANIFEST)):
+        raise CorruptFile(folder, 0, f"{wanted} holds the same partition: move the older one of them elsewhere")
+    disk.remove_tree(wanted)  # files without a manifest were never part of a partition
+    disk.make_folder(os.path.dirname(wanted))
+    disk.replace(folder, wanted)
+    return wanted
 
 
 def open_file(disk: Disk, path: str, entry: FileEntry, report: Report, resource: str | None = None) -> FileSource:
