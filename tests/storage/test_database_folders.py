@@ -136,6 +136,7 @@ def close(store: Store, folder: Path, disk: Disk) -> None:
     assert [] == check_folder(str(folder), disk, lambda _: None).problems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disk", [QuickDisk(), CaselessDisk()], ids=["all", "caseless"])
 def test_alike_databases_keep_their_own_points(disk: Disk, tmp_path: Path) -> None:
     folder = tmp_path / "data"
@@ -284,6 +285,7 @@ def test_a_partition_in_two_folders_is_refused(tmp_path: Path) -> None:
     assert manifest.exists()
 
 
+@pytest.mark.slow
 def test_a_read_only_connection_renames_nothing(tmp_path: Path) -> None:
     rows = make_old_folder(tmp_path)
     before = folders(tmp_path)
