@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +13,7 @@ from caseless_disk import CaselessDisk, real_path
 from hypothesis import given
 from hypothesis import strategies as st
 from manual_clock import ManualClock
+from msgspec.structs import replace
 from quick_disk import QuickDisk
 from storage.crash_disk import CrashDisk
 from storage.store_opening import FOLDER

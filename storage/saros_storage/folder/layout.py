@@ -23,6 +23,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping
+
 import msgspec
 
 from saros_storage.io.disk import Disk
