@@ -1,7 +1,7 @@
 """Many nodes as one database: placement, Raft groups, routing, growth. See the room's README.
 
 Public: the modules that other rooms may import, by package; `*` means the whole package. The engine and `saros sync`
-need the users, the facade and its errors; the server needs the rest, from which it builds a node.
+use the users, the database and its errors. The server builds a node from the rest.
 
     users              *
     node               *

@@ -1,6 +1,6 @@
 """`python -m saros`: runs the `saros` command.
 
-A higher layer contains the command, so it is found through its entry point.
+A higher layer contains the command, so this module finds the command through its entry point.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Exceptions: PEP 249's tree, with a stable status code on each.
+"""Exceptions: PEP 249's tree, in which each exception has a stable status code.
 
 Warning
 Error                       .code (see docs/errors.md), .status (the code's name), .advice (the next step)
@@ -27,7 +27,7 @@ from saros_wire.status import ErrorClass, status_of
 if TYPE_CHECKING:
     from saros.api.bulk import BulkFailure
 
-#: Number of failures that the message of a BulkError lists; `failures` has all of them.
+#: Number of failures that the message of a BulkError lists. `failures` has all of them.
 _FAILURES_TOLD = 5
 _PARTLY_DONE = 2020
 #: The message of an `InterfaceError` with this code already says how to correct the call.
@@ -67,7 +67,7 @@ class InterfaceError(Error):
 
     @property
     def advice(self) -> str:
-        """The suggested next step; empty if the message contains it."""
+        """The suggested next step, or "" if the message contains it."""
         return "" if self.code == _WRONG_USE else super().advice
 
 
@@ -78,7 +78,7 @@ class DatabaseError(Error):
 class BulkError(DatabaseError):
     """Rows of a bulk writer, or of an insert of several devices, that were not acknowledged.
 
-    `failures` has the rows (`saros.api.bulk.BulkFailure`) with the error of each; `code` is the code of the first.
+    `failures` has the rows with their errors (`saros.api.bulk.BulkFailure`). `code` is the code of the first error.
     """
 
     def __init__(self, failures: Sequence[BulkFailure]) -> None:
@@ -106,7 +106,7 @@ class RowRange(msgspec.Struct, frozen=True):
 
 
 class PartialWriteError(OperationalError):
-    """Only some rows of a write are durable; the others were not written, or their outcome is unknown (2020).
+    """Only some rows of a write are durable. The other rows were not written, or their outcome is unknown (2020).
 
     `written` and `missing` list these rows. Both are empty if the failed statement did not write rows, or if the lists
     would be too long. It is safe to send the missing rows again, and also to send all rows again.
@@ -129,7 +129,7 @@ class InternalError(DatabaseError):
 
 
 class ProgrammingError(DatabaseError):
-    """The statement or an argument is wrong; sending it again fails again."""
+    """The statement or an argument is wrong. Sending it again fails again."""
 
 
 class NotSupportedError(DatabaseError):
@@ -154,7 +154,7 @@ def database_error(message: str, code: int) -> DatabaseError:
 
 
 class _ErrorTranslation:
-    """The context manager of `translated_errors`; stateless, so one instance serves all callers."""
+    """The context manager of `translated_errors`. It has no state, so one instance serves all callers."""
 
     __slots__ = ()
 
@@ -172,7 +172,7 @@ _TRANSLATION = _ErrorTranslation()
 
 
 def translated_errors() -> AbstractContextManager[None]:
-    """Convert exceptions with a status `code` to their PEP 249 class; other exceptions are bugs and pass unchanged.
+    """Convert exceptions with a status `code` to their PEP 249 class. Other exceptions are bugs and pass unchanged.
 
     A UnicodeEncodeError becomes a ProgrammingError: the caller passed lone surrogates, which come from files read with
     `errors="surrogateescape"`.

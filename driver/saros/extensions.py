@@ -1,4 +1,4 @@
-"""Building blocks for modules with user-defined functions and triggers; `docs/sql/extensions.md` describes them."""
+"""Building blocks for modules with user-defined functions and triggers. `docs/sql/extensions.md` describes them."""
 
 from __future__ import annotations
 

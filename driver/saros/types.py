@@ -34,7 +34,7 @@ BINARY = TypeObject("BINARY", "BLOB")
 NUMBER = TypeObject("NUMBER", "INT32", "INT64", "FLOAT", "DOUBLE")
 DATETIME = TypeObject("DATETIME", "TIMESTAMP", "DATE")
 BOOLEAN = TypeObject("BOOLEAN", "BOOLEAN")
-#: Required by PEP 249. Equal to no type name: a point is identified by series and time.
+#: Required by PEP 249. It equals no type name, since a point is identified by series and time.
 ROWID = TypeObject("ROWID")
 
 Date = dt.date

@@ -31,7 +31,7 @@ class DeadlineQueue(Generic[T]):
         assert capacity > 0
         self._capacity = capacity
         self._deadlines: dict[T, int] = {}
-        #: (deadline, order of arrival, item); an entry is stale unless `_deadlines` has the same deadline.
+        #: Entries are (deadline, order of arrival, item). An entry is stale unless `_deadlines` has the same deadline.
         self._heap: list[tuple[int, int, T]] = []
         self._arrivals = 0
 
@@ -48,7 +48,7 @@ class DeadlineQueue(Generic[T]):
         heapq.heappush(self._heap, (deadline_ns, self._arrivals, item))
 
     def discard(self, item: T) -> None:
-        """Remove an item; do nothing if it is not in the queue."""
+        """Remove an item. Do nothing if it is not in the queue."""
         self._deadlines.pop(item, None)
         if len(self._heap) > 2 * self._capacity:
             self._heap = [entry for entry in self._heap if self._alive(entry)]

@@ -6,8 +6,8 @@
 
 A thread that submits a query of one driver may lend itself: it then runs the driver's first, short quantum as a guest,
 if a guest slot is free and the queue would have given this driver to the next worker. The queue, the deadline, aborts
-and the metrics treat such a quantum like any other. Lending saves two hand-overs between threads, which take longer
-than the work of a small query.
+and the metrics treat such a quantum like any other. Lending saves two switches between threads, which take longer than
+the work of a small query.
 
 A query is the set of drivers submitted under its id. It ends once, when its last driver is closed: finished, or
 aborted with the *first* cause (a driver's exception, a time-out, `abort`), which cascades to all its tasks. The
@@ -69,12 +69,12 @@ class SchedulerOptions(msgspec.Struct, frozen=True):
     #: workers that run long queries still get at least a third of the processors, the share that the queue gives to its
     #: second level.
     guests_per_worker: int = 2
-    #: The quantum of a guest thread, which has other work to do; a worker continues queries that take longer.
+    #: The quantum of a guest thread, which has other work to do. A worker continues queries that take longer.
     guest_quantum_ns: int = 10_000_000
 
 
 class SchedulerMetrics(msgspec.Struct):
-    """Totals since the start, and the current numbers of queries and ready tasks; lists have one number per level."""
+    """Totals since the start, and the current numbers of queries and ready tasks. Lists have one number per level."""
 
     quanta: list[int] = msgspec.field(default_factory=lambda: [0] * LEVELS)
     run_ns: list[int] = msgspec.field(default_factory=lambda: [0] * LEVELS)
@@ -87,7 +87,7 @@ class SchedulerMetrics(msgspec.Struct):
 
 
 class _Query(msgspec.Struct):
-    """A running query; guarded by the scheduler's lock."""
+    """A running query. The scheduler's lock guards it."""
 
     tasks: list[DriverTask]
     listener: QueryListener
@@ -108,10 +108,10 @@ class DriverScheduler:
         self._sentinel_wake = threading.Condition(self._lock)
         self._queries: dict[QueryId, _Query] = {}
         self._deadlines: DeadlineQueue[QueryId] = DeadlineQueue(options.queries_max)
-        #: The time until which the sentinel sleeps, now or after its next check; None if it sleeps until it is
-        #: notified. Never later than the earliest deadline, so only an earlier deadline has to wake it. The time is not
-        #: moved back when the query with that deadline ends: most queries end long before their deadline, and the next
-        #: one usually has a later deadline.
+        #: The time until which the sentinel sleeps, now or after its next check, or None if it sleeps until it is
+        #: notified. It is never later than the earliest deadline, so only an earlier deadline has to wake the sentinel.
+        #: The time is not moved back when the query with that deadline ends: most queries end long before their
+        #: deadline, and the next query usually has a later deadline.
         self._wakes_ns: int | None = None
         self._metrics = SchedulerMetrics()
         #: Free guest slots.
@@ -137,7 +137,7 @@ class DriverScheduler:
         urgent: bool = False,
         lend: bool = False,
     ) -> None:
-        """Run the drivers of a query, at least one. Raises SchedulerClosed or DeadlineQueueFull; then nothing runs.
+        """Run the drivers of a query (at least one). If it raises SchedulerClosed or DeadlineQueueFull, nothing runs.
 
         With `lend`, the calling thread may run the first quantum if the query has one driver and is not urgent.
         """
@@ -163,7 +163,7 @@ class DriverScheduler:
             self._ready.offer(task, 0, urgent=urgent)
 
     def abort(self, query: QueryId, cause: BaseException) -> bool:
-        """End a query with `cause`, or with its first cause if it has one already; False if it is not running."""
+        """End a query with `cause`, or with its first cause if it has one. Return False if the query is not running."""
         with self._lock:
             running = self._queries.get(query)
             if running is None:
@@ -193,7 +193,7 @@ class DriverScheduler:
             )
 
     def close(self) -> None:
-        """Abort all queries and stop the threads. Idempotent; must not be called from a driver or a listener."""
+        """Abort all queries and stop the threads. Idempotent. Drivers and listeners must not call it."""
         with self._lock:
             self._closed = True
             queries = list(self._queries)
@@ -212,9 +212,9 @@ class DriverScheduler:
             continue
 
     def _run_next(self) -> bool:
-        """Run the next task; False once the queue is closed.
+        """Run the next task. Return False once the queue is closed.
 
-        A separate function, so that a waiting worker keeps no reference to its last task.
+        This is a separate function, so that a waiting worker keeps no reference to its last task.
         """
         task = self._ready.take()
         if task is not None:
@@ -222,12 +222,12 @@ class DriverScheduler:
         return task is not None
 
     def _visit(self, task: DriverTask) -> None:
-        """Run the first quantum of a task on this thread if the task would be taken next; otherwise queue it."""
+        """Run the first quantum of a task on this thread if the task would be taken next. Otherwise, queue the task."""
         try:
             if self._ready.offer_or_take(task, 0):
                 self.run_quantum(task, self._options.guest_quantum_ns)
         except BaseException as error:
-            # Not an error of the driver: a signal handler raised it on the caller's thread, between two steps.
+            # This is not an error of the driver: a signal handler raised it on the caller's thread, between two steps.
             query, is_here = task.driver.id.query, task.state not in (TaskState.READY, TaskState.BLOCKED)
             if self.abort(query, error) and is_here:
                 self._close_driver(query, task, error)

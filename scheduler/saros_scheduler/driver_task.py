@@ -26,7 +26,7 @@ from saros_scheduler.task import Driver
 
 
 class TaskState(Enum):
-    """A state of a task; FINISHED and ABORTED are final."""
+    """A state of a task. FINISHED and ABORTED are final."""
 
     READY = "ready"
     RUNNING = "running"
@@ -59,9 +59,9 @@ class DriverTask:
     def __init__(self, driver: Driver, *, urgent: bool, now_ns: int) -> None:
         self.driver = driver
         self.urgent = urgent
-        #: Time that the driver has run; written only by the worker that runs it.
+        #: Time that the driver has run. Only the worker that runs the driver writes it.
         self.scheduled_ns = 0
-        #: Time of the last transition; for the metrics of queueing and blocking.
+        #: Time of the last transition, used for the metrics of queueing and blocking.
         self.entered_ns = now_ns
         self._state = TaskState.READY
         self._lock = threading.Lock()
@@ -73,13 +73,13 @@ class DriverTask:
 
     @property
     def level(self) -> int:
-        """The level of the multilevel queue, by the time that the driver has run."""
+        """The driver's level in the multilevel queue, which follows from the time that the driver has run."""
         return level_of(self.scheduled_ns)
 
     def move(self, transition: Transition, now_ns: int) -> int | None:
         """Make the transition and return the nanoseconds spent in its source state.
 
-        Returns None, and changes nothing, if the task is no longer in the source state.
+        If the task is no longer in the source state, change nothing and return None.
         """
         with self._lock:
             if self._state is not transition.source:
@@ -89,7 +89,7 @@ class DriverTask:
             return spent
 
     def to_aborted(self) -> TaskState | None:
-        """Abort the task and return its previous state; None if it had already ended."""
+        """Abort the task and return its previous state. Return None if the task had already ended."""
         with self._lock:
             if self._state in END_STATES:
                 return None

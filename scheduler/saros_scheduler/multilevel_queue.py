@@ -9,9 +9,9 @@
 
 A driver sinks to lower levels as it uses time, so that short queries overtake long queries while these still advance.
 `poll` takes the level that has used the least of its share (smallest `time / weight`), and from that level the driver
-that has run least; among equals, the one that has waited longest.
+that has run least. Among equal drivers, it takes the one that has waited longest.
 
-A level that was empty re-enters at its expected time; otherwise the credit that it gathered while empty would lock out
+A level that was empty re-enters at its expected time. Otherwise the credit that it gathered while empty would lock out
 all other levels. A single charge is capped, so that a driver that hangs in one quantum does not penalise its level for
 minutes.
 
@@ -52,18 +52,18 @@ def weight_of(level: int) -> int:
 class _Level(msgspec.Struct, Generic[T]):
     #: The time charged to this level, including the time added when the level was re-entered.
     time_ns: int = 0
-    #: (time the item has run, order of arrival, item); removed items stay until they reach the top.
+    #: Entries are (time the item has run, order of arrival, item). Removed items stay until they reach the top.
     heap: list[tuple[int, int, T]] = msgspec.field(default_factory=list)
-    #: Items in the level, without the removed ones that are still in the heap.
+    #: Number of items in the level, not counting removed items that are still in the heap.
     size: int = 0
 
 
 class MultilevelPriorityQueue(Generic[T]):
-    """A queue of five levels with fixed shares of time. Items are hashable; each is in the queue at most once."""
+    """A queue of five levels with fixed shares of time. Items are hashable. Each item is in the queue at most once."""
 
     def __init__(self) -> None:
         self._levels: list[_Level[T]] = [_Level() for _ in range(LEVELS)]
-        #: item -> (its level, order of arrival); a heap entry that does not match was removed.
+        #: For each item, its level and order of arrival. The item of a heap entry that does not match was removed.
         self._places: dict[T, tuple[int, int]] = {}
         self._arrivals = 0
 
@@ -83,7 +83,7 @@ class MultilevelPriorityQueue(Generic[T]):
         level.size += 1
 
     def poll(self) -> T | None:
-        """Remove and return the next item; None if the queue is empty."""
+        """Remove and return the next item, or return None if the queue is empty."""
         level = self._next_level()
         return None if level is None else self._pop(level)
 
@@ -101,14 +101,14 @@ class MultilevelPriorityQueue(Generic[T]):
         self._levels[level].time_ns += min(used_ns, CHARGE_NS_MAX)
 
     def remove(self, item: T) -> bool:
-        """Remove an item from any level; False if it is not in the queue."""
+        """Remove an item from any level. Return False if it is not in the queue."""
         if item not in self._places:
             return False
         self._forget(item)
         return True
 
     def level_times_ns(self) -> tuple[int, ...]:
-        """Return the time charged to each level, re-entries included."""
+        """Return the time charged to each level, including the time added when the level was re-entered."""
         return tuple(level.time_ns for level in self._levels)
 
     def validate(self) -> None:
@@ -119,7 +119,7 @@ class MultilevelPriorityQueue(Generic[T]):
         assert sum(level.size for level in self._levels) == len(self._places)
 
     def _next_level(self) -> _Level[T] | None:
-        """Return the level of the next item, with that item on top of its heap; None if the queue is empty."""
+        """Return the level of the next item, with that item on top of its heap, or None if the queue is empty."""
         waiting = [n for n in range(LEVELS) if self._levels[n].size]
         if not waiting:
             return None

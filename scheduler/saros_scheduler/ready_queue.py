@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ReadyQueue(Generic[T]):
-    """A thread-safe multilevel queue with urgent items; takers wait until an item is offered."""
+    """A thread-safe multilevel queue with urgent items. Takers wait until an item is offered."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -40,7 +40,7 @@ class ReadyQueue(Generic[T]):
             self._offered.notify()
 
     def offer_or_take(self, item: T, scheduled_ns: int) -> bool:
-        """Return True if the item, which is not urgent, would be taken next; otherwise add it and wake one taker."""
+        """Return True if the item, which is not urgent, would be taken next. Otherwise, add it and wake one taker."""
         with self._lock:
             if not self._urgent and not len(self._queue):
                 return True  # as if offered and taken at once; the level's time catches up at the next offer
@@ -51,7 +51,7 @@ class ReadyQueue(Generic[T]):
             return False
 
     def take(self) -> T | None:
-        """Remove and return the next item, waiting for one if necessary; None once the queue is closed."""
+        """Remove and return the next item, waiting for one if necessary. Return None once the queue is closed."""
         with self._lock:
             while not self._closed:
                 if self._urgent:

@@ -18,7 +18,7 @@ Blocked = Future[None]
 
 
 class DriverId(msgspec.Struct, frozen=True, order=True):
-    """The identity of a driver: its query, its fragment, the fragment's instance, and its number there."""
+    """The identity of a driver: its query, its fragment, the fragment's instance, and its number in that instance."""
 
     query: QueryId
     fragment: int
@@ -40,8 +40,8 @@ class Driver(Protocol):
     def process_for(self, quantum_ns: int) -> Blocked | None:
         """Run for about `quantum_ns`, checking the time between blocks of rows.
 
-        Returns a future if the driver is blocked on it, None if it is finished or runnable. An exception ends the
-        whole query: it becomes the abort's cause.
+        Return the future on which the driver is blocked, or None if the driver is finished or runnable. An exception
+        ends the whole query: it becomes the abort's cause.
         """
         ...
 
@@ -50,12 +50,12 @@ class Driver(Protocol):
         ...
 
     def close(self, cause: BaseException | None) -> None:
-        """Release the driver's resources; `cause` is set if the query was aborted. Called exactly once."""
+        """Release the driver's resources. Called exactly once. `cause` is set if the query was aborted."""
         ...
 
 
 class QueryListener(Protocol):
-    """Notified once, when all drivers of a query are closed; on a scheduler thread, so its methods must be quick."""
+    """Notified once, when all drivers of a query are closed. Runs on a scheduler thread, so it must be quick."""
 
     def query_finished(self, query: QueryId) -> None:
         """Handle the end of a query whose drivers have all finished and are closed."""

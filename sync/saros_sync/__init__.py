@@ -1,4 +1,4 @@
-"""The sync tool mirrors the sealed data of one instance at another over an unreliable network; see README.md."""
+"""The sync tool mirrors the sealed data of one instance at another over an unreliable network. See README.md."""
 
 import logging
 

@@ -24,7 +24,7 @@ class BeginAgain(RoundRefused):
 
 
 class SentElsewhere(StorageError):
-    """A statement would change data that a sender supplies: change it at its source."""
+    """A statement would change data that a sender supplies. Such data must be changed at the sender."""
 
     code = 2061
 

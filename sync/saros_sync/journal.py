@@ -1,11 +1,11 @@
-"""The journal of a sender's or receiver's current round, from which a restart resumes.
+"""The journal of a sender's or receiver's current round. After a restart, the round resumes from it.
 
     u32 payload bytes | u32 CRC-32 of the payload | JSON [round, what, ...]        little-endian
 
 Each record names its round, so records that an earlier round left are ignored. A torn or zero-filled tail counts as
 never written, and is truncated before the next record is appended.
 
-`Journal` belongs to one thread; the rest is pure.
+`Journal` belongs to one thread. The rest is pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAYLOAD_BYTES_MAX = 1 << 16
 
 
 class JournalRecord(msgspec.Struct, frozen=True):
-    """A record of round `round`; `words` are the arguments of the event."""
+    """A record of round `round`. `words` are the arguments of the event."""
 
     round: int
     what: str
@@ -40,7 +40,7 @@ def encode_note(note: JournalRecord) -> bytes:
 
 
 def decode_notes(data: bytes) -> tuple[list[JournalRecord], int]:
-    """Return all intact records from the start on, and the number of bytes they take."""
+    """Return all intact records before the first damaged one, and the number of bytes that they take."""
     notes: list[JournalRecord] = []
     position = 0
     while position + _HEAD.size <= len(data):
@@ -62,7 +62,7 @@ class Journal:
         self._disk = disk
         self._path = path
         self._file: File | None = None
-        #: Bytes of the intact records; the rest of the file counts as never written.
+        #: Bytes of the intact records. The rest of the file counts as never written.
         self._size = 0
         self.notes: list[JournalRecord] = []
         if disk.exists(path):
@@ -101,7 +101,7 @@ class Journal:
             self._disk.truncate(self._path, self._size)
 
     def end(self) -> None:
-        """Remove the journal, after the round. Raises OSError."""
+        """Remove the journal after the end of the round. Raises OSError."""
         self.close()
         self._disk.remove(self._path)
         confirm(self._disk, self._path)

@@ -1,4 +1,4 @@
-"""A round: everything that a sender has sealed at one moment, identified by content.
+"""A round: all data that a sender has sealed at one moment. Its parts are identified by their content.
 
 After the round, the receiver shows exactly this data of the sender's devices.
 
@@ -9,7 +9,7 @@ After the round, the receiver shows exactly this data of the sender's devices.
 
 A file is identified by its content: the output of the sender's compaction is a new file, and a file that is sent twice
 is the same file. So the round after a compaction replaces the compacted files atomically, and a repeated round changes
-nothing. Ranks order the files and tombstones of one sender only; see docs/decisions/sync.md.
+nothing. Ranks order the files and tombstones of one sender only. See docs/decisions/sync.md.
 
 `decode_round` accepts only bounded and well-formed rounds, since any client may send one. Values. Pure: any thread.
 """
@@ -29,9 +29,9 @@ from saros_storage.base.types import TimeUnit
 from saros_storage.scan.reading import TimeRange
 from saros_storage.scan.snapshot import Rank, Tombstone
 
-#: The limit of the bytes of a round's document: some hundred thousand files.
+#: The limit of the bytes of a round's document, enough for some hundred thousand files.
 ROUND_BYTES_MAX = 64 << 20
-#: The limit of the bytes of a schema: some million series.
+#: The limit of the bytes of a schema, enough for some million series.
 SCHEMA_BYTES_MAX = 512 << 20
 _FILE_BYTES_MAX = 1 << 42
 _INT64 = 1 << 63
@@ -40,7 +40,7 @@ _SENDER = re.compile(r"[0-9a-f]{32}")
 
 
 class Content(msgspec.Struct, frozen=True):
-    """A sequence of bytes to send, identified by its SHA-256; `size` in bytes."""
+    """A sequence of bytes to send, identified by its SHA-256. `size` is in bytes."""
 
     sha256: str
     size: int
@@ -81,7 +81,7 @@ class Round(msgspec.Struct, frozen=True):
             yield from partition.files
 
     def contents(self) -> dict[str, Content]:
-        """Return the round's contents by SHA-256, in the order in which they are sent: the schema first."""
+        """Return the round's contents, keyed by SHA-256, in the order in which they are sent: the schema first."""
         return {c.sha256: c for c in (self.schema, *(file.content for file in self.files()))}
 
 
@@ -117,7 +117,7 @@ def encode_round(round_: Round) -> bytes:
 
 
 def decode_round(data: bytes) -> Round:
-    """Return the round of a document, which may come from any client. Raises CorruptFile."""
+    """Decode the round in a document, which may come from any client. Raises CorruptFile."""
     if len(data) > ROUND_BYTES_MAX:
         raise _corrupt(f"{len(data)} bytes exceed the limit of {ROUND_BYTES_MAX}")
     try:

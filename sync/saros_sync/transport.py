@@ -6,7 +6,7 @@
 
 Several chunks may be in flight. Each chunk has its own answer, and chunks need not arrive in order.
 
-Pure: values and an interface. A node implements it with `receiver.Receiver`; tests have other implementations.
+Pure: values and an interface. A node implements it with `receiver.Receiver`. Tests have other implementations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saros_sync.round import Content
 
 #: The limit of the bytes of a chunk.
 CHUNK_BYTES_MAX = 4 << 20
-#: The limit of the bytes in flight, except that one chunk is always allowed; also the limit of the bytes of one content
+#: The limit of the bytes in flight, except that one chunk is always allowed. It is also the limit of a content's bytes
 #: that a receiver buffers because they arrived ahead of their turn.
 FLIGHT_BYTES_MAX = 8 << 20
 #: Waits for the answer to a chunk: how many bytes of the content the receiver has. Raises what `Transport` raises.
@@ -73,7 +73,7 @@ class Transport(Protocol):
     """
 
     def begin(self, sender: str, name: str, number: int, document: Content) -> BeginReply:
-        """Begin a round, or resume it; the answer lists the contents that are missing."""
+        """Begin a round, or resume it. The answer lists the contents that are missing."""
         ...
 
     def chunk(self, sender: str, number: int, sha256: str, offset: int, crc32: int, data: memoryview) -> Answer:

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Split host:port; the host has no brackets, as sockets require."""
+    """Split host:port. The returned host has no brackets, as sockets require."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 

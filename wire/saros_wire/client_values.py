@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-#: Units of NumPy datetimes that Arrow does not have; such times are converted to seconds.
+#: Units of NumPy datetimes that Arrow does not have. Such times are converted to seconds.
 _UNITS_TO_SECONDS = ("Y", "M", "W", "h", "m")
 
 
@@ -24,13 +24,13 @@ class UnreadableValues(Exception):
 
 
 class TooManyBytes(Exception):
-    """More text than an Arrow array can hold; the caller must write fewer rows at once."""
+    """More text than an Arrow array can hold. The caller must write fewer rows at once."""
 
     code = 2006
 
 
 def arrow_array(values: object, what: str) -> pa.Array:
-    """Return the values as an Arrow array without a dictionary or string views; plain Arrow arrays are not copied.
+    """Return the values as an Arrow array without a dictionary or string views. Plain Arrow arrays are not copied.
 
     `what` names the values in messages. Raises UnreadableValues, TooManyBytes.
     """
@@ -50,7 +50,7 @@ def arrow_array(values: object, what: str) -> pa.Array:
 
 
 def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
-    """Convert values to Arrow; the result is chunked if the values are, as texts in pandas may be."""
+    """Convert values to Arrow. The result is chunked if the values are chunked, as texts in pandas may be."""
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(_native(values.data), mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray):
@@ -65,7 +65,7 @@ def _converted(values: Iterable[object]) -> pa.Array | pa.ChunkedArray:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Return contiguous values without dictionary; some Arrow functions do not accept string views."""
+    """Return the values without a dictionary or string views, which some Arrow functions do not accept."""
     if pa.types.is_dictionary(array.type):
         return _plain(array.dictionary).take(array.indices)
     if pa.types.is_string_view(array.type):

@@ -19,7 +19,7 @@ class DeviceRows(msgspec.Struct, frozen=True):
     #: The times and values of all rows, as for an insert of one device.
     times: object
     columns: Mapping[str, object]
-    #: True creates new devices aligned; False and None do not.
+    #: If True, new devices are created aligned. If False or None, they are not.
     aligned: bool | None = None
 
 
@@ -27,5 +27,5 @@ class RowsWritten(msgspec.Struct, frozen=True):
     """The outcome of a write: for each device, all rows were written, or all were refused."""
 
     points: int
-    #: Status code and message of each refused device, by its index.
+    #: The status code and message of each refused device, keyed by the index of the device.
     refused: Mapping[int, tuple[int, str]] = msgspec.field(default_factory=dict)

@@ -24,6 +24,6 @@ class ForkLocal(dict[_K, _V]):
         os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:
-        self.lock = threading.Lock()  # a thread of the parent may have held it
+        self.lock = threading.Lock()  # a thread of the parent may have held the old lock
         self._inherited.extend(self.values())
         self.clear()

@@ -15,12 +15,12 @@ being copied.
     PING     check that the node is alive              ERROR   the end of a request: head (ErrorReply)
                                                        PONG    the answer to PING
 
-A client numbers its requests; answers carry the number. A node executes the requests of a connection one after the
-other, in the order of their arrival, and reads CANCEL, CREDIT and PING meanwhile. A client may pipeline requests, but
-the node reads ahead only up to a limit (`QUEUED_REQUESTS`, `QUEUED_BYTES`): a CREDIT or CANCEL beyond the limit takes
-effect only after the requests before it were executed.
+A client numbers its requests, and answers carry the number of their request. A node executes the requests of a
+connection one after the other, in the order of their arrival, and reads CANCEL, CREDIT and PING meanwhile. A client may
+pipeline requests, but the node reads ahead only up to a limit (`QUEUED_REQUESTS`, `QUEUED_BYTES`): a CREDIT or CANCEL
+beyond the limit takes effect only after the requests before it were executed.
 
-Each request is answered by one REPLY or ERROR; a REPLY with MORE is followed by ITEMs and an END or ERROR. The node
+Each request is answered by one REPLY or ERROR. A REPLY with MORE is followed by ITEMs and an END or ERROR. The node
 sends ITEMs as long as the bodies it has sent exceed the granted credit by less than `WINDOW_BYTES`, so the last ITEM
 may exceed the window. A cancelled request ends with ERROR (715) unless it has ended before; CANCEL and CREDIT have no
 effect on a request that has ended. An ERROR of request 0 ends the connection.
@@ -80,7 +80,7 @@ class Kind(IntEnum):
     PONG = 20
 
 
-#: Kinds by number; a lookup is much faster than `Kind(number)`.
+#: The kinds, keyed by number. A lookup here is much faster than `Kind(number)`.
 _KINDS = {kind.value: kind for kind in Kind}
 #: The frames that a client sends.
 CLIENT_KINDS = frozenset((Kind.REQUEST, Kind.CANCEL, Kind.CREDIT, Kind.PING))
@@ -111,7 +111,7 @@ class Call(IntEnum):
 
 
 class BadFrame(Exception):
-    """Bytes that are not a frame of this protocol; the connection must be closed."""
+    """Bytes that are not a frame of this protocol. The connection must be closed."""
 
 
 class Header(NamedTuple):
@@ -151,7 +151,7 @@ def encode_prefix(token: bytes = NO_TOKEN, wait_ms: int = NO_WAIT_LIMIT) -> byte
 
 
 def decode_prefix(head: bytes | bytearray | memoryview) -> tuple[bytes, int | None]:
-    """Return the token of a request (empty: no session), and its wait limit in ms (None: no limit). Raises BadFrame."""
+    """Return a request's token (empty without a session) and wait limit in ms (None if unlimited). Raises BadFrame."""
     if len(head) < PREFIX_BYTES:
         raise BadFrame(f"a request's head of {len(head)} bytes: less than {PREFIX_BYTES}")
     wait_ms, token = _PREFIX.unpack_from(head)

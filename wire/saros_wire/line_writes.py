@@ -20,15 +20,15 @@ PRECISIONS_NS = {
 
 
 class LineWrite(msgspec.Struct, frozen=True):
-    """Lines to write, their database, and the interpretation of their times."""
+    """Lines to write, with their database and the unit of their times."""
 
     data: bytes
     database: str
     #: The unit of times, one of `PRECISIONS_NS`.
     precision: str
-    #: The time of lines without one, in nanoseconds since 1970.
+    #: The time of lines that contain no time, in nanoseconds since 1970.
     time_ns: int
-    #: The template of the paths of devices; empty: the node's configuration.
+    #: The template of the paths of devices, or "" to use the template that the node is configured with.
     template: str = ""
 
 

@@ -1,4 +1,4 @@
-"""The encoding of an insert's columns, independent of frames, and the limit on messages. Pure data: any thread.
+"""Encodes an insert's columns, independently of frames, and defines the size limit of messages. Pure data: any thread.
 
 An insert is a head, and an Arrow IPC stream of one batch: the times, then the columns. The head has the sequence number
 of the write (0: none), the alignment (0: that of the device, 1: aligned, 2: not aligned), and the device. Integers are
@@ -27,9 +27,9 @@ class InsertHead(msgspec.Struct, frozen=True):
     """The head of an insert."""
 
     device: str
-    #: None: use the alignment of the device.
+    #: If None, the alignment of the device is used.
     aligned: bool | None
-    #: The sequence number of the write; 0: none.
+    #: The sequence number of the write, or 0 if it has none.
     sequence: int
 
 

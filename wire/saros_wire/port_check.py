@@ -16,9 +16,9 @@ _ADVICE = {
 
 
 def check_address(host: str, port: int) -> None:
-    """Check that a server can listen on an address; port 0 stands for any free port.
+    """Check that a server can listen on an address. Port 0 stands for any free port.
 
-    Raises RuntimeError with the reason; gRPC raises the same class without a reason.
+    Raises RuntimeError with the reason. gRPC raises the same class without a reason.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

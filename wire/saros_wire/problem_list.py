@@ -30,7 +30,7 @@ class ProblemList(msgspec.Struct):
 
 
 def listed(named: Sequence[str], count: int) -> str:
-    """Return the listed problems as one text; `count` is their total number."""
+    """Return the listed problems as one text. `count` is the number of all problems."""
     more = count - len(named)
     return "; ".join([*named, *([f"and {more} more"] if more else [])])
 

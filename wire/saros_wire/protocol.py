@@ -5,7 +5,7 @@ from __future__ import annotations
 DEFAULT_PORT = 6667
 #: The port of HTTP, the same as IoTDB's.
 DEFAULT_HTTP_PORT = 18_080
-#: Number of sequence numbers that a node remembers for a client. The number of a client's new write differs from that
+#: Number of sequence numbers that a node remembers for a client. The number of a client's new write exceeds the number
 #: of its oldest unanswered write by less than this.
 SEQUENCES_KEPT = 256
 #: A client sends a PING if the node has sent nothing for `KEEPALIVE_MS` while a call waits, and gives up the connection

@@ -6,7 +6,7 @@ import msgspec
 
 
 class ReadPoint(msgspec.Struct, frozen=True):
-    """A handle to a snapshot of the data, made by `Connection.hold`, to pass as `at` to `execute`.
+    """A handle to a snapshot of the data. `Connection.hold` makes it, and `execute` takes it as `at`.
 
     A plain value: it may be pickled and used in other processes. The snapshot expires when nothing has read it for
     `lease_s` seconds.
@@ -14,7 +14,7 @@ class ReadPoint(msgspec.Struct, frozen=True):
 
     name: str
     lease_s: float
-    #: The node that keeps the snapshot, as host:port; empty for an embedded database.
+    #: The node that keeps the snapshot, as host:port, or "" for an embedded database.
     address: str
-    #: The id of the node's process; a restarted node has another one.
+    #: The id of the node's process. A node gets a new id when it restarts.
     instance: int

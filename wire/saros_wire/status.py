@@ -1,7 +1,8 @@
 """Status codes: one table with number, name, class and advice. Pure data: any thread.
 
-If IoTDB has a code for the same condition, its number is used; Saros's own begin at 2000. Rooms that may not import
-this one raise exceptions with a `code`; the driver looks up the class here and raises its PEP 249 exception.
+If IoTDB has a code for the same condition, Saros uses the same number. Saros's own codes begin at 2000. Rooms that may
+not import this one raise exceptions with a `code`. The driver looks up the code's class here and raises the PEP 249
+exception of this class.
 """
 
 from __future__ import annotations
@@ -210,5 +211,5 @@ STATUS: dict[int, Status] = {row.code: row for row in _ROWS}
 
 
 def status_of(code: int) -> Status:
-    """Return the table's row for a code; the row of INTERNAL_ERROR if the code is unknown."""
+    """Return the table's row for a code, or the row of INTERNAL_ERROR if the code is unknown."""
     return STATUS.get(code, STATUS[2001])

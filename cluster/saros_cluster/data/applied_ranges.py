@@ -1,4 +1,4 @@
-"""Requests that were applied to slots.
+"""Compact records of the requests that were applied to sets of slots.
 
 When slots move, the receiving group gets this record too, so that a repeated request has no effect there either. The
 last requests of each client are stored as bits: a client numbers its requests consecutively, and repeats only requests
@@ -21,7 +21,7 @@ from saros_cluster.topology.change import runs, slots_of_runs
 #: Number of requests that are remembered for each client, counted back from its last request. Older requests are
 #: forgotten.
 SEQUENCES_MAX = 32_768
-#: Number of clients that are remembered: those that sent a request most recently.
+#: Number of clients whose requests are remembered. Clients that sent no request for the longest time are forgotten.
 CLIENTS_MAX = 4_096
 _ALL = (1 << SEQUENCES_MAX) - 1
 
@@ -52,7 +52,7 @@ class RequestSet(msgspec.Struct, frozen=True):
         return sequence <= last and bool(bits >> (last - sequence) & 1)
 
     def then(self, later: RequestSet) -> RequestSet:
-        """Return the union with `later`; the clients of `later` count as the most recently seen."""
+        """Return the union with `later`. The clients of `later` count as the most recently seen."""
         found = dict(self._last)
         for client, known in later._last.items():
             found[client] = _merged(found.pop(client, (0, 0)), known)
@@ -64,7 +64,7 @@ class RequestSet(msgspec.Struct, frozen=True):
 
     @staticmethod
     def from_json(words: Sequence[Sequence[Any]]) -> RequestSet:
-        """Return the set that `to_json` gave, or that older versions stored as pairs (client, sequence).
+        """Return the set that `to_json` encoded, or that an older version stored as pairs (client, sequence).
 
         Raises ValueError, TypeError.
         """
@@ -101,6 +101,6 @@ class AppliedRange(NamedTuple):
 
     @staticmethod
     def from_json(words: Sequence[Any]) -> AppliedRange:
-        """Return the range that `to_json` gave. Raises ValueError, TypeError."""
+        """Return the range that `to_json` encoded. Raises ValueError, TypeError."""
         slots, requests = words
         return AppliedRange(frozenset(slots_of_runs(slots)), RequestSet.from_json(requests))

@@ -41,7 +41,8 @@ class AppliedRequests:
         move: its epoch, the entry that opened its slots, and the requests that were applied to these slots before the
         move.
         """
-        #: For each request, the entries that applied it, each with the last move to this group that the sender knew of.
+        #: For each request, the entries that applied it. Each entry is paired with the last move to this group that its
+        #: sender knew of.
         self._known: OrderedDict[tuple[int, int], tuple[tuple[int, int], ...]] = OrderedDict()
         for client, sequence, index, epoch in known:
             self._record((client, sequence), index, epoch)

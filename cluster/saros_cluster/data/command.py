@@ -28,7 +28,7 @@ from saros_storage.mutation.tablet_codec import decode_tablet
 from saros_storage.schema import SchemaChange
 
 _HEAD = struct.Struct("<QQQQQ")
-#: Values of the client field that mark the other two kinds of command; no client has these numbers.
+#: Values of the client field that mark the other two kinds of command. No client has these numbers.
 _TRANSFER = (1 << 64) - 1
 _SHIPPING = (1 << 64) - 2
 #: Minimum number of nodes in the path of a database.
@@ -46,7 +46,7 @@ NO_REQUEST = Request(0, 0)
 
 
 class TableVersion(NamedTuple):
-    """The version of the partition table that a coordinator or reader uses, as far as it concerns one group.
+    """The version, for one group, of the partition table that a coordinator or reader uses.
 
     `epoch` is the epoch of the table, `inbound` is the last move of slots to the group, and `outbound` is the last move
     away from the group. Only readers set `outbound`: an entry does not need it, since the log orders it before or after
@@ -78,7 +78,7 @@ def encode_command(request: Request, mutation: Mutation, drop: int = 0, known: T
 
 
 def encode_transfer(transfer: Transfer, changes: Sequence[SchemaChange] = ()) -> bytes:
-    """Return the data of an entry that moves slots; `changes` is the schema of these slots."""
+    """Return the data of an entry that moves slots. `changes` is the schema of these slots."""
     return _encode_json(_TRANSFER, transfer_to_json(transfer), encode_mutation(Mutation(changes)))
 
 
@@ -95,7 +95,7 @@ def _encode_json(kind: int, words: Sequence[object], rest: Sequence[bytes | memo
 
 
 def decode_command(data: bytes) -> Command:
-    """Decode an entry's data; frames are views of `data`. Raises CorruptFile."""
+    """Decode an entry's data. Frames are views of `data`. Raises CorruptFile."""
     if len(data) < _HEAD.size:
         raise CorruptFile("log", 0, "an entry is too short")
     client, sequence, drop, epoch, inbound = _HEAD.unpack_from(data)
@@ -121,7 +121,7 @@ def _decode_json(text: bytes) -> list[Any]:
 
 
 def check_command(data: bytes) -> None:
-    """Raise CorruptFile or UserMistake unless the bytes are a valid command, down to the arrays of its tablets."""
+    """Raise CorruptFile or UserMistake unless the bytes are a valid command, including the arrays of its tablets."""
     command = decode_command(data)
     mutation = command.mutation
     does_something = mutation.changes or mutation.deletions or mutation.tablets or mutation.loads

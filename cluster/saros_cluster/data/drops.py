@@ -27,8 +27,8 @@ from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaChange, dec
 Drop = DeleteDatabase | DeleteSeries
 #: Error code of a write that is refused because a drop has overtaken it.
 OVERTAKEN = 2021
-#: Number of drops that are remembered. A write whose coordinator has not seen an even older drop is refused, whichever
-#: devices it writes to.
+#: Number of drops that are remembered. A write is refused, whichever devices it writes to, if its coordinator has not
+#: seen all of the forgotten drops.
 KEPT = 1_000
 
 
@@ -48,7 +48,7 @@ def overlaps(drop: Drop, patterns: Iterable[str]) -> bool:
 
 
 def drop_of(changes: Iterable[SchemaChange]) -> Drop | None:
-    """Return the drop among an entry's changes, if any; such an entry does nothing else."""
+    """Return the drop among an entry's changes, if any. Such an entry does nothing else."""
     return next((c for c in changes if isinstance(c, DeleteDatabase | DeleteSeries)), None)
 
 
@@ -76,7 +76,7 @@ class Drops:
         return max(self._known, default=self._forgotten)
 
     def record(self, number: int, drop: Drop) -> None:
-        """Record that a drop, which is newer than all others, is applied."""
+        """Record that a drop was applied. It is newer than all recorded drops."""
         assert number > self.newest
         self._known[number] = drop
         if len(self._known) > KEPT:
@@ -84,7 +84,7 @@ class Drops:
             del self._known[self._forgotten]
 
     def merge(self, others: Drops) -> None:
-        """Add the drops of the group that slots come from: this group, if new, has not applied all of them."""
+        """Add the drops of the group that slots come from. A new group has not applied all of them itself."""
         self._forgotten = max(self._forgotten, others._forgotten)
         known = sorted({**others._known, **self._known}.items())
         self._known = {number: drop for number, drop in known[-KEPT:] if number > self._forgotten}
@@ -92,7 +92,7 @@ class Drops:
             self._forgotten = max(self._forgotten, known[-KEPT - 1][0])
 
     def overtake(self, seen: int, devices: Iterable[str]) -> bool:
-        """Return whether to refuse a write to these devices: a drop that the writer has not seen may concern them.
+        """Return whether to refuse a write because a drop that its coordinator has not seen may concern the devices.
 
         `seen` is the newest drop that the write's coordinator has seen.
         """
@@ -107,7 +107,7 @@ class Drops:
 
     @staticmethod
     def from_json(words: Sequence[Any]) -> Drops:
-        """Return the drops that `to_json` gave. Raises CorruptFile, ValueError."""
+        """Return the drops that `to_json` encoded. Raises CorruptFile, ValueError."""
         forgotten, *known = words
         changes = [(int(number), decode_change(str(text).encode())) for number, text in known]
         return Drops([(n, c) for n, c in changes if isinstance(c, DeleteDatabase | DeleteSeries)], int(forgotten))

@@ -8,7 +8,7 @@
     otherwise                                                 the part that is new: tablets, schema changes, and
                                                               their databases if missing
 
-All members reach the same outcome. Validation changes nothing. Under the region's lock.
+All members reach the same outcome. Validation changes nothing. The caller holds the region's lock.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class EntryValidator:
     # ------------------------------------------------------------------ slots and requests
 
     def slots_of(self, placed: PlacedTablet) -> list[int]:
-        """Return the slots of a tablet's rows; usually there is one."""
+        """Return the slots of a tablet's rows. Usually there is only one slot."""
         frame, interval = placed.known, self._replica.region.options.time_partition_interval
         assert frame is not None
         database = _database(frame.head.device, placed.depth)
@@ -127,7 +127,7 @@ class EntryValidator:
         return found
 
     def _slots_already_applied(self, request: Request, index: int) -> tuple[frozenset[int], bool]:
-        """Return the owned, non-empty slots to which a repeated request was applied, and whether others are owned.
+        """Return the owned, non-empty slots to which a repeated request was applied, and whether the group owns others.
 
         The second value must be the same on all members, so it does not depend on which slots are empty: when the log
         is replayed, files may already contain more partitions than other members had at this entry.

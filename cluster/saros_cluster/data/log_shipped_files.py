@@ -36,7 +36,7 @@ from saros_storage.mutation.staged import StagedFile
 
 #: Error code of a load whose file is not complete here: the client must send the file again.
 LOST = 2027
-#: Size limit of a piece: far below that of an entry, so that a long transfer does not delay other entries.
+#: Size limit of a piece: far below the size limit of an entry, so that a long transfer does not delay other entries.
 PIECE_BYTES = 1 << 20
 _NAME = re.compile(r"[0-9a-f]{1,16}-[0-9a-f]{1,16}")
 
@@ -69,12 +69,12 @@ def staged_name(name: str) -> str:
 
 
 def _place(name: str, first: int) -> str:
-    """Return the path, within the staging folder, of a file that entry `first` began; no other file has it."""
+    """Return the path, within the staging folder, of a file that entry `first` began. No other file has this path."""
     return f"{name}-{first}/1.tsfile"
 
 
 def check_name(name: str) -> None:
-    """Raise CorruptFile unless `name` is one that `shipment_name` gives: other names must not become paths."""
+    """Raise CorruptFile unless `shipment_name` can return `name`. Other names must not become paths."""
     if _NAME.fullmatch(name) is None:
         raise CorruptFile("log", 0, f"invalid shipment name: {name!r}")
 
@@ -85,7 +85,7 @@ def shipping_to_json(shipping: Shipping) -> list[object]:
 
 
 def shipping_from_json(words: Sequence[Any], data: memoryview) -> Shipping:
-    """Return the piece or notice that `shipping_to_json` gave, with its data. Raises CorruptFile."""
+    """Return the piece or notice that `shipping_to_json` encoded, with its data. Raises CorruptFile."""
     match words:
         case [str(name), int(offset)] if offset >= 0 and 0 < len(data) <= PIECE_BYTES:
             check_name(name)
@@ -97,7 +97,7 @@ def shipping_from_json(words: Sequence[Any], data: memoryview) -> Shipping:
 
 
 class _ShippedFile(msgspec.Struct):
-    """The state of a file in transfer; `first` is the entry that began it."""
+    """The state of a file in transfer. `first` is the entry that began it."""
 
     first: int
     touched_ns: int
@@ -106,7 +106,7 @@ class _ShippedFile(msgspec.Struct):
 
 
 class ShippedFiles:
-    """The files of which a group's log has brought some or all pieces, and that are not loaded yet."""
+    """Files that arrive in pieces through a group's log, from their first piece until they are loaded."""
 
     def __init__(self, staging: Staging, disk: Disk) -> None:
         """Start with no files, for a region that was just opened and has applied nothing.
@@ -115,10 +115,10 @@ class ShippedFiles:
         """
         self._staging = staging
         self._disk = disk
-        #: Files in transfer, by name.
+        #: Files in transfer, keyed by name.
         self._known: dict[str, _ShippedFile] = {}
-        #: For each loaded file that no manifest lists yet, under the region's name of the file: the entry of its first
-        #: piece.
+        #: The entry of the first piece of each loaded file that no manifest lists yet. The keys are the names of the
+        #: files in the region.
         self._loading: dict[str, int] = {}
         staging.sweep(())
 
@@ -193,7 +193,7 @@ class ShippedFiles:
             self._staging.discard([_place(name, known.first)])
 
     def drop_of(self, staged: StagedFile) -> None:
-        """Remove a file that will not be loaded; see `drop`."""
+        """Remove a file that will not be loaded. See `drop`."""
         self.drop(_name_of(staged))
 
     def first_needed(self, waiting: Collection[str]) -> int | None:

@@ -44,14 +44,14 @@ from saros_storage.base.errors import CorruptFile, UserMistake
 LEFT = (1 << 62) - 2
 #: An epoch that no move has.
 NEVER = (1 << 62) - 1
-#: Slices whose slots are remembered.
+#: Maximum number of slices whose slots are cached.
 _CACHED_SLICES = 65_536
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """Slots that move `move` of topology change `change` brings, the nodes that have their data, and their partitions.
+    """Slots that a move brings to this group, the nodes that have their data, and their partitions.
 
-    `partitions` are (database, slice), sorted.
+    `change` and `move` number the topology change and its move. `partitions` are (database, slice), sorted.
     """
 
     epoch: int
@@ -73,7 +73,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
     @staticmethod
     def from_json(words: Sequence[Any]) -> Arrival:
-        """Return the arrival that `to_json` gave. Raises ValueError, TypeError."""
+        """Return the arrival that `to_json` encoded. Raises ValueError, TypeError."""
         epoch, change, move, (source, fence, holders), slots, partitions, entry = words
         return Arrival(
             int(epoch),
@@ -110,7 +110,7 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class Release(msgspec.Struct, frozen=True):
-    """The slots that a move took away are complete at their new group; their data here is removed."""
+    """The slots that a move took away are complete at their new group. Their data here is removed."""
 
     epoch: int
 
@@ -140,7 +140,7 @@ def transfer_to_json(transfer: Transfer) -> list[object]:
 
 
 def transfer_from_json(words: Sequence[Any]) -> Transfer:
-    """Return the transfer that `transfer_to_json` gave. Raises CorruptFile."""
+    """Return the transfer that `transfer_to_json` encoded. Raises CorruptFile."""
     try:
         match words:
             case ["fence", epoch, slots]:
@@ -165,7 +165,7 @@ class Ownership:
         """`owned`: bool[slots], the slots that the group owns at its start."""
         self._since = np.where(owned, 0, NEVER).astype(np.int64)
         self._until = np.full(len(owned), NEVER, np.int64)
-        #: The last move that took slots away, the last that brought slots, and the last after which slots' data was
+        #: The last move that took slots away, the last move that brought slots, and the last move whose slots' data was
         #: removed here.
         self.fenced = self.opened = self.released = 0
         #: For each move whose slots were taken away but not removed yet, under its epoch: the entry that fenced the
@@ -248,14 +248,14 @@ class Ownership:
         return bool((self._until == epoch).any())
 
     def is_fenced_at(self, slot: int, index: int) -> bool:
-        """Return whether a move took the slot away before entry `index`, so that the entry must not change it."""
+        """Return whether a move took the slot away before entry `index`. If so, the entry must not change the slot."""
         fence = self.fences.get(int(self._until[slot]))
         return fence is not None and index > fence
 
     def check_view(self, epoch: int, inbound: int) -> None:
         """Raise UserMistake (MOVED) if a reader may look for slots that are already removed here, or not open here yet.
 
-        `epoch` and `inbound` are those of the reader's table.
+        `epoch` and `inbound` come from the reader's table.
         """
         is_shown = self.has_left(epoch) if inbound == LEFT else epoch >= self.released and inbound <= self.opened
         if not is_shown:
@@ -271,7 +271,7 @@ class Ownership:
             self.fences[fence.epoch] = index
 
     def open(self, arrival: Arrival) -> bool:
-        """Apply an `Open`; return False if the move was opened before."""
+        """Apply an `Open`. Return False if the move was opened before."""
         if arrival.epoch <= self.opened:
             return False
         slots = list(arrival.slots)
@@ -292,7 +292,7 @@ class Ownership:
         self.arrivals.pop(epoch, None)
 
     def leave(self, epoch: int) -> npt.NDArray[np.intp]:
-        """Apply a `Release`; return the slots whose data is no longer on this replica."""
+        """Apply a `Release`. Return the slots whose data is no longer on this replica."""
         gone = np.flatnonzero(self._until == epoch)
         self._since[gone] = NEVER
         self._until[gone] = NEVER
@@ -303,7 +303,7 @@ class Ownership:
     # ------------------------------------------------------------------ JSON
 
     def to_json(self) -> dict[str, object]:
-        """Return the value as JSON types; slots become runs of equal epochs: (count, since, until)."""
+        """Return the value as JSON types. Slots become runs of equal epochs: (count, since, until)."""
         changes = np.flatnonzero(
             np.diff(self._since, prepend=self._since[0] - 1) | np.diff(self._until, prepend=self._until[0])
         )
@@ -320,7 +320,7 @@ class Ownership:
 
     @staticmethod
     def from_json(words: Mapping[str, Any]) -> Ownership:
-        """Return the ownership that `to_json` gave. Raises ValueError, TypeError, KeyError."""
+        """Return the ownership that `to_json` encoded. Raises ValueError, TypeError, KeyError."""
         counts, since, until = (np.array(column, np.int64) for column in zip(*words["slots"], strict=True))
         found = Ownership(np.zeros(int(counts.sum()), np.bool_))
         found._since, found._until = np.repeat(since, counts), np.repeat(until, counts)

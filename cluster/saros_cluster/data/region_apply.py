@@ -58,7 +58,7 @@ from saros_storage.schema import DeleteDatabase
 
 #: After a flush, free the log only if this frees at least this many entries, since the state is written each time.
 _RELEASE_ENTRIES = 2_000
-#: Free the log also if it has brought this many bytes of files since the last time.
+#: Also free the log if pieces of files with this total size were applied since the log was last freed.
 _RELEASE_SHIPPED_BYTES = 16 << 20
 #: Longest time between two attempts while the disk is full.
 _FULL_DISK_SECONDS = 1.0
@@ -158,7 +158,7 @@ class RegionMachine:
         return os.path.join(self._folder, str(generation))
 
     def start(self, compact: Compact, sync: Callable[[], None], last: Entry | None = None) -> None:
-        """Start. `compact(index)` frees the log up to an entry, `sync` makes it durable; `last` is its last entry."""
+        """Start. `compact(index)` frees the log up to an entry, `sync` makes it durable, `last` is its last entry."""
         self._compact, self._sync = compact, sync
         installed = self.replica.installed
         if last is not None and (installed is None or installed.index < last.index):
@@ -179,7 +179,8 @@ class RegionMachine:
             self._wait_for_memory()
             outcomes = [self._apply(entry) for entry in entries]
             last = self._last
-            # Entries of the log at the start that were not committed may have been replaced by a newer leader's.
+            # Entries that were in the log at the start, but not committed, may have been replaced by a newer leader's
+            # entries.
             if last is not None and entries and (entries[-1].index >= last.index or entries[-1].term > last.term):
                 self._last = None
                 self.region.enable_expiry()
@@ -196,7 +197,7 @@ class RegionMachine:
                 return
 
     def _wait_for_disk(self) -> bool:
-        """Wait before the next attempt; return False if the region was closed."""
+        """Wait before the next attempt. Return False if the region was closed."""
         with self.region.lock:
             self.region.lock.wait(_FULL_DISK_SECONDS)
         return not self.region.closed
@@ -314,7 +315,7 @@ class RegionMachine:
         """Apply an entry that was validated before the restart."""
         replica = self.replica
         if index <= replica.released or index in replica.skipped or is_lost:
-            replica.skip(index, mutation)  # if a replay lacks a file, a manifest lists it or has listed it
+            replica.skip(index, mutation)  # a file that a replay lacks was loaded before
             return
         places = replica.partly.get(index)
         if places is not None:
@@ -373,7 +374,7 @@ class RegionMachine:
         self._shelf.release(token)
 
     def capture(self, chosen: Chosen = everything) -> bytes:
-        """Capture the chosen partitions as of one entry, on this group's shelf. Return the capture's id.
+        """Capture the chosen partitions as of one entry. Put the capture on this group's shelf and return its id.
 
         Flush twice: first while entries are being applied, then the remainder while no entry is applied. Raises
         DiskFull, StoreClosed, CorruptFile.
@@ -416,7 +417,7 @@ class RegionMachine:
             state = replace(self._staged, generation=self._generation + 1, installed=snapshot.position)
             old, old_folder = self.region, self._folder_of(self._generation)
             staging = os.path.join(self._folder, _STAGING)
-            if self._disk.exists(staging):  # otherwise an earlier attempt moved it, but could not save the state
+            if self._disk.exists(staging):  # if not, an earlier attempt moved it but could not save the state
                 self._disk.replace(staging, self._folder_of(state.generation))
                 self._disk.sync_folder(self._folder)
             with self._saving:

@@ -1,15 +1,15 @@
 """A node's replica of a data group: its region and the group's other state, as of the last validated entry.
 
     region       points and schema              shipments    files that come through the log
-    ownership    slots, and since when          schema_feed  changes of the schema, for other nodes
-    requests     those that took effect         validated_index, reached, skipped, ...: position in the log
-    drops        those that were carried out
+    ownership    slots that the group owns      schema_feed  changes of the schema, for other nodes
+    requests     requests that took effect      validated_index, reached, skipped, ...: position in the log
+    drops        drops that were applied
 
 `RegionMachine` changes it, entry by entry, and replaces it when a snapshot is installed. All other users only read it:
 queries, which see the slots that their partition table assigns to the group (`pin`), and groups that fetch slots that
 have left this group (`describe`).
 
-All access is under the region's lock. Public methods that read acquire the lock; the caller of a method that changes
+All access is under the region's lock. Public methods that read acquire the lock. The caller of a method that changes
 the replica must hold it.
 """
 
@@ -163,7 +163,7 @@ class Replica:
     # ------------------------------------------------------------------ readers
 
     def pin(self, known: TableVersion | None = None) -> tuple[Region, Pinned, int]:
-        """Pin the region for a reader; the caller unpins it.
+        """Pin the region for a reader. The caller unpins it.
 
         Return the region, the snapshots that the reader may see, and the last entry that they may contain. `known` is
         the version of the reader's table, or None if no slot has ever moved. Raises UserMistake (MOVED) if a reader
@@ -214,7 +214,7 @@ class Replica:
             return known.inbound == LEFT or is_told
 
     def describe(self, epoch: int) -> tuple[int, Open, list[SchemaChange]]:
-        """Return what the group that receives a move's slots needs: the fencing entry, an `Open`, and the schema.
+        """Return the data for the group that receives a move's slots: the fencing entry, an `Open`, and the schema.
 
         Of the `Open`'s arrival, only the epoch and the partitions are filled in. Raises UserMistake (MOVED) if the
         slots are released, or the fencing entry is not replayed here yet.
@@ -270,7 +270,7 @@ class Replica:
 
     @property
     def moves(self) -> tuple[int, int, int]:
-        """The last move that took slots away, the last that brought some, and the last whose slots are removed here."""
+        """The last move that took slots away, the last that brought slots, the last whose slots were removed here."""
         with self.region.lock:
             return self.ownership.fenced, self.ownership.opened, self.ownership.released
 
@@ -282,7 +282,7 @@ class Replica:
 
     def delta_since(self, known: int) -> SchemaDelta:
         """Return the changes of the schema after entry `known`. Any thread."""
-        with self.region.lock:  # not up to `partitions.applied`: files may contain entries that are not replayed yet
+        with self.region.lock:  # files may be ahead of this entry, until the replay reaches them
             return self.schema_feed.since(known, self.validated_index, self.all_schema)
 
     def stale_shipments(self, before_ns: int) -> list[str]:

@@ -39,7 +39,7 @@ class SchemaDelta(msgspec.Struct, frozen=True):
 
     @staticmethod
     def from_json(words: Sequence[Any]) -> SchemaDelta:
-        """Return the delta that `to_json` gave. Raises CorruptFile."""
+        """Return the delta that `to_json` encoded. Raises CorruptFile."""
         index, whole, texts, drop, since, left = words
         changes = tuple(decode_change(str(text).encode()) for text in texts)
         epochs = {str(database): int(epoch) for database, epoch in since.items()}

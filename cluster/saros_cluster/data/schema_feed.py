@@ -4,7 +4,7 @@
     a node asks for changes since k  the kept changes after entry k; if k is too long ago, the whole schema
 
 A group announces only databases whose schema it stores. While slots move, two groups store the schema for a time, so a
-database is announced together with the move that brought it here (`SchemaDelta`). Under the region's lock.
+database is announced together with the move that brought it here (`SchemaDelta`). The caller holds the region's lock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SchemaFeed:
         self._ownership = ownership
         self._drops = drops
         self._on_schema_delta = on_schema_delta
-        #: (index, changes) of the last entries that changed the schema; complete after entry `_kept_from`.
+        #: (index, changes) of the last entries that changed the schema, complete after entry `_kept_from`.
         self._kept: deque[tuple[int, Sequence[SchemaChange]]] = deque()
         self._kept_from = index
 
@@ -61,7 +61,7 @@ class SchemaFeed:
         self._kept_from = index
 
     def since(self, known: int, index: int, everything: Callable[[], Sequence[SchemaChange]]) -> SchemaDelta:
-        """Return the changes after entry `known`, up to `index`, or else the schema, which `everything` returns."""
+        """Return the changes after entry `known` up to `index`, or `everything` if `known` is too old."""
         if known >= self._kept_from:
             return self._delta(index, [c for at, found in self._kept if at > known for c in found], whole=False)
         # A region contains every database of which it has points, but announces only those whose schema it stores.

@@ -6,7 +6,7 @@
     Release           removes slots that are complete elsewhere: from views and schema, then from disk
                       (`remove_left`)
 
-After a restart, entries that the state file already reflects are not applied again. Under the region's lock.
+After a restart, entries that the state file already reflects are not applied again. The caller holds the region's lock.
 """
 
 from __future__ import annotations

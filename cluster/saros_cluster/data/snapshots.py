@@ -34,7 +34,7 @@ _PIECES_AT_ONCE = 4
 
 
 def call_handlers(shelf: CheckpointRegistry) -> Mapping[str, CallHandler]:
-    """Return the handlers of the calls that other nodes make, by name."""
+    """Return the handlers of calls from other nodes, keyed by the names of the calls."""
 
     def pull(_: object, request: bytes) -> bytes:
         try:
@@ -51,7 +51,7 @@ def call_handlers(shelf: CheckpointRegistry) -> Mapping[str, CallHandler]:
 
 
 def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
-    """Fetch a snapshot's partitions into `folder`, which is emptied first; return the group's state.
+    """Fetch a snapshot's partitions into `folder`, which is emptied first. Return the group's state.
 
     Raises CorruptFile if a file does not match its manifest, and what `ask` raises.
     """
@@ -61,7 +61,7 @@ def pull_snapshot(ask: Ask, id_: bytes, folder: str, disk: Disk) -> GroupState:
 
 
 def pull_capture(ask: Ask, id_: bytes, folder: str, disk: Disk) -> Checkpoint:
-    """Fetch a capture's files into `folder`, named by number. Raises what `pull_snapshot` raises.
+    """Fetch a capture's files into `folder`, where their numbers are their names. Raises what `pull_snapshot` raises.
 
     The caller must then release the capture (DONE).
     """

@@ -38,7 +38,7 @@ _FIRST_LINE = re.compile(rb"saros-group (\d{1,4}) ([0-9a-f]{8}) (\d{1,19})\n")
 
 
 class GroupState(msgspec.Struct, frozen=True):
-    """The content of the file; see the module for its fields. `schema` is the dumped tree."""
+    """The content of the file. See the module for its fields. `schema` is the dumped tree."""
 
     index: int = 0
     released: int = 0
@@ -97,7 +97,7 @@ def decode_state(path: str, data: bytes) -> GroupState:
         released=int(words["released"]),
         skipped=tuple(map(int, words["skipped"])),
         partly=_numbered(words["partly"]),
-        spared=_numbered(words.get("spared", ())),  # older files have none
+        spared=_numbered(words.get("spared", ())),  # missing in older files
         requests=tuple((int(c), int(s), int(i), int(e)) for c, s, i, e in words["requests"]),
         arrived_requests=tuple(
             (int(e), int(i), tuple(map(AppliedRange.from_json, found))) for e, i, found in words["arrived_requests"]

@@ -5,7 +5,7 @@
     change    goes into the meta group's log; visible on this node when it returns
 
 Logins use `newest`, so that a new user can at once log in on all nodes, and a dropped user on none. The renewal of a
-password hash waits for a leader only briefly; if it fails, the next login tries it again.
+password hash waits for a leader only briefly. If it fails, the next login tries it again.
 
 A cluster that was started without an administrator has no users, since no one would have the right to create the first
 one. Thread-safe.

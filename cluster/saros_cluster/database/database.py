@@ -99,7 +99,7 @@ class Parts(msgspec.Struct, frozen=True):
     clock: Clock
     #: Tells whether a node has recently failed to answer.
     is_down: Callable[[NodeId], bool]
-    #: Asks all nodes to flush the given databases; None: all.
+    #: Asks all nodes to flush the given databases, or all databases if it is given None.
     flush_all: Callable[[Sequence[str] | None], None]
     #: Asks all nodes to merge files of the given databases: (databases, full, stopped).
     merge_all: MergeHere
@@ -214,7 +214,7 @@ class ClusterDatabase:
         return self.entries.numbered(request)
 
     def submit_writes(self, writes: Sequence[tuple[Tablet, WriteRequest]]) -> list[ProposedWrite | None]:
-        """Implement `Database.submit_writes`. Accept writes that are one entry of a group that this node leads."""
+        """Implement `Database.submit_writes`. Accept writes that become one entry of a group that this node leads."""
         drops = self._parts.schema.visible_drops  # read before the tree, so that the tree reflects these drops
         tree, routing = self.schema, self.routing
         ready = [self._entry_of(tablet, request, drops, tree, routing) for tablet, request in writes]
@@ -240,7 +240,7 @@ class ClusterDatabase:
     def _routed(
         self, frames: Sequence[TabletFrame], drops: Mapping[GroupId, int], tree: SchemaTree, routing: Routing
     ) -> tuple[dict[GroupId, list[PlacedTablet]], dict[str, set[int]], int]:
-        """Return the rows and slices of each group's part, and the newest drop that the schema reflects.
+        """Return the rows for each group, the slices in each database, and the newest drop that the schema reflects.
 
         Raises UserMistake.
         """
@@ -322,7 +322,7 @@ class ClusterDatabase:
         self._schema_coordinator.register(partitions, request)
 
     def abandon_loads(self, led: Iterable[GroupId]) -> None:
-        """Abandon the shipped files that have received nothing for long, in the groups `led` by this node."""
+        """In the groups `led` by this node, abandon the shipped files that have received nothing for a long time."""
         before_ns = self._parts.clock.monotonic_ns() - _SHIPMENT_LEASE_NS
         for group in led:
             machine = self._parts.replicas.machines.get(group)
@@ -478,21 +478,21 @@ class ClusterDatabase:
         self._parts.merge_all(databases, full, stopped)
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
-        """Return the handlers of the calls that other nodes make, by name."""
+        """Return the handlers of calls from other nodes, keyed by the names of the calls."""
         return {PROPOSE: self._parts.proposer.handler(_check_entry), **self._read_barrier.handlers()}
 
     @property
     def compaction(self) -> CompactionCounters:
-        """Counters of this node's compactions; implements `Database.compaction`."""
+        """Counters of this node's compactions. Implements `Database.compaction`."""
         return self._parts.compactor.counters
 
     @property
     def latest(self) -> LatestCache:
-        """The cache of latest points; implements `Database.latest`."""
+        """The cache of latest points. Implements `Database.latest`."""
         return self._parts.replicas.latest
 
     def status(self) -> StoreStatus:
-        """Return figures of this node's regions. The counts of databases and devices are those of the cluster."""
+        """Return figures of this node's regions. The counts of databases and devices are for the whole cluster."""
         here = self._parts.replicas.status()
         problems = (*here.problems, *layer_problems(self.view_layers))
         schema = self.schema
@@ -500,7 +500,7 @@ class ClusterDatabase:
 
     @property
     def shelf(self) -> CheckpointRegistry:
-        """The registry of captures; implements `Database.shelf`."""
+        """The registry of captures. Implements `Database.shelf`."""
         return self._parts.shelf
 
     def create_checkpoint(self, since: int | None = None) -> CheckpointSet:  # noqa: ARG002 (a group's log stays in its group)

@@ -1,6 +1,6 @@
-"""The coordinator's part in drops: begins and ends them, and repeats requests that drops or moves of slots overtake.
+"""Coordinates drops: begins and ends them, and repeats requests that a drop or a move of slots overtakes.
 
-    drop         meta group numbers it -> all groups carry it out -> meta group ends it          (`data.drops`)
+    drop         meta group numbers it -> all groups apply it -> meta group ends it              (`data.drops`)
     overtaken    a group refuses an entry that has not seen a drop (2021), or is for slots that moved (2026): the
                  coordinator learns of the drop or move, and prepares the request again
 
@@ -89,8 +89,8 @@ class DropCoordinator:
     def finish(self, seconds: float | None = None, deadline_ns: int | None = None) -> None:
         """Execute all pending drops.
 
-        Each group applies them in order. This is idempotent, and several nodes may do it at once. The meta group's
-        leader does it now and then, for coordinators that failed.
+        Each group applies them in order. The call is idempotent, and several nodes may make it at once. The meta
+        group's leader makes it now and then, for coordinators that failed.
         """
         pending = sorted(self._schema.pending.items())
         if not pending:

@@ -4,10 +4,11 @@
     schema             missing series are created, as for a write; if one does not fit, the whole LOAD is refused
     each staged file   ─pieces─▶ the log of the group that owns the slice ─▶ one entry loads it   (`log_shipped_files`)
 
-So all replicas reach the same state even if leaders change or members lag, and a staged file becomes visible all at
-once. The entry that loads a staged file carries a request derived from the client's request and the file's identity, so
-a repeated LOAD has no second effect. A staged file is sent again if the group has lost pieces of it, or if its slice
-has a new owner. If a LOAD fails halfway, the error says how many of its parts are loaded.
+Pieces and loads are entries of the log, so all replicas reach the same state even if leaders change or members lag, and
+a staged file becomes visible all at once. The entry that loads a staged file carries a request derived from the
+client's request and the file's identity, so a repeated LOAD has no second effect. A staged file is sent again if the
+group has lost pieces of it, or if its slice has a new owner. If a LOAD fails halfway, the error says how many of its
+parts are loaded.
 
 LOAD runs on the caller's thread, which may be any thread.
 """
@@ -44,8 +45,7 @@ from saros_storage.mutation.mutation import Mutation
 from saros_storage.mutation.staged import StagedFile
 from saros_storage.schema import SchemaChange, SchemaTree
 
-#: The size limit of a staged file. Until a file is loaded, each replica has its pieces in the log, and the log in
-#: memory.
+#: The size limit of a staged file. Until a file is loaded, each replica has its pieces in the log, which is in memory.
 FILE_BYTES = 64 << 20
 #: The number of times that a staged file is sent before the LOAD fails.
 _ATTEMPTS_MAX = 100
@@ -165,7 +165,7 @@ class _Load:
     def _place(self, staged: StagedFile, seen: Mapping[GroupId, int]) -> Mapping[GroupId, int]:
         """Load a staged file into the group of its slice.
 
-        Return the newest drops, by group, that the schema then reflects.
+        Return, for each group, the newest drop that the schema then reflects.
         """
         part = part_of(self._request, self._path, staged)
         for _ in range(_ATTEMPTS_MAX):

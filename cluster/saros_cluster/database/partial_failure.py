@@ -47,7 +47,7 @@ class RowsLeft(msgspec.Struct, frozen=True):
 
 
 class PartialFailure(StorageError):
-    """Some groups have applied their part of a request; others have not, or may not have."""
+    """Some groups have applied their part of a request. Other groups have not, or may not have."""
 
     code = 2020
 
@@ -86,7 +86,7 @@ def is_refusal(error: Exception) -> bool:
 
 
 def cause_of(error: StorageError) -> StorageError:
-    """Return the failure of a group that caused a PartialFailure, or any other error unchanged."""
+    """Return the error of the group that caused a PartialFailure. Return any other error unchanged."""
     while isinstance(error, PartialFailure) and isinstance(error.__cause__, StorageError):
         error = error.__cause__
     return error

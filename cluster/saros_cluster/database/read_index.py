@@ -80,7 +80,7 @@ class Extent(msgspec.Struct, frozen=True):
     version: int
     #: Sorted.
     databases: Sequence[str]
-    #: The ranges of time to read, by database; None: all points.
+    #: The ranges of time to read, each with its database, or None if all points are read.
     times: Collection[tuple[str, TimeRange]] | None
 
 
@@ -112,7 +112,7 @@ class ReadBarrier:
         self._is_down = is_down
         #: For each group, the member that answered last.
         self._answering: dict[GroupId, NodeId] = {}
-        #: For each remote group, the last entry that has changed the group's schema as known here.
+        #: For each remote group, the last entry that changed the group's schema, as far as this node knows.
         self._changed: dict[GroupId, int] = {}
         self._learning = threading.Lock()
         self._counting = threading.Lock()
@@ -391,7 +391,7 @@ class ReadBarrier:
     def wait_session_visible(self, wanted: Mapping[int, int], seconds: float) -> bool:
         """Wait at most `seconds` until groups show as much as a session has seen. Return whether the schema does.
 
-        Skip groups that have ended, and the data of remote groups, whose holders a view asks.
+        Skip groups that have ended. Skip the data of remote groups, too: a view asks the holders for it.
         """
         deadline_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         there = (META, *self._routes.now.groups)
@@ -468,7 +468,7 @@ class ReadBarrier:
         _raise_first(self._learn_all(dict.fromkeys(elsewhere, 0), deadline_ns))
 
     def schema_shown(self, groups: Iterable[GroupId]) -> dict[int, int]:
-        """Return, for each group, the last entry that has changed its schema in this node's tree; keys: `schema_of`."""
+        """Return, for each group, the last entry that has changed its schema in this node's tree. Keys: `schema_of`."""
         found = {schema_of(META): self._schema.version}
         for group in groups:
             machine = self._replicas.machines.get(group) if self.is_local(group) else None
@@ -542,7 +542,7 @@ def _raise_first(errors: Mapping[GroupId, SchemaUnknown]) -> None:
 def _times_of(sources: Collection[tuple[str, TimeRange]], tree: SchemaTree) -> set[tuple[str, TimeRange]]:
     """Return the databases of the sources' devices, each with the ranges of time that are read.
 
-    The schema tells the database of a known device; for other devices, the path tells it.
+    The schema tells the database of a known device. For other devices, the path tells it.
     """
     found: set[tuple[str, TimeRange]] = set()
     for path, time_range in sources:

@@ -9,7 +9,7 @@
 A read depends on these groups: the meta group, the groups that store the schema of databases that its patterns may
 match, and the groups of the partitions that may have points of its sources.
 
-While a view is open, its leases on other nodes are renewed; otherwise their holders would release them. Thread-safe.
+While a view is open, its leases on other nodes are renewed. Otherwise their holders would release them. Thread-safe.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class ReadViews:
     def _local_view(
         self, point: ReadPoint, extent: Extent
     ) -> tuple[Routing, Sequence[GroupId], Mapping[GroupId, TableVersion], LocalReadView]:
-        """Return the current routing, the groups to read, the table versions and a view of those that are local.
+        """Return the current routing, the groups to read, the table versions and a view of the local groups.
 
         Skip replicas that have not applied the required index, or do not know about slots assigned to their group. If a
         completed move has made the routing obsolete, or if this node has just joined or left a group, try again until

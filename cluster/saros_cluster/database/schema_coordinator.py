@@ -174,9 +174,9 @@ class SchemaCoordinator:
         """Create databases, then series.
 
         Rows for a group that gets new series go into the same entry as these series, and are removed from `rows`.
-        `tree` is the schema after the changes; `drops` has the drops that the schema reflects; `routing` assigns series
-        and rows to groups; `written` is that of `WriteCoordinator.propose_all`; `partitions` has the slices of the
-        rows, by database.
+        `tree` is the schema after the changes. `drops` has the drops that the schema reflects. `routing` assigns series
+        and rows to groups. `written` is passed to `WriteCoordinator.propose_all`. `partitions` has the slices of each
+        database's rows.
         """
         made_databases = [c for c in changes if isinstance(c, changes_of.CreateDatabase)]
         devices = devices_of(changes)

@@ -4,7 +4,7 @@
 
 The mark is part of the schema because every write consults the schema: a node that creates a series finds the mark in
 the log of the series' group, even if it learns of the sender from the meta group much later. So a device belongs to the
-client or sender that created it first, and no write is acknowledged that reads would not show. Pure: any thread.
+client or sender that created it first, and every acknowledged write is visible to reads. Pure: any thread.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from saros_storage.base.errors import UserMistake
 from saros_storage.schema import DeviceSchema, SchemaTree
 
-#: The attribute of a mirrored series that has the sender's id.
+#: The attribute of a mirrored series whose value is the sender's id.
 SENDER = "sync.sender"
 _SENT_ELSEWHERE = 2061
 
 
 def sender_of(device: DeviceSchema | None) -> str | None:
-    """Return the sender of a device, or None if the device is missing or the cluster's own.
+    """Return the sender of a device, or None if the device is missing or mirrors no sender's device.
 
     The device's first series decides, since it created the device.
     """

@@ -1,4 +1,4 @@
-"""Proposes a coordinator's entries to the meta group and to data groups, to several of them at once.
+"""Proposes a coordinator's entries to the meta group and, in parallel, to data groups.
 
 Each entry carries a request, either the client's or one of this node's own, so that a repetition has no second effect
 (`data.applied_requests`). A write that spans groups is one entry in each. Each entry takes effect entirely or not at
@@ -50,7 +50,7 @@ class WriteCoordinator:
     def __init__(
         self, client: int, proposer: Proposer, read_barrier: ReadBarrier, pool: ThreadPoolExecutor, clock: Clock
     ) -> None:
-        """`client` is the client number of this node's own requests; `pool` runs the proposals to several groups."""
+        """`client` is the client number of this node's own requests. `pool` runs the proposals to several groups."""
         self._client = client
         self._sequence = itertools.count(1)
         self._proposer = proposer
@@ -79,9 +79,9 @@ class WriteCoordinator:
         seen: int = 0,
         written: dict[GroupId, Mutation] | None = None,
     ) -> None:
-        """Propose an entry in each group, in all groups at once. `routing` assigned the mutations to the groups.
+        """Propose an entry in all groups in parallel. `routing` is the one that assigned the mutations to the groups.
 
-        `seen` is the newest drop that the mutations reflect; `written` has, for each group, the rows that the request
+        `seen` is the newest drop that the mutations reflect. `written` has, for each group, the rows that the request
         has written already, and is updated here. Raises what `in_all` raises.
         """
         written = {} if written is None else written
@@ -129,7 +129,7 @@ class WriteCoordinator:
 
     @contextmanager
     def showing(self, groups: Collection[GroupId], deadline_ns: int | None) -> Iterator[None]:
-        """On exit, wait until the changes made inside to these groups are visible in this node's schema.
+        """On exit, wait until the changes that the `with` block made to these groups are visible in this node's schema.
 
         Raises OutcomeUnknown if that takes too long, although the changes may have been made.
         """
@@ -160,9 +160,9 @@ def _failure(result: Callable[[], object]) -> StorageError | None:
 
 
 def raise_failures(mutations: Parts, failures: Mapping[GroupId, StorageError], before: Parts) -> None:
-    """Raise the error of the whole request if a group failed; the module's docstring lists the cases.
+    """Raise the error of the whole request if a group failed. The module's docstring lists the cases.
 
-    `failures` has the error of each group that failed; `before` has the parts of the request that were applied in
+    `failures` has the error of each group that failed. `before` has the parts of the request that were applied in
     earlier attempts.
     """
     if not failures:

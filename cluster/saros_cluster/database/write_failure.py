@@ -68,9 +68,9 @@ def _device(frame: TabletFrame) -> str:
 
 
 def _within(times: Int64Array, spans: Sequence[tuple[int, int]]) -> BoolArray:
-    """Return a mask of the times in one of the spans, shape (n,).
+    """Return a mask of shape (n,) that marks the times within any of the spans.
 
-    The spans are those of slices, which are disjoint or equal.
+    Each span is the span of a slice, so two spans are disjoint or equal.
     """
     if not spans:
         return np.zeros(len(times), bool)

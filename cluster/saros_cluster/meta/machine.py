@@ -6,7 +6,7 @@ The file is written after some hundred entries, and whenever users change, so th
 its process. The cluster's initial state is written when a node is first opened, so later edits of `cluster.json` have
 no effect. The state is small and fits in memory. After a restart, the log's entries up to the one that the file
 reflects are ignored, and the later ones are applied again. `changed` is called after each entry that has an effect, and
-after loading. Thread-safe; `state` is read-only.
+after loading. Thread-safe. `state` is read-only.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class MetaMachine:
     def __init__(
         self, path: str, disk: Disk, changed: Callable[[MetaState], None], first: Topology, users: Users | None = None
     ) -> None:
-        """Load the state at `path`; if there is no file, begin with `first` and `users`. Raises CorruptFile."""
+        """Load the state at `path`. If there is no file, begin with `first` and `users`. Raises CorruptFile."""
         self._path = path
         self._disk = disk
         self._changed = changed
@@ -87,7 +87,7 @@ class MetaMachine:
         return outcomes
 
     def _try_save(self) -> None:
-        """Save the state; on a full disk the log keeps the entries, and the next entry tries again."""
+        """Save the state. On a full disk the log keeps the entries, and the next entry tries again."""
         try:
             self.save()
         except OSError as error:

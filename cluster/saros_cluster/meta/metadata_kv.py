@@ -28,7 +28,7 @@ CHARS_MAX = 8 << 20
 
 
 class PutNotes(msgspec.Struct, frozen=True):
-    """Write several notes at once; an empty text removes a note.
+    """Write several notes at once. An empty text removes a note.
 
     `version` is the version of the notes that the writer has read.
     """

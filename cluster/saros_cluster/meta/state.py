@@ -47,7 +47,7 @@ from saros_storage.base.paths import parse_pattern
 from saros_storage.schema import CreateDatabase as MakeDatabase
 from saros_storage.schema import DeleteDatabase, DeleteSeries, SchemaTree, decode_change, encode_change
 
-#: For each database, the slices that may have points, each with the entry that registered it; None if any slice may.
+#: For each database, the slices that may have points, each with the entry that registered it. None means any slice.
 Partitions = Mapping[str, Mapping[int, int] | None]
 
 
@@ -59,7 +59,7 @@ class CreateDatabase(msgspec.Struct, frozen=True):
 
 
 class AddPartitions(msgspec.Struct, frozen=True):
-    """Register slices of databases, by path, before rows are written to them. Raises UserMistake 2021."""
+    """Register slices of the databases at these paths before rows are written to them. Raises UserMistake 2021."""
 
     numbers: Mapping[str, tuple[int, ...]]
 
@@ -187,12 +187,12 @@ class MetaState:
         self._tree = SchemaTree()
         #: The value is never changed in place, so any thread may read it.
         self.partitions: Partitions = {}
-        #: The drops that have begun and not ended, by number.
+        #: The drops that have begun and not ended, keyed by number.
         self._drops: dict[int, Drop] = {}
 
     @property
     def drops(self) -> Mapping[int, Drop]:
-        """The drops that have begun and not ended, by ascending number."""
+        """The drops that have begun and not ended, in ascending order of their numbers."""
         return dict(self._drops)
 
     @property
@@ -204,7 +204,7 @@ class MetaState:
         return DeleteDatabase(path) in self._drops.values()
 
     def apply(self, command: MetaCommand, index: int) -> None:
-        """Apply the command of entry `index`. Raises UserMistake; then nothing changed.
+        """Apply the command of entry `index`. If it raises UserMistake, nothing has changed.
 
         A `BeginDeletion` only needs the index.
         """

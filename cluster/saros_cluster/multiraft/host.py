@@ -11,7 +11,7 @@
 
 The work has three steps, each for its own thread (`host_threads`), or for a simulator that calls them in any order:
 `turn`, `sync_some`, `apply_some`. Each step processes everything that is pending, so a slow disk makes larger batches
-rather than longer queues. Only `turn` uses the groups' `RaftNode` objects; the other steps work on values alone.
+rather than longer queues. Only `turn` uses the groups' `RaftNode` objects. The other steps work on values alone.
 `propose`, `read` and `receive` may be called by any thread.
 
 A group that breaks an invariant, or whose state machine fails, is stopped here, and the reason is put into `failures`.
@@ -59,7 +59,7 @@ logger = logging.getLogger(__name__)
 #: The length of a tick. A leader sends heartbeats every fourth tick, and an election begins after 20 to 40 ticks
 #: without one.
 TICK_NS = 50_000_000
-#: The maximum number of ticks to catch up on after a pause; a longer pause counts as this many.
+#: The maximum number of ticks to catch up on after a pause. A longer pause counts as this many.
 _TICKS_MAX = 40
 #: The delay before a write to a full disk is retried.
 RETRY_SECONDS = 1.0
@@ -102,9 +102,9 @@ class _Group(msgspec.Struct):
 
     node: RaftNode
     machine: StateMachine
-    #: For the index of each pending proposal, its term and its future.
+    #: The term and the future of each pending proposal, keyed by the index of its entry.
     proposals: dict[int, tuple[int, Future[Outcome]]] = msgspec.field(default_factory=dict)
-    #: The futures of pending reads, by number.
+    #: The futures of pending reads, keyed by number.
     reads: dict[int, Future[int | None]] = msgspec.field(default_factory=dict)
     #: The tokens of the snapshots that were made for other members.
     snapshots: set[bytes] = msgspec.field(default_factory=set)
@@ -256,7 +256,7 @@ class GroupHost:
         self._put(group, lambda: self._transfer(group, to), None)
 
     def transfer_among(self, group: GroupId, nodes: Collection[NodeId]) -> None:
-        """If this node leads, hand the leadership over to the node among these that can take it soonest."""
+        """If this node leads, hand the leadership over to that one of `nodes` that can take it soonest."""
         self._put(group, lambda: self._transfer_among(group, nodes), None)
 
     def compact(self, group: GroupId, index: int) -> None:
@@ -295,7 +295,7 @@ class GroupHost:
         self._put(group, lambda: self._campaign(group), None)
 
     def force_single_voter(self, group: GroupId, target: Membership) -> None:
-        """Make this node the only voter of a group; see `RaftNode.force_single_voter`."""
+        """Make this node the only voter of a group. See `RaftNode.force_single_voter`."""
         self._put(group, lambda: self._force_single_voter(group, target), None)
 
     def _put(self, group: GroupId | None, event: Event, future: Future[Outcome] | Future[int | None] | None) -> None:
@@ -482,7 +482,7 @@ class GroupHost:
         return bool(self._to_sync) or self._is_probe_due
 
     def sync_some(self) -> bool:
-        """Make all pending writes durable; return False if the disk is full and the call should be repeated later."""
+        """Make all pending writes durable. Return False if the disk is full and the call should be repeated later."""
         with self._sync_at_hand:
             return self._sync()
 
@@ -524,8 +524,9 @@ class GroupHost:
     def _install(self, write: Write) -> None:
         """Install the snapshot of a write before the log restarts.
 
-        A crash between the two leaves a state machine that is ahead of the log, which recovery handles. Entries of the
-        group that are already queued for `apply` are discarded, and their proposals get no result. Idempotent.
+        A crash between installation and restart leaves a state machine that is ahead of the log, which recovery
+        handles. Entries of the group that are already queued for `apply` are discarded, and their proposals get no
+        result. Idempotent.
         """
         snapshot = write.persist.snapshot
         found = self._groups.get(write.group)

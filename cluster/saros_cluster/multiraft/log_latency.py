@@ -13,10 +13,10 @@ So one long write does not make a log slow, but three long writes in a row do, a
 or never ends. Recovery takes longer than detection, so a disk that is slow now and then counts as slow all the time.
 
 The usual excess is an average over those writes of a healthy log that stayed below the limit, so it never adapts to a
-slow disk. A node that starts with a slow disk has no usual excess yet; the lowest limit applies to it.
+slow disk. A node that starts with a slow disk has no usual excess yet. The lowest limit applies to it.
 
 Only writes measure the disk. While a log is slow, or may be, `is_probe_due` therefore requests test writes. A healthy
-log is not tested: an idle node writes nothing.
+log is not tested, so an idle node writes nothing.
 
 If a second passes without a write or a check, this process was paused. A write that began before the pause says nothing
 about the disk and is not counted.
@@ -46,16 +46,16 @@ _SLOW_SCORE, _HEALTHY_SCORE = 1.0, 0.5
 #: A healthy log whose score is lower than this is not tested.
 _SUSPICIOUS_SCORE = 0.25
 RECOVERY_NS = 30 * _SECOND
-#: The intervals between two tests of a log that may be slow, and of one that is slow.
+#: The interval between tests of a log that may be slow, and the interval between tests of a slow log.
 _SUSPICION_PROBE_NS, _SLOW_PROBE_NS = _SECOND, 5 * _SECOND
-#: Checks come 20 times a second; after a longer gap, the process was paused.
+#: Checks come 20 times a second. After a longer gap, the process was paused.
 _PAUSE_NS = _SECOND
-#: The time per byte of a disk that writes 20 MB/s; a disk with less throughput is slow.
+#: The time per byte of a disk that writes 20 MB/s. A disk with less throughput is slow.
 _NS_PER_BYTE = 50
 
 
 class LogHealth(msgspec.Struct, frozen=True):
-    """The verdict, with the smoothed and the usual duration of a write in nanoseconds."""
+    """The verdict on the disk, and the smoothed and the usual duration of a write in nanoseconds."""
 
     slow: bool = False
     write_ns: int = 0
@@ -63,7 +63,7 @@ class LogHealth(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Both durations, for messages to users."""
+        """Both durations as text for messages to users."""
         return f"{self.write_ns / _SECOND:.3f} s, usually {self.usual_ns / _SECOND:.3f} s"
 
 
@@ -78,7 +78,7 @@ class LogLatency:
         self._score = 0.0
         self._write_ns = 0.0
         self._usual_ns = 0.0
-        #: The end of the last write, and of the last slow one.
+        #: The end of the last write, and the end of the last slow write.
         self._written_at_ns: int | None = None
         self._slow_at_ns = 0
         #: The last call of `record` or `check`, and the end of the last pause.
@@ -108,7 +108,7 @@ class LogLatency:
             self._usual_ns += (excess_ns - self._usual_ns) * _USUAL_SHARE
 
     def check(self, now_ns: int, pending_ns: int = 0, size_bytes: int = 0) -> LogHealth:
-        """Return the current verdict; `pending_ns` is how long a write of `size_bytes` has waited for the disk."""
+        """Return the current verdict. `pending_ns` is how long a write of `size_bytes` has waited for the disk."""
         self._notice_pause(now_ns)
         pending_ns = max(min(pending_ns, now_ns - self._resumed_at_ns), 0)
         if pending_ns - size_bytes * _NS_PER_BYTE >= STUCK_NS:

@@ -15,11 +15,11 @@ group needs (above, the first two, once group 1 has released entry 12 and group 
     3. remove the segments, the oldest first, each durably before the next
 
 A crash in between leaves duplicate records, or a log that begins earlier. A crash never leaves a gap, which could not
-be distinguished from a lost segment; this is why the oldest segment is removed first.
+be distinguished from a lost segment. This is why the oldest segment is removed first.
 
 Memory contains no entries, only positions in the log: for each group, the records of its newest base and hard state,
 and for each segment the group's last entry. Only written records count in these positions. A queued record may still be
-taken back when the disk is full; if a cut relied on such a record, it could remove records that are still needed.
+taken back when the disk is full. If a cut relied on such a record, it could remove records that are still needed.
 
 Invariants
 - a group's newest hard state is on the disk from the moment `wait` returned for it until the group is dropped
@@ -194,7 +194,7 @@ class RaftLog:
                 found.release(base)
 
     def cut(self) -> int:
-        """Remove the segments that no group needs; return their number.
+        """Remove the segments that no group needs. Return their number.
 
         Raises LogFailed, and DiskFull if the few bytes that must be written first do not fit; then no segment is
         removed.
@@ -228,10 +228,7 @@ class RaftLog:
         return tickets
 
     def held_by(self) -> GroupId | None:
-        """Return the group whose needed entries begin in the earliest segment, or None if no group needs any.
-
-        None if no group needs any.
-        """
+        """Return the group whose needed entries begin in the earliest segment, or None if no group needs any."""
         with self._lock:
             self._catch_up()
             holding = [(found.runs[0].segment, group) for group, found in self._groups.items() if found.runs]

@@ -27,7 +27,7 @@ class StateMachine(Protocol):
     """The state of one group on this node. `apply` and `install` never run at the same time."""
 
     def apply(self, entries: Sequence[Entry]) -> Sequence[Outcome]:
-        """Apply entries in order and return their outcomes; entries that are not DATA have the outcome None."""
+        """Apply entries in order and return their outcomes. Entries that are not DATA have the outcome None."""
         ...
 
     def take_snapshot(self) -> tuple[int, bytes]:

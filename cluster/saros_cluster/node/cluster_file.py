@@ -49,7 +49,7 @@ _RACK, _RACK_WORDS = re.compile(r"[A-Za-z0-9._-]{1,64}"), "letters, digits and .
 
 
 class NodeAddress(msgspec.Struct, frozen=True):
-    """The addresses of a node (`host:port`), one for other nodes and one for clients, and the node's rack, if known."""
+    """A node's addresses (`host:port`) for other nodes and for clients, and the node's rack, if known."""
 
     peer: str
     client: str
@@ -58,7 +58,7 @@ class NodeAddress(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Administrator:
-    """The user that a cluster begins with; `must_change` means that the password only allows setting a new one."""
+    """The user that a cluster begins with. If `must_change`, a login with the password may only set a new password."""
 
     name: str
     hash: str = field(repr=False)
@@ -128,7 +128,7 @@ class ClusterFile(msgspec.Struct, frozen=True):
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is host:port; an IPv6 address is in brackets."""
+    """Return whether a text is host:port. An IPv6 address is in brackets."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and 1 <= int(match["port"]) <= _PORT_MAX
 
@@ -210,7 +210,10 @@ def decode(data: bytes) -> ClusterFile:
 def _fields(
     words: object, prefix: str, keys: tuple[str, ...], more: tuple[str, ...] = (), *, newer_first: bool = False
 ) -> dict[str, object]:
-    """Return an object that has these keys, and may have `more`. A newer format is reported before unknown keys."""
+    """Return `words` as an object that has all of `keys`, and no others except `more`. Raises UserMistake 2004.
+
+    With `newer_first`, a file of a newer format raises StorageError 2015 before its keys are checked.
+    """
     found = _object(words, prefix.removesuffix(".") or "the file")
     if newer_first:
         format_ = _number(found.get("format"), "format")

@@ -1,4 +1,4 @@
-"""The groups of which a node has replicas: opened when the topology adds the node to one, removed when it leaves.
+"""Opens a replica of a group when the topology adds this node to the group, and removes it when the node leaves.
 
     topology says      here                      action
     group 4            nothing                   join: begin its log, with its members if the group is new, otherwise
@@ -7,8 +7,8 @@
                                                  replica that looks complete; then the region, durably, since without
                                                  a log, a region that reappears would never be removed; then the log
 
-A node may learn that it should leave a group only after it has become a member again. Its log is newer then, so the
-replica stays: the group may count on it.
+A node may learn that it should leave a group only after it has become a member again. The replica's log is newer then,
+so the replica stays: the group may count on it.
 
 A group's log begins after an entry that no member has (`initial_position`). So a later member gets the state as a
 snapshot and never replays the group's earliest entries, which may have opened slots whose files no longer exist
@@ -171,7 +171,7 @@ class Groups:
             ground.compactor,
             ground.pacer,
         )
-        hard_state = with_term_of(contents.hard_state, topology.terms.get(group, 0))  # durable, since the topology is
+        hard_state = with_term_of(contents.hard_state, topology.terms.get(group, 0))  # durable, as the topology is
         restored = Restored(contents.base, hard_state, contents.entries, machine.replica.installed)
         try:
             last = contents.entries[-1] if contents.entries else None
@@ -231,7 +231,7 @@ class Groups:
 
 
 def initial_position(group: GroupId, topology: Topology) -> Position:
-    """Return the position after which a group's log begins, which is that of the change that creates it, if any."""
+    """Return the position after which a group's log begins. It depends on the change that creates the group, if any."""
     change = topology.change
     if change is None or group not in change.new_groups:
         return Position(_FOUNDED, 0, topology.wanted[group])

@@ -1,4 +1,4 @@
-"""Files that arrive from other nodes: the bytes expected and received are counted, and the rate is limited.
+"""Counts the bytes of files that this node expects and receives from other nodes, and limits their rate.
 
     paced(ask)     wraps `ask`: takes the expected bytes from listings; counts each piece, and delays it if necessary
     begin(change)  resets the counts, for SHOW CLUSTER CHANGE
@@ -25,7 +25,7 @@ AskNode = Callable[[NodeId, str, bytes], bytes]
 
 
 class ReceiveCounters(msgspec.Struct, frozen=True):
-    """The bytes received in one change of the cluster; `seconds` is the time in which transfers were in progress."""
+    """The bytes received in one change of the cluster. `seconds` is the time in which transfers were in progress."""
 
     change: int = 0
     expected_bytes: int = 0

@@ -1,4 +1,4 @@
-"""Each slot's recent writes and reads, and its size: the measurements by which a cluster is balanced.
+"""Measures each slot's size and its recent writes and reads, by which a cluster is balanced.
 
     update    called repeatedly: points of this node's partitions since the last update -> points a second, by slot
     LOADS     a call of other nodes: returns the loads of this node
@@ -119,5 +119,5 @@ class LoadMeter:
         return self._now
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """Return the handlers of the calls that other nodes make, by name."""
+        """Return the handlers of calls from other nodes, keyed by the names of the calls."""
         return {LOADS: lambda _, __: self.local_loads().encode()}

@@ -41,7 +41,7 @@ class NodeResult(msgspec.Struct):
     """The number of checked items, and the problems found. If there are no groups, the folder belongs to no cluster."""
 
     groups: int = 0
-    #: Entries of the groups that the log has.
+    #: Number of the groups' entries in the log.
     entries: int = 0
     problems: list[StorageError] = msgspec.field(default_factory=list)
 
@@ -79,7 +79,7 @@ class _NodeCheck:
         try:
             segments = list(sound_segments(self._folder, self._disk))
         except CorruptFile:
-            return  # `folder_check` reports this; the groups' entries are not known then
+            return  # `folder_check` reports this; without a log, the entries are unknown
         replays = _Replays()
         for path, records in segments:
             for record in records:
@@ -137,13 +137,13 @@ class _NodeCheck:
 
 
 class _Replays:
-    """The content of the log, by group."""
+    """The content of the log for each group."""
 
     def __init__(self) -> None:
         self._replays: dict[GroupId, Replay] = {}
         #: For each group, the segment that has its newest record.
         self.paths: dict[GroupId, str] = {}
-        #: Groups with an inconsistent record, after which their records are not checked.
+        #: Groups with an inconsistent record. The records of such a group after that record are not checked.
         self.bad: set[GroupId] = set()
 
     def take(self, path: str, record: Record) -> None:

@@ -1,4 +1,4 @@
-"""The slot balancer, which splits slots, or their measured load, evenly while moving few of them.
+"""Distributes slots, or their measured load, evenly over groups while moving few slots.
 
     owners  a a a a b b      c joins        a a c c b b        groups with too many slots give to those with too few
             a a c c b b      b leaves       a a c c a c
@@ -37,7 +37,7 @@ _NOTHING = 1e-6
 
 
 def rebalanced(owners: Owners, heads: Collection[NodeId]) -> Owners:
-    """Return owners among `heads` only, whose slot counts differ by at most one."""
+    """Return owners of the slots that are all among `heads` and whose slot counts differ by at most one."""
     assert heads
     held = {head: np.flatnonzero(owners == head).tolist() for head in sorted(heads)}
     shares = _shares(len(owners), {head: len(slots) for head, slots in held.items()})

@@ -27,7 +27,7 @@ Members = Mapping[NodeId, tuple[NodeId, ...]]
 
 
 def first_members(nodes: Collection[NodeId], replicas: int, racks: Mapping[NodeId, str]) -> Members:
-    """Return the members of each group of a new cluster, by head."""
+    """Return the members of each group of a new cluster, keyed by the group's head."""
     ring = Ring(nodes)
     return chosen_members({node: ring.group(node, replicas) for node in ring.nodes}, nodes, replicas, racks, nodes)
 
@@ -39,9 +39,9 @@ def chosen_members(
     racks: Mapping[NodeId, str],
     takers: Collection[NodeId] = (),
 ) -> Members:
-    """Return the members of each group, by head: `replicas` each, or all live nodes if there are fewer.
+    """Return `replicas` members for each group, or all live nodes if there are fewer, keyed by the group's head.
 
-    `groups` has the wanted groups with their current members; a new one has none. `takers` are the nodes that get
+    `groups` has the wanted groups with their current members. A new group has none. `takers` are the nodes that get
     places from others to even out the shares.
     """
     seats = _Assignment(groups, live, replicas, racks)
@@ -103,7 +103,7 @@ class _Assignment:
         return sum(1 for other in members if other != node and rack and self._racks.get(other, "") == rack)
 
     def _crowds(self, members: Collection[NodeId]) -> Counter[str]:
-        """Return the number of members in each rack; unknown racks are not counted."""
+        """Return the number of members in each rack. Unknown racks are not counted."""
         found = Counter(self._racks.get(node, "") for node in members)
         del found[""]
         return found
@@ -142,7 +142,7 @@ class _Assignment:
                     self._put(head, min(free, key=lambda other: len(self._places[other])), node)
 
     def even(self, takers: Sequence[NodeId]) -> None:
-        """Give each taker places of nodes that have at least two more, unless more members would share a rack."""
+        """Give each taker places of nodes with at least two more, unless more members would share a rack."""
         while any(self._take(taker) for taker in takers):
             pass
 

@@ -12,12 +12,12 @@ from typing import NewType
 
 import mmh3
 
-#: The id of a node. The cluster issues each id once; an address does not identify a node.
+#: The id of a node. The cluster issues each id once. An address does not identify a node.
 NodeId = NewType("NodeId", int)
 
 
 class Ring:
-    """The nodes of a cluster in ring order; an immutable value."""
+    """The nodes of a cluster in ring order, as an immutable value."""
 
     def __init__(self, nodes: Iterable[NodeId]) -> None:
         """Order distinct nodes by the hash of their ids, and nodes with equal hashes by id."""

@@ -1,4 +1,4 @@
-"""The partition table: nodes, groups with their members, the owner of every slot, and the previous owners of some.
+"""The partition table: nodes, groups with their members, the owner of each slot, and previous owners of some slots.
 
     version 12    groups  9: (9, 4, 7)   4: (4, 7, 2) ...     owners  slot 0: 9   slot 1: 4 ...
                   previous  slot 17: 4        still being moved: reads merge its old and its new holder
@@ -43,7 +43,7 @@ class PartitionTable(msgspec.Struct, frozen=True, eq=False):
 
     version: int
     replicas: int
-    #: The groups, by head.
+    #: The groups, keyed by their heads.
     groups: Mapping[NodeId, Group]
     #: int64[slots]: the head of the group that owns each slot. Never changed in place.
     owners: Owners
@@ -52,7 +52,7 @@ class PartitionTable(msgspec.Struct, frozen=True, eq=False):
     #: The number of moves of slots to another group since the cluster was created. Each move begins a new epoch.
     epoch: int = 0
     #: For each head, the last move that gave slots to its group. A node that does not know of this move does not know
-    #: all of its slots.
+    #: all slots of the group.
     inbound: Mapping[NodeId, int] = msgspec.field(default_factory=dict)
     #: For each head, the last move that took slots from its group. A node that does not know of this move returns data
     #: that the group no longer owns.
@@ -64,7 +64,7 @@ class PartitionTable(msgspec.Struct, frozen=True, eq=False):
     ) -> PartitionTable:
         """Return the table of a new cluster, with the groups of the ring, and with slots dealt out evenly in runs.
 
-        At least one node.
+        `nodes` has at least one node.
         """
         ring = Ring(nodes)
         groups = {head: Group(members) for head, members in first_members(nodes, replicas, racks or {}).items()}
@@ -135,7 +135,7 @@ class PartitionTable(msgspec.Struct, frozen=True, eq=False):
         return replace(self, version=version, previous=left)
 
     def without_groups(self, heads: Collection[NodeId], version: int) -> PartitionTable:
-        """Return a table without groups that own no slots, now or previously."""
+        """Return a table without the groups `heads`, which are neither owners nor previous owners of any slot."""
         assert not set(self.owners.tolist()) & set(heads)
         assert not set(self.previous.values()) & set(heads)
         groups = {known: group for known, group in self.groups.items() if known not in heads}

@@ -1,4 +1,4 @@
-"""One member of one Raft group. Pure: events go in, a `Ready` comes out; time is counted in ticks.
+"""One member of one Raft group. Pure: events go in, a `Ready` comes out. Time is counted in ticks.
 
 node, membership, reads        the member; joint configurations; ReadIndex
 leadership, progress           a leader's state and duties; its knowledge of each follower

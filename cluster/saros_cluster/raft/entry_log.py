@@ -31,7 +31,7 @@ class EntryLog:
     """The entries of one member's log after `base`, and how far they are durable, committed and applied."""
 
     def __init__(self, base: Position, entries: Sequence[Entry], applied: int) -> None:
-        """Start with a log from disk, whose entries are durable; those up to `applied` are committed and applied."""
+        """Start with a log from disk, whose entries are durable. Entries up to `applied` are committed and applied."""
         self._base = base
         self._entries = list(entries)
         #: (index, membership) of the base and of each membership entry, in ascending order.

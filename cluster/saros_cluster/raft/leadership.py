@@ -16,8 +16,8 @@ itself answers the client.
     a follower waits for a read      announced at once
 
 Invariants
-- the first entry is empty and of the leader's term; until it is committed, no read is served, no membership changed
-- only entries of the leader's term are committed by counting; earlier ones commit with them (Raft paper, 5.4.2)
+- the first entry is empty and of the leader's term; until it is committed, no read is served and no membership changed
+- only entries of the leader's term are committed by counting; earlier entries commit with them (Raft paper, 5.4.2)
 - the leader counts itself like any other member: only if it is a voter, and only up to the last durable entry
 - at most one membership change is in progress; the log shows it, even if an earlier leader began it
 - nothing is appended while leadership is being transferred
@@ -52,7 +52,7 @@ from saros_cluster.raft.progress import IN_FLIGHT_BYTES_MAX, Mode, Progress
 from saros_cluster.raft.reads import READS_MAX, LeaderReads, PendingRead
 from saros_cluster.raft.ready import NOBODY_SILENT, Accepted, RaftOptions, Refusal
 
-#: The limit of the total size of the entries in one message; a single entry may be larger.
+#: The limit of the total size of the entries in one message. A single entry may be larger.
 APPEND_BYTES_MAX = 4 << 20
 #: The limit of the total size of uncommitted entries: further entries would only wait for the slowest disk of a
 #: majority.
@@ -113,7 +113,7 @@ class Leadership:
         self.first_index = log.last_index + 1
         self.reads = LeaderReads()
         self._broadcast = _CommitBroadcast()
-        #: All other members, by id.
+        #: All other members, keyed by id.
         self._progress: dict[NodeId, Progress] = {}
         #: Ticks since the election.
         self._now = 0
@@ -250,7 +250,7 @@ class Leadership:
     def on_append_response(self, message: AppendResponse) -> bool:
         """Handle the answer to an append: either the follower has the entries, or its log differs.
 
-        False if impossible.
+        Return False if the answer is impossible.
         """
         progress = self._mark_active(message.sender)
         if progress is None:
@@ -279,7 +279,7 @@ class Leadership:
     def on_snapshot_response(self, message: SnapshotResponse) -> bool:
         """Handle the answer to the offer of a snapshot: either it is installed, or it is not available.
 
-        False if impossible.
+        Return False if the answer is impossible.
         """
         progress = self._mark_active(message.sender)
         if progress is None:
@@ -319,7 +319,7 @@ class Leadership:
     # ------------------------------------------------------------------ reads
 
     def read(self, read: PendingRead) -> bool:
-        """Let a read wait for the next round; return False if too many wait."""
+        """Let a read wait for the next round. Return False if too many wait."""
         if len(self.reads) >= READS_MAX:
             return False
         self.reads.add(read)
@@ -335,7 +335,7 @@ class Leadership:
     # ------------------------------------------------------------------ leadership transfer
 
     def transfer(self, to: NodeId) -> bool:
-        """Start to hand over to a voter, once it has all entries; return False if `to` is not another voter."""
+        """Start to hand over to a voter once it has all entries. Return False if `to` is not another voter."""
         if to not in self._progress or to not in self._log.membership.voters:
             return False
         if self._transfer is None or self._transfer.to != to:
@@ -343,7 +343,7 @@ class Leadership:
         return True
 
     def successor(self, among: Collection[NodeId]) -> NodeId | None:
-        """Return the voter among these nodes that can lead soonest: it has most of the log, and lacks only little."""
+        """Return the voter among these nodes that can lead soonest: it has the most entries, and lacks only few."""
         voters = self._log.membership.voters
         ready = [
             (progress.match, -node)
@@ -402,7 +402,7 @@ class Leadership:
 
     def _send_heartbeat(self, node: NodeId, progress: Progress) -> None:
         outbox = self._outbox
-        # The follower's log is only known to match up to `match`; later entries may differ.
+        # The follower's log is only known to match up to `match`. Later entries may differ.
         commit = min(self._log.commit, progress.match)
         progress.sent_commit(commit)
         outbox.send(Heartbeat(outbox.group, outbox.node, node, self.term, commit, self.reads.round))

@@ -44,7 +44,7 @@ class VoteResult(Enum):
 class Membership(msgspec.Struct, frozen=True):
     """The members of a group, each tuple sorted.
 
-    `outgoing` has the old voters while the membership is joint; otherwise it is empty.
+    `outgoing` has the old voters while the membership is joint. Otherwise it is empty.
     """
 
     version: int
@@ -73,7 +73,7 @@ class Membership(msgspec.Struct, frozen=True):
 
     @property
     def learner_beats(self) -> int:
-        """The n in "a leader sends learners only every n-th heartbeat".
+        """The n in the rule that a leader sends learners only every n-th heartbeat.
 
         A learner's time-outs are n times as long as a voter's.
         """
@@ -102,7 +102,7 @@ class Membership(msgspec.Struct, frozen=True):
         return self.vote_result(nodes, ()) is VoteResult.WON
 
     def vote_result(self, yes: Collection[NodeId], no: Collection[NodeId]) -> VoteResult:
-        """Return the state of the vote; only the votes of voters count."""
+        """Return the state of the vote. Only the votes of voters count."""
         results = {_vote_result(half, yes, no) for half in self._majority_sets()}
         if VoteResult.LOST in results:
             return VoteResult.LOST

@@ -1,4 +1,4 @@
-"""The messages between the members of a group, and the entries of its log. Frozen values; encoding is elsewhere.
+"""The messages between the members of a group, and the entries of its log. Frozen values. Encoding is elsewhere.
 
     PreVote, Vote      -> ...Response          may I lead?
     Append             -> AppendResponse       entries after (prev_index, prev_term), and the commit index
@@ -26,7 +26,7 @@ from saros_cluster.raft.membership import Membership
 GroupId = NewType("GroupId", int)
 
 #: The terms and indices of a group start at a multiple of this number, above those of all earlier groups with the same
-#: group number. So a term tells which of these groups it belongs to; no group ever uses up this many terms.
+#: group number. So a term tells which of these groups it belongs to. No group ever uses up this many terms.
 TERMS_OF_A_GROUP = 1 << 24
 
 #: Size of an entry in addition to its data, for limits in bytes.
@@ -45,7 +45,7 @@ class EntryKind(IntEnum):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One entry of a group's log. Indices begin at 1 and are consecutive; terms never decrease."""
+    """One entry of a group's log. Indices begin at 1 and are consecutive. Terms never decrease."""
 
     index: int
     term: int
@@ -134,7 +134,7 @@ class AppendResponse(Message, frozen=True):
     """The answer to an `Append`.
 
     If accepted, the follower's log is durable and equal to the leader's up to `index`. If rejected, `index` is the
-    prev_index that did not match; the logs can match only at `hint_index` or before, at an entry whose term is at most
+    prev_index that did not match. The logs can match only at `hint_index` or before, at an entry whose term is at most
     `hint_term`.
     """
 

@@ -7,7 +7,7 @@
     ready                                    returns the messages to send and the data to persist, apply, fetch
     persisted, applied, staged ...           report that it was done
 
-This module owns the roles and the follower's duties; `Leadership` exists while the node leads; `Outbox` delays a
+This module owns the roles and the follower's duties. `Leadership` exists while the node leads. `Outbox` delays a
 message until the state that the message promises is durable. `EntryLog` is the log, from which the membership follows.
 
 Invariants
@@ -23,7 +23,7 @@ Invariants
 Messages from peers are checked, never asserted: impossible ones are counted in `Status.rejected` and dropped.
 Assertions check the calls by this node's own runner.
 
-Time is counted in ticks; randomness is passed in. One thread.
+Time is counted in ticks. Randomness is passed in. One thread.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ ENTRY_BYTES_MAX = 12 << 20
 #: The limit of the total size of entries that are handed out and not applied: more would only wait for the state
 #: machine.
 UNAPPLIED_BYTES_MAX = 16 << 20
-#: The factors by which the election timer is multiplied after 0, 1, 2 ... terms without a leader; see
+#: The factors by which the election timer is multiplied after 0, 1, 2 ... terms without a leader. See
 #: `RaftNode._restart_timer`.
 _PATIENCE = (1, 1, 2, 4, 8)
 #: The number of additional election time-outs for which a node that defers elections waits, so that other nodes are
@@ -113,8 +113,8 @@ class RaftNode:
         self._leadership: Leadership | None = None
         #: The votes received as a candidate or pre-candidate.
         self._votes: dict[NodeId, bool] = {}
-        #: The ticks since the start, the ticks since a leader was heard from or the role changed, and the value of the
-        #: latter at which this node campaigns.
+        #: The ticks since the start, the ticks since a leader was heard from or the role changed, and the value of this
+        #: second counter at which this node campaigns.
         self._now = 0
         self._elapsed = 0
         self._timeout = 0
@@ -241,7 +241,7 @@ class RaftNode:
         self._become(Role.FOLLOWER, leader, why)
 
     def step_down(self) -> None:
-        """Give up the leadership and follow no leader in this term; the node may be elected again."""
+        """Give up the leadership and follow no leader in this term. The node may be elected again."""
         if self._leadership is not None:
             self._follow(None, "asked to step down")
 
@@ -266,7 +266,7 @@ class RaftNode:
         return [node for node in membership.nodes if node != self._id and membership.is_voter(node)]
 
     def _count_vote(self, node: NodeId, *, granted: bool) -> None:
-        """Count a vote for this candidate or pre-candidate; only the first vote of a node counts."""
+        """Count a vote for this candidate or pre-candidate. Only the first vote of a node counts."""
         self._votes.setdefault(node, granted)
         yes = [node for node, is_yes in self._votes.items() if is_yes]
         no = [node for node, is_yes in self._votes.items() if not is_yes]
@@ -296,7 +296,7 @@ class RaftNode:
     def propose_membership(self, target: Membership) -> Accepted | Refused:
         """Begin a membership change, if this node leads and nothing prevents it.
 
-        If the voters change, the accepted entry is the joint membership; the entry of the target membership follows
+        If the voters change, the accepted entry is the joint membership. The entry of the target membership follows
         automatically.
         """
         assert not target.is_joint
@@ -326,19 +326,19 @@ class RaftNode:
     def transfer(self, to: NodeId) -> bool:
         """Hand the leadership over once `to` has all entries. Return False if that is impossible.
 
-        The transfer is given up after an election time-out; until then proposals are refused.
+        The transfer is given up after an election time-out. Until then proposals are refused.
         """
         return self._leadership is not None and self._leadership.transfer(to)
 
     def transfer_among(self, nodes: Collection[NodeId]) -> bool:
-        """Hand the leadership over to the node among these that can take it soonest. Return False if no node can."""
+        """Hand the leadership over to the one of `nodes` that can take it soonest. Return False if none of them can."""
         successor = None if self._leadership is None else self._leadership.successor(nodes)
         return successor is not None and self.transfer(successor)
 
     def defer_elections(self, defers: bool) -> None:
         """Let other voters campaign first (until called with False): this node can lead, but others are preferred.
 
-        It still votes. If no other node leads after the deferral, this node campaigns.
+        This node still votes. If no other node leads after the deferral, this node campaigns.
         """
         self._defers = defers
 
@@ -384,7 +384,7 @@ class RaftNode:
         return frozenset() if self._leadership is None else self._leadership.offered
 
     def no_snapshot(self, to: NodeId) -> None:
-        """Record that a snapshot requested for a member cannot be made; it is requested again later."""
+        """Record that a snapshot requested for a member cannot be made. It is requested again later."""
         if self._leadership is not None:
             self._leadership.offer_snapshot(to, None)
 
@@ -592,7 +592,7 @@ class RaftNode:
             self._answer_offer(installed=True, index=self._log.commit)
             return
         if self._fetching is None and not self._outbox.is_restarting_log:
-            # Fetch only one snapshot at a time; the leader repeats the offer.
+            # Fetch only one snapshot at a time. The leader repeats the offer.
             self._fetching = snapshot
             self._is_fetch_due = True
 
@@ -632,7 +632,7 @@ class RaftNode:
     # ------------------------------------------------------------------ ready
 
     def ready(self) -> Ready:
-        """Return the work to do now; call again after each batch of events."""
+        """Return the work to do now. Call again after each batch of events."""
         wanted: tuple[NodeId, ...] = ()
         if self._leadership is not None:
             wanted = self._advance_leadership(self._leadership)

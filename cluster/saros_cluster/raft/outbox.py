@@ -6,7 +6,7 @@
 
     hard state, snapshot, base, entries  --take_persist-->  the runner  --persisted-->  durable, promises are sent
 
-The runner writes one `Persist` at a time; changes made in the meantime go into the next one. A promise of one term is
+The runner writes one `Persist` at a time. Changes made in the meantime go into the next one. A promise of one term is
 neither useful nor true in a later term, so pending promises are dropped when the term rises.
 
 Invariant: a promise that has left this node survives a crash.
@@ -97,7 +97,7 @@ class Outbox:
             self.hard_state = HardState(self.hard_state.term, node)
 
     def restart_log(self, base: Position, snapshot: Snapshot | None) -> None:
-        """Make the log restart at `base`; a snapshot, if there is one, is installed first."""
+        """Make the log restart at `base`. A snapshot, if there is one, is installed first."""
         self._base = base
         self._snapshot = snapshot
 

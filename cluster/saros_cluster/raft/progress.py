@@ -27,7 +27,7 @@ IN_FLIGHT_MESSAGES_MAX = 64
 
 
 class Mode(Enum):
-    """The state of replication to a follower; the drawing above has the transitions."""
+    """The state of replication to a follower. The drawing above has the transitions."""
 
     PROBE = "probe"
     REPLICATE = "replicate"
@@ -38,7 +38,7 @@ class Progress:
     """The progress of one follower. Only methods such as `accepted` and `rejected` change it."""
 
     def __init__(self, next_index: int, *, active: bool = False, heard: int = 0) -> None:
-        #: Known to be durable there. Invariant: match < next.
+        #: The last index that is known to be durable at the follower. Invariant: match < next.
         self.match = 0
         self.next = next_index
         self.mode = Mode.PROBE
@@ -46,7 +46,7 @@ class Progress:
         self.active = active
         #: The leader's tick at which the follower was last heard from.
         self.heard = heard
-        #: A probe was sent. The answer to the probe, or to the next heartbeat, allows another probe.
+        #: True if a probe was sent. The answer to the probe, or to the next heartbeat, allows another probe.
         self.probing = False
         #: True if an append must be sent even without new entries, since an earlier message may have been lost.
         self.ask = False
@@ -74,7 +74,7 @@ class Progress:
         return self.next <= last_index and not self._is_full()
 
     def room_bytes(self) -> int:
-        """Return how many bytes of entries may be sent now; a single entry may be larger."""
+        """Return how many bytes of entries may be sent now. A single entry may be larger."""
         return 0 if self._is_full() else IN_FLIGHT_BYTES_MAX - self._in_flight_bytes
 
     def sent_entries(self, last_index: int, size_bytes: int, commit: int) -> None:
@@ -120,7 +120,7 @@ class Progress:
         return True
 
     def heartbeat_answered(self, last_index: int) -> None:
-        """Record an answer to a heartbeat; probe if entries are missing and `match` has not grown since the last."""
+        """Record a heartbeat's answer. Probe if entries are missing and `match` has not grown since the last answer."""
         self.probing = False
         self.ask = self._answered_match == self.match < last_index
         self._answered_match = self.match

@@ -26,8 +26,7 @@ READS_MAX = 10_000
 class ReadResult(msgspec.Struct, frozen=True):
     """The outcome of `read_index`.
 
-    The result of a read. With an index, the caller may read now; if the index is None, it must ask again or accept
-    stale data.
+    With an index, the caller may read now. If the index is None, the caller must ask again or accept stale data.
     """
 
     read: int
@@ -52,7 +51,7 @@ class LeaderReads:
 
     def __init__(self) -> None:
         self._waiting: list[PendingRead] = []
-        #: The unconfirmed rounds, by ascending number, each with its reads and their index.
+        #: The unconfirmed rounds in ascending order of their numbers. Each round has its reads and their index.
         self._rounds: deque[_Round] = deque()
         self._count = 0
         #: The number of the newest round.
@@ -112,7 +111,7 @@ class LeaderReads:
 
 
 class LocalReads:
-    """The reads of this node: those for which the leader is asked, and those that wait until their index is applied.
+    """The reads of this node. They wait for the leader to tell an index, then until this index is applied.
 
     A question to the leader carries the number of the newest read, and its answer serves all reads up to that number.
     """

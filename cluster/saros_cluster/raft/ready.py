@@ -18,7 +18,7 @@ NOBODY_SILENT: Mapping[NodeId, int] = MappingProxyType({})
 
 
 class Randomness(Protocol):
-    """The source of random numbers; `random.Random` fits."""
+    """The source of random numbers. `random.Random` fits."""
 
     def randrange(self, stop: int, /) -> int:
         """Return a number from 0 to `stop` - 1."""
@@ -53,8 +53,8 @@ class Refusal(Enum):
     TOO_EARLY = "too early"
     #: Another membership change is in progress.
     CHANGING = "changing"
-    #: The version is lower than the one in effect, or equal with the same voters: the change was made already, or
-    #: superseded.
+    #: The version is lower than that of the current membership, or equal with the same voters: the change was made
+    #: already, or was superseded.
     OLD_VERSION = "old version"
     #: A new voter is not a learner yet, or lacks too much of the log, or the target membership has no voter.
     NOT_CAUGHT_UP = "not caught up"
@@ -63,7 +63,7 @@ class Refusal(Enum):
 class Accepted(msgspec.Struct, frozen=True):
     """The entry's place.
 
-    The proposal is committed if the entry that is applied at `index` has this term; otherwise it is lost.
+    The proposal is committed if the entry that is applied at `index` has this term. Otherwise it is lost.
     """
 
     index: int
@@ -71,7 +71,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The proposal was refused; `leader` is the leader to try instead, if it is known."""
+    """The proposal was refused. `leader` is the node to ask instead, if it is known."""
 
     reason: Refusal
     leader: NodeId | None
@@ -94,7 +94,7 @@ class RaftOptions(msgspec.Struct, frozen=True):
 class Restored(msgspec.Struct, frozen=True):
     """The state that a node finds on its disk.
 
-    `base` is where the log begins; `applied` is the position that the state machine holds durably. This position is
+    `base` is where the log begins. `applied` is the position that the state machine holds durably. This position is
     after the base if the log is complete, and after the log's end if a crash came between the installation of a
     snapshot and the restart of the log. A new member of a group begins at position 0 with an empty membership.
     """
@@ -106,7 +106,7 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 class Persist(msgspec.Struct, frozen=True):
-    """State to be made durable in the order given below; a crash may leave any prefix of it.
+    """State to be made durable in the order given below. A crash may leave any prefix of it.
 
     Call `persisted(index)` afterwards.
 
@@ -114,7 +114,7 @@ class Persist(msgspec.Struct, frozen=True):
     2. snapshot, if not None: the staged snapshot replaces the state machine, after all entries that were handed out are
        applied or discarded.
     3. base, if not None: the log restarts after this position, without its previous entries.
-    4. entries: they replace those in the log from the first one's index on.
+    4. entries: they replace the log's entries from the index of the first one on.
     """
 
     index: int
@@ -127,9 +127,9 @@ class Persist(msgspec.Struct, frozen=True):
 class Ready(msgspec.Struct, frozen=True):
     """The work to do now. Its parts need not wait for each other."""
 
-    #: The state to write. It is handed out once; the next `Persist` comes only after `persisted`.
+    #: The state to write. It is handed out once. The next `Persist` comes only after `persisted`.
     persist: Persist | None
-    #: The messages to send, in any order; they may be lost.
+    #: The messages to send, in any order. They may be lost.
     messages: tuple[Message, ...]
     #: The entries to apply in order, after which the runner calls `applied(index)`.
     committed: tuple[Entry, ...]

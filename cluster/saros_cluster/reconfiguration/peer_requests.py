@@ -1,4 +1,4 @@
-"""Calls from a node to other nodes while the cluster changes. Any thread; `stop` ends the long ones."""
+"""Calls from a node to other nodes while the cluster changes. Any thread may make them. `stop` ends the long calls."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from saros_storage.base.errors import StorageError
 logger = logging.getLogger(__name__)
 
 _ASK_SECONDS = 10.0
-#: Timeout of a capture. The other node flushes first, together with all its other flushes, and a further node would
-#: have to start over.
+#: Timeout of a capture. The other node flushes first, together with all its other flushes. If it were given up too
+#: early, the next node would have to start over.
 _WORK_SECONDS = 120.0
 #: Errors of one node that need not occur at another node, or at a later time.
 TROUBLE = (Unreachable, RemoteError, StorageError, NotHere)

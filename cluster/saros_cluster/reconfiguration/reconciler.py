@@ -99,7 +99,7 @@ class Reconciler:
         join its former groups.
 
         Guests are data outside the groups that is stored along with slots. `guests_arrived` tells whether this node has
-        all guests that it should have; `have_sender_data` tells whether the given nodes have all guests of a group's
+        all guests that it should have. `have_sender_data` tells whether the given nodes have all guests of a group's
         slots.
         """
         self._node = node
@@ -118,7 +118,7 @@ class Reconciler:
         self._inflow = inflow
         self._guests_arrived = guests_arrived
         self._guests_at = have_sender_data
-        #: The time at which another node was last heard; `_is_isolated` is True if the silence was logged.
+        #: The time at which another node was last heard. `_is_isolated` is True if the silence was logged.
         self._heard_ns = clock.monotonic_ns()
         self._is_isolated = False
         calls_here = dict(call_handlers(shelf))
@@ -145,7 +145,7 @@ class Reconciler:
 
     @property
     def is_wanted(self) -> bool:
-        """True if this node has something to do soon. A node that has fetched its files only waits for the others."""
+        """True if this node has something to do soon. A node that has fetched its files only waits for other nodes."""
         change = self._topology.change
         return change is not None and (change.stage is not Stage.LOADING or any(self._arrivals()))
 
@@ -287,7 +287,7 @@ class Reconciler:
     # ------------------------------------------------------------------ calls of other nodes
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """Return the handlers of the calls that other nodes make, by name."""
+        """Return the handlers of calls from other nodes, keyed by the names of the calls."""
         return {
             CAPTURE: self._capture,
             NODE_STATE: self._serve_state,

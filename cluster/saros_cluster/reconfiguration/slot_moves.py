@@ -1,13 +1,13 @@
 """Moves slots between groups.
 
-This is the part of the meta group's leader, with the calls that the source's members answer.
+It contains the work of the meta group's leader, and the calls that members of the source group answer.
 
     source   Fence                                                           Release
     target          schema, requests: Prepare ..., Open    members fetch    Complete
 
 Moves are opened one after the other. The source releases a move's slots once all reads that began before the move have
 opened their readers. The only state outside the logs is the time at which this node first saw that all slots had
-arrived. One thread calls `step`; the handlers run on any thread.
+arrived. One thread calls `step`. The handlers run on any thread.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class SlotMoves:
     # ------------------------------------------------------------------ calls of other nodes
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """Return the handlers of the calls that other nodes make, by name."""
+        """Return the handlers of calls from other nodes, keyed by the names of the calls."""
         return {DESCRIBE: self._serve_describe}
 
     def _serve_describe(self, _: NodeId, request: bytes) -> bytes:

@@ -52,7 +52,7 @@ class Holding(msgspec.Struct, frozen=True):
 
     @staticmethod
     def from_json(words: Any) -> Holding:
-        """Return the value that `to_json` gave. Raises ValueError, TypeError."""
+        """Return the value that `to_json` encoded. Raises ValueError, TypeError."""
         node, term, index, membership = words
         return Holding(NodeId(int(node)), int(term), int(index), Membership.decode(str(membership).encode()))
 
@@ -150,7 +150,7 @@ class UnsafeRecovery:
     # ------------------------------------------------------------------ calls of other nodes
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """Return the handlers of the calls that other nodes make, by name."""
+        """Return the handlers of calls from other nodes, keyed by the names of the calls."""
         return {HOLDING: self._serve_holding, GO_ON: self._serve_force_meta}
 
     def _serve_holding(self, _: NodeId, request: bytes) -> bytes:

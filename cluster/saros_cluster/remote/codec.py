@@ -9,15 +9,15 @@
     column    numbers[rows], or BOOLEAN as bits, or text: i32[rows + 1] offsets from 0, then the bytes; then, if masked,
               the mask as bits
 
-Everything is little-endian, and every array is padded to 8 bytes; the content of a `bytes` object is aligned to 8
-bytes, too. So the kernels use the decoded arrays in place, as views of the message; only bits are unpacked.
+Everything is little-endian, and every array is padded to 8 bytes. The content of a `bytes` object is aligned to 8
+bytes, too. So the kernels use the decoded arrays in place, as views of the message. Only bits are unpacked.
 
 This special format is faster than Arrow's IPC: for a block of 65,536 rows, raw arrays are written in half the time (24
-us instead of 55) and read in a seventh (0.8 us instead of 6). A mask of bits costs 6 us to pack and unpack; a mask of
+us instead of 55) and read in a seventh (0.8 us instead of 6). A mask of bits costs 6 us to pack and unpack. A mask of
 bytes would be 57 kB larger, which costs 50 us on a loopback. Nothing is compressed: LZ4 needs 1.3 ms to compress and
 decompress a mebibyte, more than the loopback needs to transfer it.
 
-Lengths are checked before arrays are created, and offsets of text before they are used; invalid input raises
+Lengths are checked before arrays are created, and offsets of text before they are used. Invalid input raises
 ValueError. Format 2. Pure: any thread.
 """
 
@@ -64,7 +64,7 @@ Buffers: TypeAlias = list[bytes | memoryview]
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Items of the result, in the order of the scan. `counters` come with the last batch, and only with it."""
+    """Items of the result, in the order of the scan. Only the last batch has `counters`."""
 
     items: tuple[Item, ...]
     counters: ReadCounters | None = None
@@ -201,7 +201,7 @@ def _add_text(buffers: Buffers, text: TextArray) -> None:
 
 
 def decode_batch(data: bytes) -> Batch:
-    """Decode a batch; arrays are views of `data`. Raises ValueError."""
+    """Decode a batch. Arrays are views of `data`. Raises ValueError."""
     cursor = _Cursor(data)
     format_, ended, _, count = cursor.head(_BATCH)
     if format_ != _FORMAT or ended > 1:
@@ -214,7 +214,7 @@ def decode_batch(data: bytes) -> Batch:
 
 
 class _Cursor:
-    """A position in the bytes of a batch; every read is checked against their end."""
+    """A position in the bytes of a batch. Every read is checked against the end of the bytes."""
 
     __slots__ = ("data", "position")
 

@@ -89,7 +89,7 @@ class FieldWriter:
 class FieldReader:
     """Reads fields in the order in which they were written.
 
-    Only one thread uses it at a time; every method raises ValueError.
+    Only one thread uses it at a time. Every method raises ValueError.
     """
 
     __slots__ = ("_data", "_position")

@@ -44,7 +44,7 @@ class ReadTarget(msgspec.Struct, frozen=True):
 
     @property
     def table_version(self) -> TableVersion:
-        """The version of the coordinator's table, as far as it concerns the group."""
+        """The version of the coordinator's table for this group."""
         return TableVersion(self.epoch, self.inbound, self.outbound)
 
     def is_satisfied_by(self, other: ReadTarget) -> bool:

@@ -1,6 +1,6 @@
-"""The data of a partition that is still at its former holder.
+"""Reads the data of a partition at its former holder.
 
-It is a source of the partition until the files have arrived.
+This data is a source of the partition until the partition's files have arrived.
 
     new holder       data written here          rank (5, ...)
                      underlay                   rank (0, 0)   -> the old holder's view of the slots that left it

@@ -41,7 +41,7 @@ def reduced(source: SeriesReader, request: ScanRequest) -> Iterator[Piece | None
 
 
 def within(block: Block, bounds: Sequence[ValueBound]) -> Block:
-    """Return which rows have a value within each bound."""
+    """Return the rows of the block whose values are within all bounds."""
     wanted = np.ones(block.rows, np.bool_)
     for bound in bounds:
         column = block.columns[bound.column]

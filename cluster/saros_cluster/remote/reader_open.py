@@ -1,4 +1,4 @@
-"""Opens a view for another node's query: of a replica, once it has applied enough, or a view stored under a name.
+"""Opens views for queries of other nodes: of a replica that has applied enough, or a view stored under a name.
 
     replica      waits until it has applied the required entry, and the moves that the coordinator's table contains;
                  if it lags for too long, it refuses, and the coordinator asks another holder

@@ -69,7 +69,7 @@ LEASE_NS = 60_000_000_000
 QUERIES_MAX = 4_096
 #: The limit of open readers. An idle reader costs some kilobytes, and a query may join all series of a large plant.
 READERS_PER_QUERY_MAX = 16_384
-#: The limit of streams, half of the transport's places: the others are for transfers of files to new holders.
+#: The limit of streams, half of the transport's places. The other half is for transfers of files to new holders.
 STREAMS_MAX = 32
 #: The limit of streams of one query, so that a wide join does not take all streams.
 STREAMS_PER_QUERY_MAX = 8
@@ -167,11 +167,11 @@ class ReaderService:
         return self._streams
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
-        """Return the call handlers to register with the transport, by name."""
+        """Return the call handlers to register with the transport, keyed by the names of the calls."""
         return {OPEN: self._open, NEXT: self._next, RENEW: self._renew, CLOSE: self._close}
 
     def stream_handlers(self) -> Mapping[str, StreamHandler]:
-        """Return the stream handlers to register, by name. The transport must close a stream that is lost."""
+        """Return the stream handlers to register, keyed by name. The transport must close a stream that is lost."""
         return {STREAM: self._stream}
 
     # ------------------------------------------------------------------ opening
@@ -436,7 +436,7 @@ class ReaderService:
         return b""
 
     def expire(self, now_ns: int) -> int:
-        """Release the queries whose lease has run out at `now_ns` (monotonic); return their number."""
+        """Release the queries whose lease has run out at `now_ns` (monotonic). Return their number."""
         with self._lock:
             over = self._detach([key for key, query in self._queries.items() if _is_overdue(query, now_ns)])
         self._dispose(over)
@@ -449,7 +449,7 @@ class ReaderService:
         self._dispose(over)
 
     def _detach(self, keys: Sequence[_Key]) -> list[_Over]:
-        """Remove queries; the lock is held.
+        """Remove queries. The lock is held.
 
         The caller becomes a user of the queries' pins, and must dispose of the result.
         """

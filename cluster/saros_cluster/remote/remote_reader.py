@@ -12,7 +12,7 @@ Until a reader has returned an item, a failure raises Unreachable: nothing has b
 holder. After the first item, a failure raises ReadLost, since another holder's view may differ. Storage errors of the
 holder are raised here as the same errors.
 
-A reader belongs to one thread at a time. `close` may be called by any thread; a thread that is reading then gets an
+A reader belongs to one thread at a time. `close` may be called by any thread. A thread that is reading then gets an
 error instead of the next batch.
 """
 
@@ -158,7 +158,7 @@ class RemoteSeriesReader:
 
     @property
     def counters(self) -> ReadCounters:
-        """The reader's counters; implements `SeriesReader.counters`."""
+        """The reader's counters. Implements `SeriesReader.counters`."""
         return self._counters
 
     def next(self) -> Item | None:

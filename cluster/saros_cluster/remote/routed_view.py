@@ -22,7 +22,7 @@ no candidate answers, a partial read leaves the group out. The query's `ReadPoin
 group, local or remote. The deadline of the `ReadPoint` limits the calls that open readers. Once the deadline has
 passed, these calls have their usual timeout again.
 
-Thread-safe; the readers that it opens are not.
+Thread-safe. The readers that it opens are not.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ logger = logging.getLogger(__name__)
 #: Timeout of the call that tells a holder that a query is over. If the call fails, the query's lease runs out at that
 #: holder.
 CLOSE_TIMEOUT_S = 1.0
-#: The same timeout for a holder that has not answered, which is shorter since the caller waits to see its error.
+#: The timeout of that call to a holder that has not answered. It is shorter, since the caller waits to see its error.
 _SILENT_CLOSE_TIMEOUT_S = 0.05
 
 #: Limit of the number of readers that one call opens: enough to make the cost of a round trip negligible. Readers that
@@ -113,7 +113,7 @@ class RoutedView:
         """Take over the local view. `point` records the visible index of each group.
 
         `error_of` returns the error to raise for a group whose last holder has failed. `clock` is the clock that the
-        point's deadline refers to; None: there is no deadline.
+        point's deadline refers to, or None if there is no deadline.
         """
         self._error_of = error_of
         self._clock = clock
@@ -125,7 +125,7 @@ class RoutedView:
         self._peers = peers
         self._lock = threading.Lock()
         self._closed = False
-        #: For each group, the first answer of `holders`; None: the group is local.
+        #: For each group, the first answer of `holders`, or None if the group is local.
         self._chosen: dict[GroupId, _Group | None] = {}
         #: The requests that will be opened, in order, and for each request its position.
         self._expected: list[ScanRequest] = []
@@ -316,11 +316,11 @@ class RoutedView:
 
     @property
     def shown(self) -> Mapping[int, int]:
-        """The visible index of each local group; implements `ReadView.shown`."""
+        """The visible index of each local group. Implements `ReadView.shown`."""
         return self._local.shown
 
     def close(self) -> None:
-        """Implement `ReadView.close`. Tell the holders that the query is over, and wait for them, but not long."""
+        """Implement `ReadView.close`. Tell the holders that the query is over, and wait briefly for their answers."""
         with self._lock:
             if self._closed:
                 return
@@ -382,7 +382,7 @@ class _Group(msgspec.Struct):
 class MergedReader:
     """Merges readers of one scan whose items never overlap in time. Implements `reading.SeriesReader`.
 
-    It returns no item before every reader has its first one, so a holder that cannot be reached is noticed by then.
+    It returns no item before every reader has its first item. So a holder that cannot be reached is noticed early.
     """
 
     def __init__(self, readers: Sequence[SeriesReader], *, descending: bool) -> None:
@@ -394,7 +394,7 @@ class MergedReader:
 
     @property
     def counters(self) -> ReadCounters:
-        """The counters of the readers that have ended; implements `SeriesReader.counters`."""
+        """The counters of the readers that have ended. Implements `SeriesReader.counters`."""
         return self._counters
 
     def next(self) -> _Item | None:
@@ -413,7 +413,7 @@ class MergedReader:
         return item
 
     def _fetch(self) -> None:
-        """Fetch the next item of every reader that has no head; close readers that have ended."""
+        """Fetch the next item of every reader that has no head. Close readers that have ended."""
         while self._waiting:
             reader = self._waiting[-1]
             item = reader.next()

@@ -1,4 +1,4 @@
-"""Groups in which this node has found no leader: since when, and how long and how many requests wait for a leader.
+"""Records in which groups this node found no leader, and limits how long and how many requests wait for one.
 
     available    --failure-->  unavailable since now
     unavailable  --failure-->  unavailable since the same moment
@@ -8,7 +8,7 @@ A failure is an attempt that found no leader, or whose leader did not confirm. A
 even a refusal. The state is kept in memory, and covers only requests of this node: a group may have had a leader
 between two failures.
 
-Each waiting request occupies one of the server's threads. So the number of places for waiting requests is limited; a
+Each waiting request occupies one of the server's threads. So the number of places for waiting requests is limited. A
 request without a place fails at once, so that threads remain for requests to other groups. `patience_s` is pure;
 `Availability` is thread-safe.
 """

@@ -62,7 +62,7 @@ class Merges:
         return lambda _, request: self.answer(request)
 
     def answer(self, request: bytes) -> bytes:
-        """Start a merge or wait for it briefly; return b"" while it is in progress. Raises its error, BadRequest."""
+        """Start a merge or wait for it briefly. Return b"" while it is in progress. Raises its error, BadRequest."""
         try:
             words = json.loads(request)
             id_, databases, full = str(words["id"]), words["databases"], bool(words["full"])
@@ -137,5 +137,5 @@ def merge_everywhere(
 
 
 def encode_request(id_: str, databases: Sequence[str] | None, *, full: bool) -> bytes:
-    """Return the request for `Merges.answer`; `id_` is unique for every MERGE."""
+    """Return the request for `Merges.answer`. `id_` is unique for every MERGE."""
     return json.dumps({"id": id_, "databases": databases, "full": full}).encode()

@@ -41,10 +41,10 @@ def step_deadline_ns(now_ns: int, seconds: float, deadline_ns: int | None) -> in
 
 
 class _GroupFailed(StorageError):
-    """A request to a group failed; `named` adds the databases concerned.
+    """A request to a group failed. `named` adds the databases concerned.
 
-    `members` has the group's nodes; `silent` has the nodes that did not answer; `why` is the last other failure;
-    `since` is the time (UTC) since which this node has found no leader.
+    `members` has the group's nodes. `silent` has the nodes that did not answer. `why` is the last other failure.
+    `since` is the time (UTC) when this node first found no leader.
     """
 
     code = 2017
@@ -103,7 +103,7 @@ class OutcomeUnknown(_GroupFailed):
 
 
 class DataMoving(UserMistake):
-    """Slots of a read's databases moved while it looked for their holders; a new attempt uses the new routing."""
+    """Slots of a read's databases moved while it looked for their holders. A new attempt uses the new routing."""
 
     def __init__(self, databases: Collection[str]) -> None:
         text = f"data of {_paths(databases)}" if databases else "data"

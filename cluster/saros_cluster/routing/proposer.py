@@ -47,7 +47,7 @@ _ANSWER_SECONDS = 0.05
 #: The reason given to a request that finds no place among the waiting ones.
 CROWDED = f"{WAITING_MAX} other requests of this node wait for leaders"
 _HEAD = struct.Struct("<q")
-#: The code of a node that refused the call since it serves too many; the command was not proposed.
+#: The code of a node that refused the call since it serves too many. The command was not proposed.
 _TOO_MANY = 606
 _DONE, _NOT_LEADER, _BUSY, _MISTAKE = b"d", b"n", b"b", b"m"
 
@@ -156,7 +156,7 @@ class Proposer:
                 search.node = (self.leader_of(group) if turn % 2 else None) or members[turn // 2 % len(members)]
 
     def _take_place(self, group: GroupId, search: _Search) -> None:
-        """Take a place among the waiting requests if the group has been unavailable; raise if all are taken."""
+        """Take a place among the waiting requests if the group has been unavailable. Raise if none is free."""
         if search.has_place or not self.availability.needs_place(group):
             return
         search.has_place = self.availability.take_place()

@@ -1,4 +1,4 @@
-"""The regions of this node, read as one.
+"""Reads the regions of all groups of this node as one.
 
     group 1   root.a: slices 0, 2        group 4   root.a: slice 1      ->      root.a: slices 0, 1, 2
 
@@ -34,11 +34,12 @@ Pinned = Mapping[str, Sequence[PartitionSnapshot]]
 
 
 class Replicas:
-    """The replicas of this node, by group."""
+    """The replicas of this node, keyed by group."""
 
     def __init__(self, cache: ChunkCache, latest: LatestCache | None = None) -> None:
-        """`latest`: None keeps no latest points."""
-        #: By group. The dictionary is replaced, never changed in place, when this node joins or leaves a group.
+        """If `latest` is None, no latest points are cached."""
+        #: The replicas, keyed by group. The dictionary is replaced, never changed in place, when this node joins or
+        #: leaves a group.
         self.machines: Mapping[GroupId, RegionMachine] = {}
         self._cache = cache
         self._latest = LatestCache(0) if latest is None else latest
@@ -146,7 +147,7 @@ class Replicas:
         ]
 
     def blocked_by(self) -> str | None:
-        """Return the reason why some region accepts no entries at the moment, or None if all regions do."""
+        """Return the reason why some region accepts no entries at the moment, or None if all accept entries."""
         blocked = [machine.region.blocked_by() for machine in self.machines.values()]
         return next((why for why in blocked if why is not None), None)
 
@@ -154,7 +155,7 @@ class Replicas:
         """Capture each region as of one entry of its group.
 
         Return the captures' ids on the shelf, which the caller must release, and the captures. While a slice moves, two
-        groups may have it; only the group to which it moved counts. Raises UserMistake (MOVED) if data of a slice has
+        groups may have it. Only the group to which it moved counts. Raises UserMistake (MOVED) if data of a slice has
         not arrived here yet, or slices move in the meantime.
         """
         machines = self.machines

@@ -40,7 +40,7 @@ class Routes:
         return replace(topology, wanted={}, change=None) if self.is_removed else topology
 
     def members(self, group: GroupId) -> tuple[NodeId, ...]:
-        """Return the nodes of a group by the current routing; see `Routing.members`."""
+        """Return the nodes of a group by the current routing. See `Routing.members`."""
         return self._now.members(group)
 
     def learn(self, topology: Topology) -> None:

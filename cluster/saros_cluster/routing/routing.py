@@ -39,9 +39,9 @@ class Routing:
         self.topology = topology
         self.table = topology.table
         self._interval = interval
-        #: All nodes of the cluster, by id.
+        #: All nodes of the cluster, sorted by id.
         self.nodes = topology.in_state(NodeState.IN)
-        #: All data groups, by id.
+        #: All data groups, sorted by id.
         self.groups = tuple(GroupId(head) for head in sorted(self.table.groups))
         #: The groups that own slots. A group that is new, or about to end, owns no slots.
         self._owning = tuple(GroupId(head) for head in np.unique(self.table.owners).tolist())
@@ -70,7 +70,7 @@ class Routing:
         return tuple(GroupId(group.head) for group in self.table.groups_of(node))
 
     def schema_group(self, database: str) -> GroupId:
-        """Return the group that owns a database's schema: that of its slice 0."""
+        """Return the group that owns a database's schema: the group of the database's slice 0."""
         return GroupId(self.table.route(database, 0).head)
 
     def schemas_of(self, group: GroupId, databases: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ Series belong to the group that owns their database's first slice. While slots m
 for a while, and the announcements arrive in any order. The announcement of the later move counts, and a group that has
 released a database removes no series of the new owner. A change that is already known is ignored.
 
-Thread-safe; `tree` may be read without a lock (see `SchemaTree`), and drops that `drops` reports are visible in a tree
+Thread-safe. `tree` may be read without a lock (see `SchemaTree`), and drops that `drops` reports are visible in a tree
 that is read afterwards.
 """
 
@@ -48,13 +48,13 @@ class ClusterSchema:
         self.tree = SchemaTree()
         self._lock = threading.Lock()
         #: The databases of the meta group's last known state. This node may learn of a new database from a data group
-        #: earlier, and of the end of an old one later.
+        #: earlier, and of the end of an old database later.
         self._agreed: frozenset[str] = frozenset()
-        #: By dropped database: the number of its drop. Groups that have not applied the drop may still announce the
-        #: database as it was before.
+        #: For each dropped database, the number of its drop. Groups that have not applied the drop may still announce
+        #: the database as it was before.
         self._dropped: dict[str, int] = {}
-        #: By database: the group that announced its series last, and the move that brought them to it. The group is
-        #: None after it has released them, until the next one announces them.
+        #: For each database, the group that announced its series last, and the move that brought the series to that
+        #: group. The group is None after it has released the series, until another group announces them.
         self._authorities: dict[str, tuple[GroupId | None, int]] = {}
         #: The databases whose authority is None. Never changed in place.
         self.orphans: frozenset[str] = frozenset()
@@ -124,7 +124,7 @@ class ClusterSchema:
     def apply_delta(self, group: GroupId, news: SchemaDelta, behind: int | None = None) -> bool:
         """Apply a group's announcement, unless a newer one is known: a member that is still joining may send old ones.
 
-        The last argument is the entry that was known here when a member was asked for the announcement, if one was
+        If a member was asked for the announcement, the last argument is the entry that was known here when it was
         asked. If another entry is known by now, apply nothing and return False.
         """
         with self._lock:

@@ -26,7 +26,7 @@ from saros_cluster.raft.messages import GroupId
 
 
 class Stage(Enum):
-    """The stage of a change; the module describes each."""
+    """The stage of a change. The module's docstring describes each stage."""
 
     PREPARING = "preparing"
     MOVING = "moving"

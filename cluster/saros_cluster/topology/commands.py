@@ -51,7 +51,7 @@ class Begin(msgspec.Struct, frozen=True):
     leaving: tuple[NodeId, ...] = ()
     #: For each head, the slots that its group should own. If this is set, no node joins or leaves.
     owners: Mapping[NodeId, tuple[int, ...]] = msgspec.field(default_factory=dict)
-    #: For each head, the members that its group should have. Then nothing else changes.
+    #: For each head, the members that its group should have. If this is set, nothing else changes.
     members: Mapping[NodeId, tuple[NodeId, ...]] = msgspec.field(default_factory=dict)
 
 
@@ -128,7 +128,7 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 class ForceSingleMember(msgspec.Struct, frozen=True):
-    """Continue a group that lost its majority with one member. `version` is that of the group's wanted membership."""
+    """Continue a group that lost its majority with one member. `version` is the version of its wanted membership."""
 
     group: GroupId
     node: NodeId
@@ -138,7 +138,7 @@ class ForceSingleMember(msgspec.Struct, frozen=True):
 class RecreateGroup(msgspec.Struct, frozen=True):
     """Recreate a new group whose members are all lost, at any node.
 
-    `version` is that of the group's wanted membership.
+    `version` is the version of the group's wanted membership.
     """
 
     change: int
@@ -148,7 +148,7 @@ class RecreateGroup(msgspec.Struct, frozen=True):
 
 
 class BoundMetaVoters(msgspec.Struct, frozen=True):
-    """Limit the voters of the meta group, which were all nodes until now, to `count`."""
+    """Limit the voters of the meta group to `count`. Until this command, all nodes were voters."""
 
     count: int
 
@@ -156,7 +156,7 @@ class BoundMetaVoters(msgspec.Struct, frozen=True):
 class ChangeMetaVoters(msgspec.Struct, frozen=True):
     """Give the meta group other voters, so that all other nodes are learners.
 
-    `version` is that of the group's wanted membership.
+    `version` is the version of the group's wanted membership.
     """
 
     voters: tuple[NodeId, ...]

@@ -47,7 +47,7 @@ class Node(msgspec.Struct, frozen=True):
     peer: str
     client: str
     state: NodeState = NodeState.IN
-    #: The identifier that the process chose; see `Admit.token`.
+    #: The identifier that the process chose. See `Admit.token`.
     token: str = ""
     #: The node's rack, or "" if it is unknown. Nodes of one rack can fail together.
     rack: str = ""
@@ -86,7 +86,7 @@ class Topology(msgspec.Struct, frozen=True):
     # ------------------------------------------------------------------ queries
 
     def in_state(self, state: NodeState) -> list[NodeId]:
-        """Return the nodes in a state, by id."""
+        """Return the nodes in a state, sorted by id."""
         return sorted(node for node, found in self.nodes.items() if found.state is state)
 
     @property
@@ -135,7 +135,11 @@ class Topology(msgspec.Struct, frozen=True):
         return self.forced_single.get(group) == self.wanted[group].version
 
     def needed(self, move: Move) -> frozenset[NodeId]:
-        """Return the nodes that must have a move's files before the source drops them: all members if all are lost."""
+        """Return the target's members that must have a move's files before the source drops them.
+
+        Members that are lost or given up need no files, unless this leaves no member. Nobody needs the files of a lost
+        move.
+        """
         assert self.change is not None
         if move.lost:
             return frozenset()
@@ -171,7 +175,7 @@ class Topology(msgspec.Struct, frozen=True):
         return found
 
     def may_vote(self) -> set[NodeId]:
-        """Return the nodes that may vote in the meta group: the cluster's nodes, and at a change's end joining ones."""
+        """Return the nodes that may vote in the meta group: the cluster's, and joining nodes at a change's end."""
         found, change = {*self.in_state(NodeState.IN)}, self.change
         if change is not None and change.stage is Stage.REGROUPING:
             found |= {*change.joining}

@@ -46,12 +46,12 @@ from saros_storage.base.errors import UserMistake
 #: Error codes of refused commands.
 CHANGE_UNDER_WAY, NO_SUCH_NODE, TOO_FEW_NODES, NOT_NOW = 2022, 2023, 2024, 2025
 
-#: The voters and learners that a group should have, given its change.
+#: Returns the voters and learners that a group should have, given the change of its members.
 _Halves = Callable[[MembershipChange], tuple[Collection[NodeId], Collection[NodeId]]]
 
 
 def apply(topology: Topology, command: GrowthCommand, index: int) -> Topology:
-    """Return the topology after entry `index` of the meta group. Raises UserMistake; then nothing changed."""
+    """Return the topology after entry `index` of the meta group. Raises UserMistake."""
     match command:
         case Admit():
             return _admit(topology, command, index)
@@ -228,7 +228,7 @@ def _move(topology: Topology, source: GroupId, target: GroupId, slots: tuple[int
 
 
 def _with_wanted_members(topology: Topology, index: int, halves: _Halves) -> Topology:
-    """Set the wanted voters and learners of each group that is not done, as `halves` says."""
+    """Set the wanted voters and learners of each group that is not done to those that `halves` returns."""
     assert topology.change is not None
     found = topology
     for group, regroup in topology.change.regroups.items():
@@ -292,7 +292,7 @@ def _after(regroup: MembershipChange) -> tuple[Collection[NodeId], Collection[No
     return regroup.after, ()
 
 
-#: The wanted voters and learners of groups, by stage.
+#: For each stage, the function that returns a group's wanted voters and learners.
 _HALVES: Mapping[Stage, _Halves] = {
     Stage.PREPARING: _prepared,
     Stage.MOVING: _prepared,

@@ -3,9 +3,9 @@
     the node's own answer, with a code          RemoteError
     no answer, no connection, out of time       Unreachable: its effect is unknown
 
-A stream is requested at once, and the iterating thread reads its answers; nothing is read ahead beyond gRPC's window.
+A stream is requested at once, and the iterating thread reads its answers. Nothing is read ahead beyond gRPC's window.
 
-Thread-safe; a stream is used by one thread at a time.
+Thread-safe. A stream is used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NOT_SENT = "failed to connect"
 
 
 class _Route(msgspec.Struct, frozen=True):
-    """A channel to a node, with the address and the credentials for which it was made."""
+    """A channel to a node, and the address and the credentials for which the channel was made."""
 
     address: str
     credentials: PeerCredentials | None

@@ -1,4 +1,4 @@
-"""Channels to other nodes, and what both sides of a channel must agree on: methods, keys, limits, gRPC's options.
+"""Channels to other nodes, and the rules that both sides of a channel share: methods, keys, limits, gRPC's options.
 
     Raft     batches -> nothing     for as long as both live; the number in `saros-connection` orders one sender's
     Call     bytes -> bytes         `saros-name` names the handler; within gRPC's deadline
@@ -68,7 +68,7 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # A name is looked up again when a connection is lost, but by default only 30 s after the previous time.
+    # A name is looked up again when a connection is lost, but by default only 30 s after the previous look-up.
     ("grpc.dns_min_time_between_resolutions_ms", 1_000),
     # The caller's thread reads a stream itself.
     (ChannelOptions.SingleThreadedUnaryStream, 1),

@@ -1,4 +1,4 @@
-"""`GrpcPeers`: a node's connection to all others, over gRPC.
+"""`GrpcPeers`: a node's connection to all other nodes, over gRPC.
 
     send    -> lane (one per peer)  ==Raft==>    serving  -> receive(sender, messages)
     call    -> calls                --Call-->    serving  -> handler(sender, request) -> answer

@@ -1,4 +1,4 @@
-"""The identities of peers, as the metadata of every call states them, and their verification by the server side.
+"""States the identities of peers in the metadata of each call, and verifies them on the server side.
 
     saros-protocol   PEER_PROTOCOL           another one is refused with 2015
     saros-cluster    the cluster's id        a mismatch of this and the next two is refused with 2019

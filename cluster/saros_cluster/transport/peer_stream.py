@@ -76,7 +76,7 @@ class Outbox:
             return not self._closed
 
     def take(self, is_over: Callable[[], bool]) -> list[Frame]:
-        """Wait for frames, and remove those of one batch. Return none if `is_over` or if the outbox is closed."""
+        """Wait for frames, and remove those of one batch. Return no frames if `is_over`, or if the outbox is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._frames or self._closed or is_over())
             if self._closed or is_over():

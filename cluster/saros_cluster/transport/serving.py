@@ -51,7 +51,7 @@ from saros_cluster.transport.handshake import SENDER_KEY, Identity, advertised_a
 logger = logging.getLogger(__name__)
 
 #: The limits of the numbers of senders of Raft's messages, calls, and streams at a time: each takes a thread while it
-#: lasts. The leader of the meta group has a lane from every other node; most nodes have a few.
+#: lasts. The leader of the meta group has a lane from every other node. Most nodes have a few.
 LANES_MAX, CALLS_MAX, STREAMS_MAX = 1_024, 64, 64
 #: The number of threads: one for each of these, and some that refuse further requests.
 THREADS_MAX = LANES_MAX + CALLS_MAX + STREAMS_MAX + 16
@@ -121,7 +121,7 @@ class InboundStreams:
 class Serving:
     """The handlers of a node's gRPC server.
 
-    `learn_address` is called with the addresses that callers advertise; `secure` means that certificates are verified.
+    `learn_address` is called with the addresses that callers advertise. If `secure`, certificates are verified.
     """
 
     def __init__(

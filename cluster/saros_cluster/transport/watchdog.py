@@ -71,7 +71,7 @@ class Watchdog:
                 limit.act()
 
     def _wait(self) -> list[Limit] | None:
-        """Wait for limits that have passed, and return these limits; None if closed."""
+        """Wait until limits have passed, and return these limits. Return None if the watchdog is closed."""
         with self._changed:
             while not self._closed:
                 now_ns = self._clock.monotonic_ns()

@@ -1,7 +1,7 @@
 """Changes of users, roles, privileges and API tokens: values, and their bytes for a log.
 
 Commands contain no password and no secret of a token, only hashes that were made before. So a log or a snapshot
-contains no secret, and applying a command is cheap. Decoding checks every field; invalid bytes mean a corrupt log.
+contains no secret, and applying a command is cheap. Decoding checks every field. Invalid bytes mean a corrupt log.
 
 Pure values: any thread.
 """
@@ -37,7 +37,7 @@ class Grantee:
 
 @dataclass(frozen=True, slots=True)
 class CreateUser:
-    """Create a user. If `must_change`, the password only allows setting another one."""
+    """Create a user. If `must_change`, a login with the password may only set a new password."""
 
     name: str
     hash: str = field(repr=False)

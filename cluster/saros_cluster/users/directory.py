@@ -1,4 +1,4 @@
-"""The place where users are stored: the `Directory` that engine and server use, and the one for a single folder.
+"""Stores users: defines the `Directory` that engine and server use, and implements it for a single folder.
 
     meta/users      saros-users 1 <crc32>     then `Users.dump` as JSON; replaced as a whole, durably
 

@@ -21,7 +21,7 @@ from saros_storage.base.paths import parse_pattern
 
 
 class Privilege(Enum):
-    """A privilege that can be granted; the names are IoTDB's."""
+    """A privilege that can be granted. The names are IoTDB's."""
 
     READ_DATA = "READ_DATA"
     WRITE_DATA = "WRITE_DATA"

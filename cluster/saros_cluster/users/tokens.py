@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A secret that logs in a user without the password, with the user's rights."""
+    """A secret with which a user can log in without the password. The session has the user's rights."""
 
     user: str
     #: Unique among the user's tokens.
@@ -51,5 +51,5 @@ class Token:
 
 
 def tokens_of(tokens: Mapping[str, Token], user: str) -> list[Token]:
-    """Return the tokens of a user, by name."""
+    """Return the tokens of a user, sorted by name."""
     return sorted((token for token in tokens.values() if token.user == user), key=lambda token: token.name)

@@ -2,10 +2,10 @@
 
     Users --apply(command)--> Users         or UserMistake, and nothing changed
 
-Administrators are users with a flag; no name has a special meaning. The last administrator cannot be dropped. A user's
+Administrators are users with a flag. No name has a special meaning. The last administrator cannot be dropped. A user's
 `version` rises with every change that concerns the user, also through a role. Sessions compare the version, and use the
 new rights when it has risen. `password_version` is the version at which the password was set. Sessions that began with
-an older password version end. A token belongs to a user and is removed with the user; a new password does not revoke
+an older password version end. A token belongs to a user and is removed with the user. A new password does not revoke
 it.
 
 All checks of the state are made here, in the order in which changes are applied, so that all copies of the state agree.
@@ -65,7 +65,7 @@ class User:
     #: The hash of the password with its parameters: a PHC string.
     hash: str = field(repr=False)
     administrator: bool = False
-    #: True if the password only allows setting another one.
+    #: True if a login with the password may only set a new password.
     must_change: bool = False
     roles: tuple[str, ...] = ()
     grants: tuple[Granted, ...] = ()
@@ -89,7 +89,7 @@ class Users:
     roles: Mapping[str, Role] = field(default_factory=dict)
     #: Increased by every change.
     version: int = 0
-    #: The tokens by digest.
+    #: The tokens, keyed by their digests.
     tokens: Mapping[str, Token] = field(default_factory=dict)
 
     def apply(self, command: Command) -> Users:
@@ -149,11 +149,11 @@ class Users:
         return found
 
     def tokens_of(self, user: str) -> list[Token]:
-        """Return a user's tokens, by name. Raises UserMistake 804."""
+        """Return a user's tokens, sorted by name. Raises UserMistake 804."""
         return tokens_of(self.tokens, self.user(user).name)
 
     def members(self, role: str) -> list[User]:
-        """Return the users that have a role, by name."""
+        """Return the users that have a role, sorted by name."""
         return [self.users[name] for name in sorted(self.users) if role in self.users[name].roles]
 
     def rights(self, name: str) -> Rights:

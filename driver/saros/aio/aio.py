@@ -8,7 +8,7 @@
     a folder      the embedded session, on threads
 
 Cancelling a task that awaits a statement cancels the statement. Tasks may share a connection, in one event loop at a
-time; only one task may use a cursor at a time.
+time. Only one task may use a cursor at a time.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def _embedded(folder: str, options: Options, owner: ForkGuard) -> AsyncSes
 class AsyncConnection:
     """A session on a database, for asyncio.
 
-    Made by `saros.aio.connect`; use it with `async with`. Tasks may share it, in one event loop at a time.
+    Made by `saros.aio.connect`. Use it with `async with`. Tasks may share it, in one event loop at a time.
     """
 
     __reduce__ = refuse_pickling
@@ -142,7 +142,7 @@ class AsyncConnection:
         *,
         aligned: bool | None = None,
     ) -> int:
-        """Write columns of one device, or rows of several. See `saros.Connection.insert`.
+        """Write columns of one device, or rows of several devices. See `saros.Connection.insert`.
 
         Cancelling the task does not undo the write.
         """
@@ -258,7 +258,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         return AsyncPrepared(self, statement)
 
     async def fetchone(self) -> Row | None:
-        """Return the next row as a tuple; None after the last one."""
+        """Return the next row as a tuple, or None after the last row."""
         rows = await self.fetchmany(1)
         return rows[0] if rows else None
 
@@ -344,7 +344,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
         await self.close()
 
     def _take_rows(self, count: int | None) -> list[Row]:
-        """Return the next `count` rows (None: all) of the batch that is being fetched by rows."""
+        """Return the next `count` rows, or all rows for None, of the batch that is being fetched by rows."""
         if self._begun is None:
             return []
         rows = list(islice(self._begun[1], count))
@@ -367,7 +367,7 @@ class AsyncCursor(CursorState[AsyncOutcome]):
 
 
 class AsyncPrepared(msgspec.Struct, frozen=True):
-    """A statement with `?` for parameters; made by `AsyncCursor.prepare`."""
+    """A statement with `?` for parameters. Made by `AsyncCursor.prepare`."""
 
     cursor: AsyncCursor
     statement: str

@@ -1,11 +1,11 @@
-"""Connections to nodes in an event loop. Implements `Network`; the rules of calls are those of `saros.transport`.
+"""Connections to nodes in an event loop. Implements `Network`. The rules of calls are those of `saros.transport`.
 
     take -> call, which its task awaits -> complete answer: give back
                                         -> more rows follow: an `AsyncStream` holds the connection until their end
                                         -> the task is cancelled: send CANCEL, give back once the call has ended
                                         -> otherwise: close, and the node ends the call
 
-A network belongs to one `AsyncConnection` and to the running event loop; a connection that was opened in another loop
+A network belongs to one `AsyncConnection` and to the running event loop. A connection that was opened in another loop
 is not used again. Only one call at a time uses a connection.
 """
 
@@ -121,20 +121,20 @@ class FrameReader:
 
 
 class AsyncNodeConnection(asyncio.BufferedProtocol):
-    """A connection to a node; made by `open_connection`."""
+    """A connection to a node. Made by `open_connection`."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader()
         self._frames: deque[Frame] = deque()
-        #: The reason why the connection ended; None while it is open.
+        #: The reason why the connection ended, or None while it is open.
         self._failure: CallFailed | None = None
         #: Resolved when frames arrive, when everything was sent, or when the connection ends.
         self._waiter: asyncio.Future[None] | None = None
         self._sent_all = True
         self._received_at = 0.0
-        #: Number of the last request; 0 if neither the preface nor a request was sent.
+        #: Number of the last request, or 0 if neither the preface nor a request was sent.
         self.request = 0
 
     # ------------------------------------------------------------------ called by the event loop
@@ -241,7 +241,7 @@ class AsyncNodeConnection(asyncio.BufferedProtocol):
         self._write(frame)
 
     async def drain(self, request: int) -> bool:
-        """Receive the remaining frames of a cancelled call; return whether the connection can be used again."""
+        """Receive the remaining frames of a cancelled call. Return whether the connection can be used again."""
         deadline = time.monotonic() + DRAIN_S
         try:
             while True:
@@ -298,7 +298,7 @@ async def open_connection(address: str, tls: ssl.SSLContext | None, timeout_s: f
 
 
 class AsyncStream:
-    """The rest of an answer. Implements `exchange.Stream`; one task may call `next`, any task `cancel`."""
+    """The rest of an answer. Implements `exchange.Stream`. One task may call `next`, any task `cancel`."""
 
     def __init__(self, connection: AsyncNodeConnection, network: AsyncNetwork, address: str) -> None:
         self._connection = connection
@@ -351,12 +351,12 @@ class AsyncStream:
         if not self._cancelled:
             self._cancelled = True
             self._connection.control(cancel_frame(self._request))
-        if not self._receiving:  # otherwise the receiving task drains the connection
+        if not self._receiving:  # if a task is receiving, it drains the connection
             self._receiving = True
             await self._drain()
 
     async def _drain(self, received: Header | None = None) -> None:
-        """Receive the remaining frames of a cancelled call; `received` is the frame received last."""
+        """Receive the remaining frames of a cancelled call. `received` is the frame received last."""
         whole = received is not None and received.kind is Kind.END
         try:
             whole = whole or await self._connection.drain(self._request)
@@ -389,12 +389,12 @@ class LoopEvent(asyncio.Event):
 
 
 class AsyncNetwork:
-    """The connections of a session; a task uses one exclusively during a call. Implements `Network`."""
+    """The connections of a session. Only one task uses a connection during a call. Implements `Network`."""
 
     def __init__(self, authority: bytes | None) -> None:
         """Create a network without connections.
 
-        authority  the certificate of the authority that signed the nodes' certificates (PEM); None: no TLS
+        authority  the certificate of the authority that signed the nodes' certificates (PEM), or None for no TLS
 
         Raises InterfaceError if the certificate cannot be used.
         """
@@ -464,7 +464,7 @@ class AsyncNetwork:
             _close_all(self._idle_at(address).clear())
 
     async def _abandon(self, address: str, connection: AsyncNodeConnection, request: int) -> None:
-        """Cancel a call whose task was cancelled; `request` is 0 if the request was not sent completely."""
+        """Cancel a call whose task was cancelled. `request` is 0 if the request was not sent completely."""
         whole = False
         try:
             if request:

@@ -1,4 +1,4 @@
-"""A session whose calls run on threads: for embedded databases, which compute in the process.
+"""A session whose calls run on threads. It is for embedded databases, which compute in this process.
 
 Each connection has its own threads: up to `THREADS` calls run at once, and further calls are queued. Cancelling a task
 cancels its query, or removes its call from the queue. Cancelling and closing use separate threads, because they must
@@ -39,8 +39,8 @@ class _Threads:
     def __init__(self, owner: ForkGuard) -> None:
         self._owner = owner
         self._calls = ThreadPoolExecutor(THREADS, "saros-aio")
-        #: There are as many threads as for calls: ending a statement waits for the statement's current step, and must
-        #: not delay the end of another statement.
+        #: Threads that end calls. There are as many as for calls: ending a statement waits for the statement's current
+        #: step, and must not delay the end of another statement.
         self._ends = ThreadPoolExecutor(THREADS, "saros-aio-end")
         self._closed = False
 

@@ -2,10 +2,10 @@
 
     SELECT time AS `time`, temperature AS temperature FROM root.plant.pump1 WHERE time >= ? LIMIT ?
 
-A statement reads one device; columns have no table name, and each has a label. The dialect compares the labels with the
-result, which lacks the columns of series that do not exist. In ORDER BY, a label hides a series of the same name. So
-the label of an expression is never the name of a series of the table, and ORDER BY repeats expressions instead of
-referring to labels.
+A statement reads one device. Its columns have no table name, and each column has a label. The dialect compares the
+labels with the result, which lacks the columns of series that do not exist. In ORDER BY, a label hides a series of the
+same name. So the label of an expression is never the name of a series of the table, and ORDER BY repeats expressions
+instead of referring to labels.
 
 Constructs that the tree model cannot express raise CompileError, with an alternative, before anything is sent.
 """
@@ -27,7 +27,7 @@ TIME = "time"
 
 
 class SarosPreparer(compiler.IdentifierPreparer):
-    """The quoting of names: back-quotes, paths of devices, and the keyword `time`."""
+    """Quotes names: uses back-quotes, and writes paths of devices and the keyword `time`."""
 
     reserved_words = {"root", TIME, "timestamp"}  # noqa: RUF012 - as in the base class
 
@@ -79,7 +79,7 @@ class _Pattern(TypeDecorator[str]):
 
 
 def _matching(comparison: str, form: str, *, small: bool = False) -> Any:
-    """Return a visitor that writes a pattern comparison such as `startswith`; `small`: without regard to case."""
+    """Return a visitor that writes a pattern comparison such as `startswith`. If `small`, case does not matter."""
 
     def visit(self: SarosCompiler, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG001
         if not isinstance(binary.right, BindParameter):
@@ -126,12 +126,12 @@ class SarosCompiler(compiler.SQLCompiler):
     """The compiler of statements, each of which reads or writes one device."""
 
     preparer: SarosPreparer
-    #: The label of each selected column, None for literal SQL; None unless the statement is a SELECT.
+    #: The label of each selected column (None for literal SQL). The list is None unless the statement is a SELECT.
     labels: list[str | None] | None = None
     #: True if the result has further columns after the selected ones.
     has_more_columns = False
     _taken: set[str]
-    #: The names of the series in the statement; None until they are needed.
+    #: The names of the series in the statement, or None until they are needed.
     _series: frozenset[str] | None
 
     # ------------------------------------------------------------------ SELECT
@@ -163,9 +163,9 @@ class SarosCompiler(compiler.SQLCompiler):
     def _label_select_column(
         self, select: Any, column: Any, *args: Any, name: Any = None, fallback_label_name: Any = None, **kwargs: Any
     ) -> str:
-        """Write a column with a unique label, which may differ from the key of the result."""
+        """Write a column with a unique label. The label may differ from the column's key in the result."""
         if name is None and not isinstance(column, Label | ColumnClause | TextClause):
-            name = _truncated_label(fallback_label_name)  # otherwise -n would match the result column of n, too
+            name = _truncated_label(fallback_label_name)  # without a label, -n would also match the result column of n
         base: Any = super()
         text = str(
             base._label_select_column(
@@ -208,7 +208,7 @@ class SarosCompiler(compiler.SQLCompiler):
         return TIME if not column.is_literal and column.name.lower() == TIME else text
 
     def limit_clause(self, select: Any, **kw: Any) -> str:
-        """Write LIMIT and OFFSET; either may be absent."""
+        """Write LIMIT and OFFSET, either of which may be absent."""
         text = ""
         if select._limit_clause is not None:
             text += "\n LIMIT " + self.process(select._limit_clause, **kw)
@@ -256,7 +256,7 @@ class SarosCompiler(compiler.SQLCompiler):
     visit_not_regexp_match_op_binary = _regular("NOT REGEXP")
 
     def visit_is__binary(self, binary: Any, operator: Any, **kw: Any) -> str:  # noqa: ARG002
-        """Write IS NULL; write IS TRUE and IS FALSE as =, which selects the same rows in WHERE."""
+        """Write IS NULL. Write IS TRUE and IS FALSE as =, which selects the same rows in WHERE."""
         comparison = "IS" if isinstance(binary.right, Null) else "="
         return f"{self.process(binary.left, **kw)} {comparison} {self.process(binary.right, **kw)}"
 
@@ -312,7 +312,7 @@ class SarosCompiler(compiler.SQLCompiler):
 
 
 class SarosDDLCompiler(compiler.DDLCompiler):
-    """The compiler of DDL. Accepts literal SQL only: tables are devices, which writes create."""
+    """The compiler of DDL. It accepts literal SQL only, since tables are devices, which are created by writes."""
 
     def process(self, obj: Any, **_: Any) -> str:
         """Compile DDL("..."). Raises CompileError for other constructs."""
@@ -323,7 +323,7 @@ class SarosDDLCompiler(compiler.DDLCompiler):
 
 
 class SarosTypeCompiler(compiler.GenericTypeCompiler):
-    """The names of types, as in CAST."""
+    """Writes the names of types, for example in CAST."""
 
     def visit_INTEGER(self, *_: Any, **__: Any) -> str:  # noqa: N802, D102
         return "INT32"

@@ -52,7 +52,7 @@ class SarosContext(default.DefaultExecutionContext):
 
 
 def _place(compiled: SarosCompiler, labels: Sequence[str | None], description: Sequence[Any]) -> slice:
-    """Return the positions of the selected columns in the result, which begins with `Time` even if not selected.
+    """Return the positions of the selected columns in the result, which always begins with `Time`.
 
     Raises ProgrammingError if a selected column is missing in the result: Saros omits series that do not exist.
     """
@@ -90,7 +90,7 @@ class Selected:
         return getattr(self._cursor, name)
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the next row; None after the last one."""
+        """Return the next row, or None after the last row."""
         row = self._cursor.fetchone()
         return None if row is None else row[self._place]
 
@@ -183,7 +183,7 @@ class SarosDialect(Reflection, default.DefaultDialect):  # type: ignore[misc]
     # ------------------------------------------------------------------ connections
 
     def do_ping(self, dbapi_connection: Any) -> bool:
-        """Return True if the session is alive; raise otherwise."""
+        """Return True if the session is alive. Raise an exception otherwise."""
         dbapi_connection.execute("SHOW VERSION").fetchall()
         return True
 

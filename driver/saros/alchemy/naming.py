@@ -1,4 +1,4 @@
-"""The mapping of names: table names to paths of devices, column names to nodes of paths. Pure.
+"""Maps names: table names to paths of devices, and column names to nodes of paths. Pure.
 
     schema root.plant, table hall1.`pump 1`   <->   root.plant.hall1.`pump 1`
     table root.plant.hall1.pump1              <->   the same path, without a schema

@@ -1,4 +1,4 @@
-"""Reflection for SQLAlchemy's inspector, from information_schema and SHOW; subject to the user's privileges."""
+"""Reflection for SQLAlchemy's inspector, based on information_schema and SHOW. The user's privileges apply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reflection:
         return [str(row[0]) for row in connection.exec_driver_sql("SHOW DATABASES")]
 
     def get_table_names(self, connection: Connection, schema: str | None = None, **_: Any) -> list[str]:
-        """Return the devices of a database, by their names in it; without a database all devices, by their paths."""
+        """Return the names of the devices in a database, or without a database the paths of all devices."""
         text, values = "SELECT device FROM information_schema.devices", ()
         if schema is not None:
             text, values = f"{text} WHERE database = ?", (schema,)  # type: ignore[assignment]

@@ -1,10 +1,11 @@
-"""Bulk writes: rows and columns of many devices, collected into batches and sent by several threads.
+"""Bulk writes: collect rows and columns of many devices into batches, and send the batches on several threads.
 
     add, add_row --> BulkQueue --> max_in_flight threads --> Session.insert, or insert_rows for few rows of many devices
          └ waits while POINTS_MAX points are held                └ on failure: BulkFailure, which holds the rows
 
-Every added row is either acknowledged or part of a failure that `flush`, `close` or a later `add` raises; no row is
-lost silently. A failed batch is not sent again automatically; after 2018 OUTCOME_UNKNOWN its rows may be written.
+Every added row is either acknowledged or part of a failure that `flush`, `close` or a later `add` raises. No row is
+lost silently. A failed batch is not sent again automatically. After 2018 OUTCOME_UNKNOWN, its rows may have been
+written.
 
 Threads may share a writer. The `progress` callback runs on the threads that add and flush, not on those that send.
 """
@@ -33,7 +34,7 @@ from saros_storage.base.gc_control import reduced_gc
 from saros_wire.client_values import arrow_array
 from saros_wire.device_rows import DeviceRows, RowsWritten
 
-#: Times, and columns by name, as `Connection.insert` takes them.
+#: Times, and columns keyed by name, in the forms that `Connection.insert` takes.
 _Values = tuple[object, Mapping[str, object]]
 
 
@@ -46,7 +47,7 @@ class BulkProgress(msgspec.Struct, frozen=True):
 
 
 class BulkFailure(msgspec.Struct, frozen=True):
-    """Rows of one device that were not acknowledged, and the error for which they failed.
+    """Rows of one device that were not acknowledged, and the error that their write raised.
 
     `times`, `columns` and `aligned` have the form that `Connection.insert` takes, to send the rows again.
     """
@@ -72,7 +73,7 @@ class _Part(Part, Protocol):
 
     @property
     def shape(self) -> object:
-        """Names and types of the values, and `aligned`; None: the part cannot be joined with others."""
+        """Names and types of the values, and `aligned`, or None if the part cannot be joined with other parts."""
         ...
 
     def joined(self, parts: Sequence[_Part]) -> _Values:
@@ -87,7 +88,7 @@ class _Arrays(msgspec.Struct, frozen=True):
     """A part that was added as NumPy arrays with the memory layout of Arrow: times, then values."""
 
     names: tuple[str, ...]
-    #: A tuple of plain values, which the garbage collector need not scan; this matters because many parts may wait.
+    #: A tuple of plain values, which the garbage collector need not scan. This matters because many parts may wait.
     arrays: tuple[PlainArray, ...]
     aligned: bool | None
 
@@ -110,7 +111,7 @@ class _Arrays(msgspec.Struct, frozen=True):
 
 
 class _Columns(msgspec.Struct, frozen=True):
-    """A part that was added as other columns; the first column of `batch` has the times."""
+    """A part that was added as columns of other kinds. The first column of `batch` has the times."""
 
     batch: pa.RecordBatch
     aligned: bool | None
@@ -140,7 +141,8 @@ class _Rows:
     def __init__(self, aligned: bool | None) -> None:
         self.aligned = aligned
         self.times: list[object] = []
-        #: Values by measurement, None for absent points. A column may be shorter than `times`; `filled` extends it.
+        #: The values of each measurement, with None for absent points. A column may be shorter than `times`. `filled`
+        #: extends it.
         self.columns: dict[str, list[object]] = {}
         self.points = 0
 
@@ -156,7 +158,7 @@ class _Rows:
         return self.times, self.filled()
 
     def append(self, time: object, values: Mapping[str, object]) -> int:
-        """Append a row; return its number of points."""
+        """Append a row. Return its number of points."""
         points = 0
         for name, value in values.items():
             if value is None:
@@ -177,9 +179,9 @@ class _Rows:
 
 
 class BulkWriter:
-    """A writer that collects rows into batches by device, and sends several batches at once.
+    """A writer that collects the rows of each device into batches, and sends several batches at once.
 
-    Made by `Connection.bulk_writer`; use it as a context manager. Threads may share it.
+    Made by `Connection.bulk_writer`. Use it as a context manager. Threads may share it.
     """
 
     __reduce__ = refuse_pickling
@@ -197,7 +199,7 @@ class BulkWriter:
         self._session = session
         self._owner = ForkGuard()
         self._callback = progress
-        #: Guards the fields below; notified when rows were added or sent, and when the writer closes.
+        #: Guards the fields below. It is notified when rows were added or sent, and when the writer closes.
         self._changed = threading.Condition()
         self._batch_rows = batch_rows
         self._queue = BulkQueue(batch_rows)
@@ -224,7 +226,7 @@ class BulkWriter:
         return self._closed
 
     def add(self, device: str, times: object, columns: object | None = None, *, aligned: bool | None = None) -> None:
-        """Add columns of a device, or a frame, given as for `Connection.insert`; the data is copied.
+        """Add columns of a device, or a frame, in the forms that `Connection.insert` takes. The data is copied.
 
         Waits while the writer holds 2,000,000 points.
 
@@ -244,7 +246,7 @@ class BulkWriter:
         self._report()
 
     def add_row(self, device: str, time: object, values: Mapping[str, object], *, aligned: bool | None = None) -> None:
-        """Add one row of a device; a value of None is an absent point, and a row without points is ignored.
+        """Add one row of a device. A value of None is an absent point. A row without points is ignored.
 
         Waits and raises BulkError as `add` does. Wrong values are reported when the row is sent, in a BulkError.
         """
@@ -315,7 +317,7 @@ class BulkWriter:
         self._changed.wait_for(lambda: not self._queue.is_full)
 
     def _wait_until_empty(self) -> None:
-        """Wait until all rows are sent; report the progress in the meantime."""
+        """Wait until all rows are sent. Report the progress in the meantime."""
         with self._changed:
             empty = self._queue.is_empty
         while not empty:
@@ -358,7 +360,7 @@ class BulkWriter:
                 self._changed.notify_all()
 
     def _next(self) -> list[Batch]:
-        """Wait for the batches to send next: one full batch, or several small ones; empty once the writer is closed."""
+        """Wait for the next batches to send: one full batch, several small ones, or none once the writer is closed."""
         batches: list[Batch] = []
         rows = 0
         with self._changed:
@@ -374,7 +376,7 @@ class BulkWriter:
         return batches
 
     def _send(self, inserts: Sequence[_Insert], failures: list[BulkFailure]) -> BulkProgress:
-        """Send inserts of one shape; return their outcome."""
+        """Send inserts of one shape. Return their outcome."""
         rows = sum(insert.rows for insert in inserts)
         try:
             with translated_errors():
@@ -389,7 +391,7 @@ class BulkWriter:
         return BulkProgress(rows - failed_rows, points, failed_rows)
 
     def _write(self, inserts: Sequence[_Insert]) -> tuple[int, list[BulkFailure]]:
-        """Write inserts of one shape; return the number of points, and the inserts that were refused individually.
+        """Write inserts of one shape. Return the number of points, and the inserts that were refused individually.
 
         Raises if the whole call fails.
         """
@@ -420,7 +422,7 @@ class _Insert(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> _Values:
-        """Times, and columns by name."""
+        """The times, and the columns keyed by name."""
         return self.parts[0].joined(self.parts)
 
 
@@ -452,7 +454,7 @@ def _inserts(batch: Batch) -> Iterator[_Insert]:
 
 
 class DeviceInsert:
-    """An insert of rows of several devices: its calls, and their outcomes."""
+    """An insert of rows of several devices, which has the calls and their outcomes."""
 
     def __init__(self, rows: DeviceRows) -> None:
         #: The rows of each call, in order.

@@ -1,4 +1,4 @@
-"""The queue of a bulk writer: waiting rows by device, and the choice of the batch to send next.
+"""The queue of a bulk writer, which has each device's waiting rows and chooses the batch to send next.
 
     put -> waiting, by device, in order -> take: all waiting rows of one device -> being sent -> done
 
@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-#: Limit on the number of points in the queue: they take about 100 MB as Python rows, and 20 MB as columns.
+#: Limit on the number of points in the queue. This many points take about 100 MB as Python rows, and 20 MB as columns.
 POINTS_MAX = 2_000_000
 
 
@@ -34,7 +34,7 @@ class Part(Protocol):
 
 
 class Batch(msgspec.Struct):
-    """The waiting parts of a device; `rows` and `points` are totals over all parts."""
+    """The waiting parts of a device. `rows` and `points` are totals over all parts."""
 
     device: str
     parts: list[Part] = msgspec.field(default_factory=list)
@@ -43,11 +43,11 @@ class Batch(msgspec.Struct):
 
 
 class BulkQueue:
-    """Waiting rows by device, and the devices whose rows are being sent."""
+    """The waiting rows of each device, and the devices whose rows are being sent."""
 
     def __init__(self, batch_rows: int) -> None:
         self._batch_rows = batch_rows
-        #: Batches by device; the batch that has waited longest comes first.
+        #: The batch of each device. The batch that has waited longest comes first.
         self._waiting: dict[str, Batch] = {}
         self._due: dict[str, None] = {}
         self._sent: set[str] = set()
@@ -58,7 +58,7 @@ class BulkQueue:
 
     @property
     def is_full(self) -> bool:
-        """True while the limit on points is reached; callers wait before they put more."""
+        """True while the limit on points is reached. Callers then wait before they put more."""
         return self._points >= POINTS_MAX
 
     @property
@@ -72,7 +72,7 @@ class BulkQueue:
         return bool(self._due or self._flushes or self.is_full)
 
     def begin_flush(self) -> None:
-        """Make every device due until `end_flush` was called as often as this method."""
+        """Make every device due until `end_flush` has been called as often as this method."""
         self._flushes += 1
 
     def end_flush(self) -> None:

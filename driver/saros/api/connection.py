@@ -4,7 +4,7 @@ Connections of one process to the same folder share one node, which closes with 
 statement is durable when the call returns, to the degree that the folder's option `durability` sets. There are no
 transactions: `commit` does nothing, and `rollback` raises NotSupportedError.
 
-Threads may share a connection. A cursor is for one thread at a time; `Cursor.cancel` may be called from any thread.
+Threads may share a connection. A cursor is for one thread at a time. `Cursor.cancel` may be called from any thread.
 After a fork, the child process must open new connections: the parent's connections raise InterfaceError in the child
 (`fork_guard.py`).
 """
@@ -122,7 +122,7 @@ def connect(
 def target_of(target: object, **given: Unpack[Options]) -> Target | str:
     """Return the nodes or the folder to which the arguments of `connect` refer.
 
-    Raises InterfaceError if one is wrong.
+    Raises InterfaceError if an argument is wrong.
     """
     timeout, time_zone = given.get("timeout"), given.get("time_zone")
     if given.get("timestamps", "datetime") not in ("datetime", "epoch"):
@@ -183,7 +183,7 @@ class Connection:
         self._owner = ForkGuard()
         self._lock = threading.Lock()
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
-        #: References to the open writers, so that none is collected while it holds rows.
+        #: References to the open writers, so that no writer is garbage-collected while it holds rows.
         self._writers: list[BulkWriter] = []
         self._closed = False
 
@@ -224,8 +224,8 @@ class Connection:
         Other connections and processes may use it, too. Later writes and deletions are not visible in it; dropped
         series are gone. The node keeps the snapshot until nothing has read it for `lease_s` seconds, or until `let_go`.
 
-        name  a name for the snapshot: the first call with a name takes it, later calls return the same
-        like  a read point; the new one is taken at the same node
+        name  a name for the snapshot: the first call with a name takes it, later calls return the same snapshot
+        like  a read point; the new snapshot is taken at the same node
 
         Raises OperationalError (2032: the node of `like` was restarted), ProgrammingError (2003: wrong argument).
         """
@@ -245,7 +245,7 @@ class Connection:
         *,
         aligned: bool | None = None,
     ) -> int:
-        """Write columns of one device, or rows of several devices; return the number of points written.
+        """Write columns of one device, or rows of several devices. Return the number of points written.
 
             times = np.arange("2024-01-01", "2024-01-02", dtype="datetime64[s]")
             connection.insert("root.plant.pump1", times, {"temperature": np.full(len(times), 20.5)})
@@ -267,7 +267,7 @@ class Connection:
         rows with the same time, the later one wins.
 
         Rows of several devices are written in as few calls as possible, which costs much less than one call for each
-        device. If the rows of some devices are refused, all others are written, and BulkError lists the refused ones.
+        device. If the rows of some devices are refused, all others are written, and BulkError lists the refused rows.
 
         Raises DataError (type, time), ProgrammingError (lengths, path, alignment of a device), IntegrityError (the path
         is a series), InterfaceError (not a frame), BulkError (refused rows of several devices), OperationalError (not
@@ -294,7 +294,7 @@ class Connection:
         template: str | None = None,
         time_ns: int | None = None,
     ) -> int:
-        """Write lines of InfluxDB's line protocol; return the number of points written.
+        """Write lines of InfluxDB's line protocol. Return the number of points written.
 
             connection.write_lines("cpu,host=h1 load=1.5 1700000000", database="plant", precision="s")
 
@@ -303,7 +303,7 @@ class Connection:
         precision  the unit of the times in the lines: "ns", "us", "ms", "s", "m" or "h"
         template   the path of devices, such as "root.{db}.{host}.{measurement}" (default: the option
                    `line_protocol_device`)
-        time_ns    the time of lines without one, in nanoseconds since 1970 (default: now)
+        time_ns    the time of lines that contain no time, in nanoseconds since 1970 (default: now)
 
         If some lines are wrong, or have values of the wrong type, all others are written, and the error lists the
         wrong lines by number. Writing the same lines again has no effect if they have times, or `time_ns` is given.

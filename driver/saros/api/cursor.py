@@ -1,7 +1,7 @@
 """Cursors: execute a statement, and fetch its result by rows or by columns.
 
 Results arrive as Arrow record batches, and become Python tuples batch by batch as they are fetched. `fetch_arrow`,
-`fetch_pandas` and the like return all remaining rows; `fetch_batches` and the Arrow stream return them batch by batch.
+`fetch_pandas` and the like return all remaining rows. `fetch_batches` and the Arrow stream return them batch by batch.
 The remaining rows begin after the last row that was fetched, even in the middle of a batch.
 
 The preview of a notebook reads ahead, and keeps the batches for the methods that fetch. An error that ends the result
@@ -51,7 +51,7 @@ class Cursor(CursorState["Outcome"]):
         self.connection = connection
         self._session = session
         self._rows: Iterator[Row] | None = None
-        #: Batches that a preview has read, and that were not fetched yet.
+        #: Batches that a preview has read but that were not fetched yet.
         self._peeked: deque[pa.RecordBatch] = deque()
         #: The error that ended the result.
         self._failed: Error | None = None
@@ -82,8 +82,8 @@ class Cursor(CursorState["Outcome"]):
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Self:
         """Execute a statement once for each row of parameters, and return this cursor.
 
-        If a row fails, the rows after it are not executed; a note on the exception has the number of the row. To write
-        many rows, use `Connection.insert` or `Connection.bulk_writer`, which are much faster.
+        If a row fails, the rows after it are not executed, and a note on the exception has the number of the row. To
+        write many rows, use `Connection.insert` or `Connection.bulk_writer`, which are much faster.
         """
         self._check_open()
         count = 0
@@ -119,7 +119,7 @@ class Cursor(CursorState["Outcome"]):
     # ------------------------------------------------------------------ rows
 
     def fetchone(self) -> Row | None:
-        """Return the next row as a tuple; None after the last one."""
+        """Return the next row as a tuple, or None after the last row."""
         return next(self._row_iterator(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
@@ -136,8 +136,8 @@ class Cursor(CursorState["Outcome"]):
 
     # ------------------------------------------------------------------ columns
 
-    # short_names: name columns by the last node of their paths, such as temperature or avg(temperature). Names that
-    # would be equal keep as many nodes as necessary to differ.
+    # If `short_names` is true, columns are named by the last node of their paths, such as temperature or
+    # avg(temperature). Names that would be equal keep as many nodes as necessary to differ.
 
     def fetch_batches(self, *, short_names: bool = False) -> Iterator[pa.RecordBatch]:
         """Yield the remaining rows as Arrow record batches, as they arrive.
@@ -169,14 +169,14 @@ class Cursor(CursorState["Outcome"]):
         return self._result().schema.__arrow_c_schema__()
 
     def fetch_arrow(self, *, short_names: bool = False) -> pa.Table:
-        """Return all remaining rows as one Arrow table; the column Time is a timestamp in the session's time zone."""
+        """Return all remaining rows as one Arrow table. The column Time is a timestamp in the session's time zone."""
         import pyarrow as pa
 
         schema, batches = self.fetch_stream(short_names=short_names)
         return pa.Table.from_batches(list(batches), schema=schema)
 
     def fetch_pandas(self, *, short_names: bool = False, time_index: bool = False) -> pd.DataFrame:
-        """Return all remaining rows as a pandas DataFrame; `time_index` makes the column Time its index.
+        """Return all remaining rows as a pandas DataFrame. With `time_index`, the column Time is its index.
 
         Raises InterfaceError if pandas is not installed, or if `time_index` is set and there is no column Time.
         """
@@ -189,7 +189,7 @@ class Cursor(CursorState["Outcome"]):
         return polars_frame(self.fetch_arrow(short_names=short_names))
 
     def fetch_numpy(self, *, short_names: bool = False) -> dict[str, np.ndarray[Any, Any]]:
-        """Return all remaining rows as a dictionary of arrays by column name, each of shape (rows,).
+        """Return all remaining rows as a dictionary of arrays of shape (rows,), keyed by column name.
 
         Timestamps are int64 in the database's time precision. A numeric or boolean column with nulls is a masked array
         (numpy.ma); texts are an object array.
@@ -258,7 +258,7 @@ class Cursor(CursorState["Outcome"]):
             for batch in self._batches(outcome):
                 yield from self._rows_of(batch)
         except KeyboardInterrupt:
-            self._finish()  # rows of this batch are lost, so no later row may be returned
+            self._finish()  # rows of this batch are lost, so no later rows may be returned
             raise
         except Error as error:
             self._rows, self._failed = None, error
@@ -282,7 +282,7 @@ class Cursor(CursorState["Outcome"]):
             with translated_errors():
                 return outcome.next_batch()
         except KeyboardInterrupt:
-            self._finish()  # a received batch is lost, so no later one may be returned
+            self._finish()  # a received batch is lost, so no later batch may be returned
             raise
         except Error as error:
             self._failed = error

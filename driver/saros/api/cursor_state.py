@@ -1,4 +1,4 @@
-"""The state of cursors, common to `Cursor`, whose threads wait, and `AsyncCursor`, whose tasks wait."""
+"""The part of cursors that `Cursor`, whose threads wait, and `AsyncCursor`, whose tasks wait, have in common."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CursorState(Generic[_O]):
     __reduce__ = refuse_pickling
 
     def __init__(self, owner: ForkGuard, *, epoch: bool, timeout: float | None) -> None:
-        #: The default number of rows of `fetchmany`; 1 as in PEP 249.
+        #: The default number of rows of `fetchmany`, which PEP 249 sets to 1.
         self.arraysize = 1
         self._owner = owner
         self._epoch = epoch
@@ -44,13 +44,13 @@ class CursorState(Generic[_O]):
         #: The batch that is being fetched by rows, and its remaining rows.
         self._begun: tuple[pa.RecordBatch, Iterator[Row]] | None = None
         self._closed = False
-        #: Set by `cancel` before it reads `_outcome`, and read by `execute` after it has set `_outcome`: one of the two
-        #: sees the other.
+        #: Set by `cancel` before it reads `_outcome`, and read by `execute` after it has set `_outcome`. So at least
+        #: one of the two methods notices the other.
         self._cancelled = False
 
     @property
     def description(self) -> list[Description] | None:
-        """One tuple for each column of the result; None if the last statement returned no rows.
+        """One tuple for each column of the result, or None if the last statement returned no rows.
 
         A tuple has the name, the type name such as "DOUBLE", four times None, and whether the column can have nulls.
         """
@@ -62,21 +62,21 @@ class CursorState(Generic[_O]):
 
     @property
     def rowcount(self) -> int:
-        """The number of points written or objects changed by the last statement; -1 for a query.
+        """The number of points written or objects changed by the last statement, or -1 for a query.
 
-        After `executemany`: the total over all rows.
+        After `executemany`, it is the total over all rows.
         """
         last = -1 if self._outcome is None else self._outcome.update_count
         return last if last < 0 else self._count_before + last
 
     @property
     def query_id(self) -> str:
-        """The id of the query, as in SHOW QUERIES and KILL QUERY; empty if the last statement is not a query."""
+        """The id of the query for SHOW QUERIES and KILL QUERY, or "" if the last statement is not a query."""
         return "" if self._outcome is None else self._outcome.query_id
 
     @property
     def stale(self) -> bool:
-        """True if the rows may be stale; final once all rows were fetched.
+        """True if the rows may be stale. The value is final once all rows were fetched.
 
         With consistency "mid": the leaders did not answer in time. With "mid" and "weak": the rows are older than
         results that this connection has returned before.
@@ -85,9 +85,10 @@ class CursorState(Generic[_O]):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """A description of the missing data for each group of nodes that is not available.
+        """For each group of nodes that is not available, a description of the missing data.
 
-        Complete once all rows were fetched. Empty unless partial results are allowed or the statement is a SHOW.
+        The value is complete once all rows were fetched. It is empty unless partial results are allowed or the
+        statement is a SHOW.
         """
         return () if self._outcome is None else tuple(self._outcome.missing)
 

@@ -1,7 +1,8 @@
 """Prepared statements: a text, and the cursor that executes it with different parameters.
 
-The node keeps no handle that could get lost. It recognizes the text and reuses its plan, no matter which client sends
-it (`execute` with the same text has the same effect), until the schema changes. Parameters are sent with their types.
+The node keeps no handle of the statement that could get lost. It recognizes the text and reuses its plan, no matter
+which client sends it (`execute` with the same text has the same effect), until the schema changes. Parameters are sent
+with their types.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A statement with `?` for parameters; made by `Cursor.prepare`."""
+    """A statement with `?` for parameters. Made by `Cursor.prepare`."""
 
     cursor: Cursor
     statement: str

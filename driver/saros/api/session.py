@@ -21,12 +21,12 @@ class Described(Protocol):
 
     @property
     def query_id(self) -> str:
-        """The id for SHOW QUERIES and KILL QUERY; empty for statements that are not queries."""
+        """The id for SHOW QUERIES and KILL QUERY, or "" for statements that are not queries."""
         ...
 
     @property
     def names(self) -> Sequence[str] | None:
-        """The column names; None if the statement returns no rows."""
+        """The column names, or None if the statement returns no rows."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class Described(Protocol):
 
     @property
     def update_count(self) -> int:
-        """The number of points written or objects changed; -1 if not known."""
+        """The number of points written or objects changed, or -1 if it is not known."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class Outcome(Described, Protocol):
         ...
 
     def close(self) -> None:
-        """Release the remaining rows, and cancel the query if it is still running. Any thread; idempotent."""
+        """Release the remaining rows, and cancel the query if it is still running. For any thread. Idempotent."""
         ...
 
 
@@ -75,7 +75,7 @@ class AsyncOutcome(Described, Protocol):
         ...
 
     async def cancel(self) -> None:
-        """Release the remaining rows, as `Outcome.close` does. Any task; idempotent."""
+        """Release the remaining rows, as `Outcome.close` does. For any task. Idempotent."""
         ...
 
 
@@ -85,13 +85,13 @@ class Session(Protocol):
     def execute(
         self, text: str, parameters: Sequence[object], timeout_s: float | None, *, at: ReadPoint | None = None
     ) -> Outcome:
-        """Execute one statement; `at` is the read point of a SELECT. Errors carry a status `code`."""
+        """Execute one statement. `at` is the read point of a SELECT. Errors carry a status `code`."""
         ...
 
     def hold(self, name: str, lease_s: float, like: ReadPoint | None) -> ReadPoint:
         """Take a snapshot under a name, or return the one that exists.
 
-        `like`: a read point. The new snapshot is taken at its node, which must not have been restarted since.
+        If `like` is a read point, the new snapshot is taken at its node, which must not have been restarted since.
         """
         ...
 
@@ -100,7 +100,7 @@ class Session(Protocol):
         ...
 
     def insert(self, device: str, times: object, columns: Mapping[str, object], *, aligned: bool | None) -> int:
-        """Write columns of one device; return the number of points."""
+        """Write columns of one device. Return the number of points."""
         ...
 
     def insert_rows(self, rows: DeviceRows) -> RowsWritten:

@@ -12,13 +12,13 @@ import pyarrow as pa
 from saros.errors import database_error
 from saros_storage.base.arrow import numbers_from_arrow
 
-#: Microseconds for each tick of a unit; ticks of nanoseconds are divided to microseconds first.
+#: The number of microseconds in a tick of each unit. Nanoseconds are divided to microseconds first.
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - `tzinfo.fromutc` takes a UTC time whose tzinfo is the target zone
 
 
 def python_rows(batch: pa.RecordBatch, *, epoch: bool) -> Iterable[tuple[Any, ...]]:
-    """Return the rows of a batch as tuples; with `epoch`, timestamps are integers in the database's time precision.
+    """Return the rows of a batch as tuples. With `epoch`, timestamps are integers in the database's time precision.
 
     A `datetime` has a precision of microseconds, so nanosecond timestamps lose their last three digits.
     Raises DataError (2007) for times outside the range of `datetime`.

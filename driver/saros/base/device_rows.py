@@ -16,12 +16,12 @@ from saros_wire import protocol
 from saros_wire.client_values import arrow_array
 from saros_wire.device_rows import DeviceRows
 
-#: Limit on the devices of one call, so that it takes well under a second: other writes wait for it.
+#: Limit on the devices of one call, so that the call, for which other writes wait, takes well under a second.
 DEVICES_MAX = 1_000
 
 
 def rows_by_device(devices: object, batch: pa.RecordBatch, aligned: bool | None) -> DeviceRows:
-    """Return the rows of a batch (times, then columns), grouped by device; `devices` has a path for each row.
+    """Group the rows of a batch (times, then columns) by device. `devices` has the path of the device of each row.
 
     The rows of a device keep their order. Raises InterfaceError (not strings), ProgrammingError 2003 (lengths, nulls).
     """

@@ -14,7 +14,7 @@ from saros.errors import InterfaceError
 
 
 class ForkGuard:
-    """The process that created an object, and that alone may use it."""
+    """The process that created an object, which is the only process that may use the object."""
 
     __slots__ = ("_process",)
 
@@ -36,5 +36,5 @@ class ForkGuard:
 
 
 def refuse_pickling(_: object) -> NoReturn:
-    """Raise InterfaceError: the `__reduce__` of objects that work only in the process that opened their connection."""
+    """Raise InterfaceError, as `__reduce__` of objects that only work in the process that opened their connection."""
     raise InterfaceError("a connection cannot be sent to another process: open another one in that process", 2014)

@@ -1,4 +1,4 @@
-"""Data frames of other libraries: results as DataFrames, and DataFrames as times and columns to write. Pure.
+"""Converts results to data frames of other libraries, and data frames to times and columns to write. Pure.
 
 Frames of pandas and Polars, Arrow tables, and other objects with Arrow's PyCapsule interface, such as a relation of
 DuckDB, can be written. Their times are in a column named time, in upper or lower case, or in a pandas index.
@@ -37,7 +37,7 @@ def check_time_index(schema: pa.Schema) -> None:
 
 
 def pandas_frame(table: pa.Table, *, time_index: bool) -> pd.DataFrame:
-    """Return the table as a pandas DataFrame; `time_index` makes the column Time its index."""
+    """Return the table as a pandas DataFrame. With `time_index`, the column Time is its index."""
     frame: pd.DataFrame = table.to_pandas()
     return frame.set_index("Time") if time_index else frame
 
@@ -53,7 +53,7 @@ def polars_frame(table: pa.Table) -> pl.DataFrame:
 
 
 def times_and_columns(device: object, times: object, columns: object | None) -> tuple[object, Mapping[str, object]]:
-    """Return the times, and the columns by name, to write. If `columns` is None, `times` is a frame with both.
+    """Return the times and the named columns to write. If `columns` is None, `times` is a frame with both.
 
     Raises InterfaceError for other objects, for names that are not strings, and for columns of a frame that cannot be
     series: those with equal names, named time, or with a full path as name.
@@ -99,7 +99,7 @@ def _split(device: object, frame: object) -> tuple[object, Mapping[str, object]]
 
 
 def _columns_of(frame: Any) -> Iterable[tuple[object, object]] | None:
-    """Return names and columns; Return None if the object is not a frame."""
+    """Return the names and columns of a frame, or None if the object is not a frame."""
     if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):  # columns of pandas are converted later
         import pyarrow as pa
 

@@ -4,8 +4,8 @@
     avg(root.plant.pump1.temperature)               avg(temperature)
     root.plant.pump1.temperature, and of pump2      pump1.temperature, pump2.temperature
 
-A path keeps its last node; paths of columns that would get the same name keep as many nodes as necessary to differ.
-A name that consists of one quoted node loses the quotes, so that `insert` accepts the column under this name. Pure.
+A path keeps its last node. Paths of columns that would get the same name keep as many nodes as necessary to differ. A
+name that consists of one quoted node loses the quotes, so that `insert` accepts the column under this name. Pure.
 """
 
 from __future__ import annotations

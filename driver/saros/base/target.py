@@ -3,7 +3,7 @@
     saros://[user[:password]@]host[:port][,host[:port]...][/][?consistency=strong|mid|weak][&tls=ca.pem]
         [&partial_results=true|false]
 
-Users, passwords and options are percent-decoded; IPv6 addresses are written in brackets. Error messages do not repeat
+Users, passwords and options are percent-decoded. IPv6 addresses are written in brackets. Error messages do not repeat
 the target, because its password must not appear in a log.
 """
 
@@ -30,8 +30,8 @@ _PORT_DIGITS, _PORT_MAX = 5, 65_535
 class Target:
     """The nodes to connect to, the user, and the options of reads.
 
-    `addresses` are of the form host:port. If `consistency` is None, the configuration of the nodes decides; if `tls_ca`
-    is None, connections have no TLS; `partial_results` None means False.
+    `addresses` are of the form host:port. If `consistency` is None, the configuration of the nodes decides. If `tls_ca`
+    is None, connections have no TLS. `partial_results` None means False.
     """
 
     addresses: tuple[str, ...]
@@ -92,7 +92,7 @@ def parse_target(text: str) -> Target:
 
 
 def suggested_target(text: str) -> str | None:
-    """Return the address that a text without all or part of the scheme probably means; None for a folder."""
+    """Return the address that a text without all or part of the scheme probably means, or None for a folder."""
     rest = re.sub(r"^saros:/?", "", text)
     return SCHEME + rest if rest != text or re.fullmatch(r"[\w.-]+:\d+(,.*)?/?", text) else None
 

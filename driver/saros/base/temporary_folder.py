@@ -1,6 +1,6 @@
 """Folders of temporary databases, in the directory for temporary files (TMPDIR).
 
-A process holds a lock on each of its folders. A folder without a lock was left by a killed process; `create` removes
+A process holds a lock on each of its folders. A folder without a lock was left by a killed process. `create` removes
 such folders of the same user. Thread-safe.
 """
 
@@ -19,13 +19,13 @@ class TemporaryFolder:
     """A locked temporary folder. Made by `create`, removed by `remove`."""
 
     def __init__(self, path: str, fd: int) -> None:
-        """Take over a folder; `fd` is its open descriptor, which holds the lock."""
+        """Take over a folder. `fd` is its open descriptor, which holds the lock."""
         self.path = path
         self._fd = fd
 
     @classmethod
     def create(cls) -> TemporaryFolder:
-        """Create a folder, after removing abandoned ones.
+        """Remove abandoned folders, then create one.
 
         Raises OSError, and UserMistake on platforms without support for embedded databases.
         """
@@ -36,7 +36,7 @@ class TemporaryFolder:
             fd = _locked(path)
             if fd is not None:
                 return cls(path, fd)
-            # Before the folder was locked, another process took it for abandoned: create a new one.
+            # Before the folder was locked, another process took it for abandoned. Create another folder.
 
     def remove(self) -> None:
         """Remove the folder. Idempotent."""
@@ -57,7 +57,7 @@ def _remove_abandoned() -> None:
 
 
 def _locked(path: str) -> int | None:
-    """Open and lock a folder of this user; None if another process has the lock, or if the folder is gone."""
+    """Open and lock a folder of this user. Return None if another process has the lock, or if the folder is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -12,14 +12,14 @@ from saros.base.statement_kind import Kind
 #: which is safe in a cluster.
 _HANGS_SECONDS = 5.0
 #: Limit on the time for which a node waits for other nodes during an insert, so that the node answers before the driver
-#: assumes that it hangs. An election usually takes at most two seconds; if it takes longer, the insert is sent again.
+#: assumes that it hangs. An election usually takes at most two seconds. If it takes longer, the insert is sent again.
 _WAIT_SECONDS = 3.0
 #: Time allowed for an answer in addition to the node's wait for other nodes.
 ANSWER_SECONDS = 1.0
 #: The first node may always wait this long, even with a shorter fail-over time: it may have to ask all members of a
 #: group.
 _FIRST_MIN_SECONDS = 1.0
-#: The same for a statement that changes the schema, which takes several steps, if the fail-over time is 0.
+#: The same limit for a statement that changes the schema, which takes several steps, if the fail-over time is 0.
 _ONLY_SECONDS = 5.0
 
 
@@ -30,7 +30,7 @@ class Attempt(msgspec.Struct, frozen=True):
     wait_s: float | None = None
     #: The time after which the driver gives up a cluster node, whose place another node can take.
     shared_s: float | None = None
-    #: The time after which the driver gives up a node that no other node can replace: for an insert of columns, and for
+    #: The times after which the driver gives up a node that no other node can replace, for an insert of columns and for
     #: a statement.
     columns_s: float | None = None
     statement_s: float | None = None
@@ -54,9 +54,9 @@ class CallWindow:
         now = time.monotonic()
         self._kind = kind
         self._first_s = _ONLY_SECONDS if kind is Kind.WRITE and not failover_s else _FIRST_MIN_SECONDS
-        #: The end of the caller's timeout; None without a timeout.
+        #: The end of the caller's timeout, or None without a timeout.
         self.end = None if timeout_s is None else now + timeout_s
-        #: The time after which no further attempt begins; None: the retry policy decides.
+        #: The time after which no further attempt begins, or None if the retry policy decides.
         self.deadline: float | None = None
         if kind in (Kind.INSERT, Kind.WRITE, Kind.READ):
             self.deadline = least(now + failover_s, self.end)
@@ -66,16 +66,16 @@ class CallWindow:
         self.tried = False
 
     def timeout_ms(self) -> int:
-        """Return the timeout for a statement that is sent now; 0: the node's configuration decides."""
+        """Return the timeout for a statement that is sent now, or 0 if the node's configuration decides."""
         return 0 if self.end is None else max(int((self.end - time.monotonic()) * 1_000), 1)
 
     @property
     def grace_s(self) -> float | None:
-        """How long after the deadline a node that waits for other nodes may answer a read; None for writes."""
+        """How long after the deadline a node that waits for other nodes may answer a read, or None for writes."""
         return self._first_s + ANSWER_SECONDS if self._kind is Kind.READ else None
 
     def begin(self, deadline: float | None) -> Attempt:
-        """Begin an attempt at a call that is given up at `deadline`; return the limits of the attempt."""
+        """Begin an attempt at a call that is given up at `deadline`. Return the limits of the attempt."""
         now = time.monotonic()
         first, self.tried = not self.tried, True
         if self.deadline is None or deadline is None:
@@ -92,5 +92,5 @@ class CallWindow:
 
 
 def least(*limits: float | None) -> float:
-    """Return the smallest of the limits, without those that are None."""
+    """Return the smallest of the limits that are not None."""
     return min(limit for limit in limits if limit is not None)

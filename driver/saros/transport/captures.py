@@ -20,7 +20,7 @@ from saros_storage.checkpoint.checkpoint_set import CheckpointSet, decode_checkp
 from saros_wire.frames import Call
 from saros_wire.generated import client_pb2
 
-#: A checkpoint flushes all data first, which may take long; the other calls answer at once.
+#: The time limits of calls. A checkpoint flushes all data first, which may take long. The other calls answer at once.
 _CREATE_SECONDS = 600.0
 _READ_SECONDS = 60.0
 _RELEASE_SECONDS = 5.0

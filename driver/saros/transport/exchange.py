@@ -1,10 +1,10 @@
-"""One call on a connection, without I/O: the meaning of its frames, the limits of silence, and how it can fail.
+"""The rules of a call on a connection, without I/O: the meaning of its frames, the limits of silence, and how it fails.
 
     REQUEST -> REPLY                              Reply
             -> REPLY with MORE, ITEM ..., END     Reply, and a stream of further items
             -> ERROR                              CallFailed (ANSWERED)
 
-If a node sends nothing for `KEEPALIVE_MS` while a call waits, it is sent a PING; `KEEPALIVE_TIMEOUT_MS` later, the
+If a node sends nothing for `KEEPALIVE_MS` while a call waits, it is sent a PING. `KEEPALIVE_TIMEOUT_MS` later, the
 connection counts as lost. Both kinds of connections (`node_connection`, `saros.aio.node_connection`) follow these
 rules. Pure: the caller passes `now` (seconds).
 """
@@ -73,7 +73,7 @@ class CallFailed(Exception):
 
 
 class Stream(Protocol):
-    """The items that follow the head and body of an answer, as a stream.
+    """A stream of the items that follow the head and body of an answer.
 
     The stream occupies a connection until it ends or is cancelled.
     """
@@ -84,7 +84,7 @@ class Stream(Protocol):
         ...
 
     async def next(self) -> Buffer | None:
-        """Return the next item; None at the end. Raises CallFailed."""
+        """Return the next item, or None at the end. Raises CallFailed."""
         ...
 
     async def cancel(self) -> None:
@@ -116,7 +116,7 @@ def encode_request(
 ) -> tuple[list[Buffer], int]:
     """Return the buffers of a request, and their total size in bytes. Raises CallFailed (TOO_LARGE).
 
-    `greet`: begin with the preface, for the first request of a connection.
+    If `greet`, begin with the preface, which comes before the first request of a connection.
     """
     body_bytes = sum([part.nbytes if type(part) is memoryview else len(part) for part in body])
     if len(head) > frames.HEAD_BYTES_MAX or body_bytes > frames.BODY_BYTES_MAX:
@@ -163,7 +163,7 @@ class Silence:
     __slots__ = ("_deadline", "_pinged", "_since")
 
     def __init__(self, since: float, deadline: float | None) -> None:
-        """Begin a wait; `deadline` is the deadline of the call, or None."""
+        """Begin a wait. `deadline` is the deadline of the call, or None."""
         self._since = since
         self._deadline = deadline
         self._pinged = False
@@ -194,7 +194,7 @@ class Credits:
         self._taken = 0
 
     def take(self, count: int) -> int:
-        """Count the bytes of an item; return the credit to grant now, often 0."""
+        """Count the bytes of an item. Return the credit to grant now, which is often 0."""
         self._taken += count
         if self._taken < frames.CREDIT_BYTES:
             return 0
@@ -213,7 +213,7 @@ def cancel_frame(request: int) -> bytes:
     return frames.encode_header(Kind.CANCEL, request)
 
 
-#: A PING frame; it does not belong to a request.
+#: A PING frame, which does not belong to a request.
 PING_FRAME = frames.encode_header(Kind.PING, 0)
 
 
@@ -222,7 +222,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     host: str
     port: int
-    #: The path of a Unix socket, or NUL and an abstract name; empty if the address is a host and port.
+    #: The path of a Unix socket, or NUL and an abstract name, or "" if the address is a host and port.
     socket_name: str = ""
 
 

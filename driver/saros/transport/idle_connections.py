@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Generic, Protocol, TypeVar
 
-#: Connections are closed after this idle time; if there are more than this number, the longest idle ones are closed.
+#: Connections are closed after this idle time. If there are more idle connections than this number, the longest idle
+#: ones are closed.
 IDLE_S, IDLE_MAX = 60.0, 64
 
 
@@ -30,7 +31,7 @@ class IdleConnections(Generic[_C]):
         return len(self._idle)
 
     def take(self) -> tuple[_C | None, list[_C]]:
-        """Return a usable connection or None, and the unusable ones that were found, for the caller to close."""
+        """Return a usable connection or None, and the unusable connections that were found. The caller closes these."""
         overdue: list[_C] = []
         while self._idle:
             found, _ = self._idle.pop()
@@ -40,7 +41,7 @@ class IdleConnections(Generic[_C]):
         return None, overdue
 
     def give_back(self, connection: _C, now: float) -> list[_C]:
-        """Keep a connection whose call has ended; return the connections that the caller must close."""
+        """Keep a connection whose call has ended. Return the connections that the caller must close."""
         self._idle.append((connection, now))
         overdue = []
         while self._idle and (self._closed or len(self._idle) > IDLE_MAX or self._idle[0][1] < now - IDLE_S):

@@ -24,7 +24,7 @@ from saros_wire.device_rows import DeviceRows
 
 #: Number of cached Arrow schemas (by names and types), and of cached heads of plain batches.
 _SHAPES_KEPT = 4_096
-#: Number of cached encoded schemas, and the largest number of columns of one.
+#: Number of cached encoded schemas, and the largest number of columns of a cached schema.
 _ENCODED_KEPT, _NARROW = 1_024, 64
 #: Types with the same memory layout in NumPy and Arrow, and the type of times among them.
 _PLAIN_TYPES = frozenset(map(np.dtype, ("<i4", "<i8", "<f4", "<f8")))
@@ -35,7 +35,7 @@ PlainArray = np.ndarray[Any, Any]
 
 
 class Plain(msgspec.Struct, frozen=True):
-    """Times and columns in plain NumPy arrays, as the encoded buffers that follow the schema in a message."""
+    """The encoded buffers of times and columns in plain NumPy arrays. They follow the schema in a message."""
 
     names: tuple[str, ...]
     types: tuple[np.dtype[Any], ...]
@@ -48,7 +48,7 @@ class Plain(msgspec.Struct, frozen=True):
 
 
 def parts_of(times: object, columns: Mapping[str, object]) -> Iterator[pa.RecordBatch | Plain]:
-    """Yield the parts of an insert, one for each message; none if there are no rows. Raises as `batch_of` does."""
+    """Yield the parts of an insert, one for each message, or none if there are no rows. Raises as `batch_of` does."""
     plain = _plain_of(times, columns)
     if plain is None:
         yield from split(batch_of(times, columns))
@@ -57,7 +57,7 @@ def parts_of(times: object, columns: Mapping[str, object]) -> Iterator[pa.Record
 
 
 def plain_arrays(times: object, columns: Mapping[str, object]) -> list[PlainArray] | None:
-    """Return times and columns if all are NumPy arrays of equal length with Arrow's memory layout; otherwise None."""
+    """Return times and columns if all are NumPy arrays of equal length with Arrow's memory layout, otherwise None."""
     if type(times) is not np.ndarray or times.dtype != _TIME_TYPE or times.ndim != 1:
         return None
     arrays = [times]
@@ -83,7 +83,7 @@ def _plain_of(times: object, columns: Mapping[str, object]) -> Plain | None:
 def _plain_head(rows: int, types: tuple[np.dtype[Any], ...]) -> bytes | None:
     """Return the bytes before the values in the encoded record batch of plain columns.
 
-    None if there are no rows, if a column needs padding, or if the columns are too large for one message.
+    The result is None if there are no rows, if a column needs padding, or if the columns are too large for one message.
     """
     size = rows * sum(type_.itemsize for type_ in types)
     if rows == 0 or size > protocol.INSERT_BYTES or any(rows * type_.itemsize % 8 for type_ in types):
@@ -118,7 +118,7 @@ def _schema(names: tuple[str, ...], types: tuple[pa.DataType, ...]) -> pa.Schema
 
 
 def split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the batch in parts of about `INSERT_BYTES`; none if it has no rows."""
+    """Yield the batch in parts of about `INSERT_BYTES`. Yield nothing if it has no rows."""
     if batch.num_rows > 0 and batch.get_total_buffer_size() <= protocol.INSERT_BYTES:
         yield batch
         return
@@ -130,7 +130,7 @@ def split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def span_of(part: pa.RecordBatch | Plain, unit: str) -> tuple[int, int] | None:
     """Return the first and the last time of a part in the database's time precision (ms, us or ns).
 
-    None if only the node can interpret the times: they have no time zone, or a higher precision.
+    The result is None if only the node can interpret the times: they have no time zone, or a higher precision.
     """
     if isinstance(part, Plain):
         times = np.frombuffer(part.buffers[1], _TIME_TYPE)
@@ -150,7 +150,7 @@ def span_of(part: pa.RecordBatch | Plain, unit: str) -> tuple[int, int] | None:
 
 
 def message(part: pa.RecordBatch | Plain, device: str, sequence: int, *, aligned: bool | None) -> list[Buffer]:
-    """Return the body of an INSERT, as `saros_wire.payload` defines it; `sequence` 0 means no sequence number."""
+    """Return the body of an INSERT, as `saros_wire.payload` defines it. `sequence` is 0 for no sequence number."""
     head = payload.encode_insert_head(device.encode(), sequence, aligned=aligned)
     if not isinstance(part, Plain):
         return [head + _encoded(part.schema), memoryview(part.serialize())]

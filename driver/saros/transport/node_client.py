@@ -1,4 +1,4 @@
-"""Sessions pinned to one node, for calls that depend on its state: checkpoints, uploads, rounds of the sync tool.
+"""Sessions pinned to one node, for calls that depend on the node's state: checkpoints, uploads, rounds of sync.
 
 Concurrent requests use separate connections, so that no request waits for another. Each session may be used by one
 thread only.
@@ -29,7 +29,7 @@ class DirectSession:
     """A session at one address, opened by its constructor."""
 
     def __init__(self, address: str, target: Target, authority: bytes | None) -> None:
-        """Open a session, with the user and password of `target`; `authority` as for `PoolLease`. Raises CallFailed."""
+        """Open a session with the user and password of `target`. `authority`: see `PoolLease`. Raises CallFailed."""
         self.address = address
         self._prefix = encode_prefix()
         self._lease = PoolLease(address, authority)
@@ -46,7 +46,7 @@ class DirectSession:
         return self._lease.pool.call(call, self._head(message), body, seconds).head
 
     def begin(self, call: Call, message: Message, seconds: float, body: Sequence[Buffer]) -> Callable[[], bytes]:
-        """Send a request; return a function that waits for the head of its answer. Both raise CallFailed."""
+        """Send a request. Return a function that waits for the head of its answer. Both raise CallFailed."""
         answer = self._lease.pool.begin(call, self._head(message), body, seconds)
         return lambda: answer().head
 

@@ -1,11 +1,11 @@
-"""Connections to a node, and pools of idle ones.
+"""Connections to a node, and pools of idle connections.
 
     take -> call, which waits on the caller's thread -> complete answer: give back
                                                      -> more rows follow: a `ResultStream` holds it until their end
                                                      -> otherwise, or at Ctrl-C: close, and the node ends the call
 
 A process has one pool for each pair of address and authority. Sessions lease the pool, and the last session to release
-it closes it. Before a connection is used again, it is checked: if it is readable, the node has closed it. A forked
+it closes it. Before a connection is used again, it is checked. If it is readable, the node has closed it. A forked
 process begins without pools.
 
 A connection is used for one call at a time, by one thread at a time, except that any thread may cancel the call. Pools
@@ -52,7 +52,7 @@ from saros_wire.frames import HEADER_BYTES, MORE, Call, Header, Kind
 if TYPE_CHECKING:
     import ssl
 
-#: Size of the receive buffer; longer parts of frames are received into memory of their own.
+#: Size of the receive buffer. Longer parts of frames are received into separate memory.
 _BUFFER_BYTES = 64 << 10
 _AUTHORITIES_CACHED = 16
 _NO_BYTES = b""
@@ -68,11 +68,11 @@ class NodeConnection:
         #: Bytes received and not yet taken: `_buffer[_start:_end]`.
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._start = self._end = 0
-        #: Number of the last request; 0 if neither the preface nor a request was sent.
+        #: Number of the last request, or 0 if neither the preface nor a request was sent.
         self._request = 0
         #: Held while a frame is sent. Reentrant: a signal handler that cancels may interrupt the thread that holds it.
         self._sending = threading.RLock()
-        #: The deadline of the call; None: no limit.
+        #: The deadline of the call, or None for no limit.
         self._deadline: float | None = None
         #: The timeout that is set on the socket.
         self._timeout_s = 0.0
@@ -85,11 +85,11 @@ class NodeConnection:
     # ------------------------------------------------------------------ calls
 
     def call(self, call: Call, head: bytes, timeout_s: float) -> bytes:
-        """Make a call without bodies or a stream; return the head of its answer. Raises CallFailed."""
+        """Make a call without bodies or a stream. Return the head of its answer. Raises CallFailed."""
         return self.receive(self.begin(call, head, (), timeout_s))[1]
 
     def begin(self, call: Call, head: bytes, body: Sequence[Buffer], timeout_s: float | None) -> int:
-        """Send a request, and return its number. Raises CallFailed; the connection cannot be used afterwards."""
+        """Send a request, and return its number. Raises CallFailed, after which the connection cannot be used."""
         self.set_limit(timeout_s)
         request = self._request % REQUEST_MAX + 1
         buffers, total = encode_request(call, request, head, body, greet=not self._request)
@@ -127,7 +127,7 @@ class NodeConnection:
                 return header, bytes(head), body
 
     def set_limit(self, timeout_s: float | None) -> None:
-        """Limit the wait for frames, beginning now; with None, wait as long as the node answers pings."""
+        """Limit the wait for frames, beginning now. With None, wait as long as the node answers pings."""
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
 
     def control(self, frame: bytes) -> None:
@@ -150,7 +150,7 @@ class NodeConnection:
         return header
 
     def _take(self, count: int) -> Buffer:
-        """Return the next `count` bytes, in memory of their own."""
+        """Return the next `count` bytes in separate memory."""
         there = self._end - self._start
         if there < count:
             if count > _BUFFER_BYTES // 2:
@@ -227,7 +227,7 @@ class NodeConnection:
 
 
 class ResultStream:
-    """The rest of an answer. Implements `exchange.Stream`; any thread may call `cancel`."""
+    """The rest of an answer. Implements `exchange.Stream`. Any thread may call `cancel`."""
 
     def __init__(self, connection: NodeConnection, pool: ConnectionPool) -> None:
         self._connection = connection
@@ -283,7 +283,7 @@ class ResultStream:
             return
         with suppress(CallFailed):
             self._connection.control(cancel_frame(self._request))
-        if self._receiving.acquire(blocking=False):  # otherwise the receiving thread drains the connection
+        if self._receiving.acquire(blocking=False):  # if another thread is receiving, it drains the connection
             try:
                 self._drain()
             finally:
@@ -320,7 +320,7 @@ class ConnectionPool:
         self._tls = tls
         self._lock = threading.Lock()
         self._idle: IdleConnections[NodeConnection] = IdleConnections()
-        #: Number of leases; guarded by the lock of `_pools`.
+        #: Number of leases. The lock of `_pools` guards it.
         self.leases = 0
 
     def call(self, call: Call, head: bytes, body: Sequence[Buffer], timeout_s: float | None) -> Reply:
@@ -334,7 +334,7 @@ class ConnectionPool:
             raise
 
     def begin(self, call: Call, head: bytes, body: Sequence[Buffer], timeout_s: float | None) -> Callable[[], Reply]:
-        """Send a request; return a function that waits for its answer. Both raise CallFailed."""
+        """Send a request. Return a function that waits for its answer. Both raise CallFailed."""
         connection = self._take(timeout_s)
         try:
             request = connection.begin(call, head, body, timeout_s)
@@ -358,7 +358,7 @@ class ConnectionPool:
         return Reply(head, body)
 
     def _failed(self, connection: NodeConnection, error: BaseException) -> None:
-        """Give a connection back if it can be used after the failed call; otherwise close it."""
+        """Give a connection back if it can be used after the failed call. Otherwise, close it."""
         fate = error.fate if isinstance(error, CallFailed) else None
         if fate in (Fate.ANSWERED, Fate.TOO_LARGE):
             self.give_back(connection)
@@ -406,7 +406,7 @@ class PoolLease:
     def __init__(self, address: str, authority: bytes | None) -> None:
         """Lease the pool of an address.
 
-        authority  the certificate of the authority that signed the nodes' certificates (PEM); None: no TLS
+        authority  the certificate of the authority that signed the nodes' certificates (PEM), or None for no TLS
 
         Raises InterfaceError if the certificate cannot be used.
         """
@@ -419,7 +419,7 @@ class PoolLease:
         self.pool = pool
 
     def release(self) -> None:
-        """Release the pool; the last lease closes it. Must be called once."""
+        """Release the pool. The last lease closes it. Must be called once."""
         with _pools.lock:
             self.pool.leases -= 1
             if self.pool.leases:
@@ -431,7 +431,7 @@ class PoolLease:
 
 @lru_cache(_AUTHORITIES_CACHED)
 def context_of(authority: bytes | None) -> ssl.SSLContext | None:
-    """Return the TLS context for an authority; None without one. Raises InterfaceError if it cannot be used."""
+    """Return the TLS context for an authority, or None without one. Raises InterfaceError if it cannot be used."""
     if authority is None:
         return None
     try:
@@ -441,7 +441,7 @@ def context_of(authority: bytes | None) -> ssl.SSLContext | None:
 
 
 def read_authority(file: str | None) -> bytes | None:
-    """Return the certificates in a file (PEM); None without a file. Raises InterfaceError if it cannot be used."""
+    """Return the certificates in a file (PEM), or None without a file. Raises InterfaceError if it cannot be used."""
     if file is None:
         return None
     try:

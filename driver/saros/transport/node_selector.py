@@ -20,7 +20,7 @@ import msgspec
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 2.0
 #: Limit on the devices whose leader is remembered.
 LEADERS_MAX = 16_384
-#: Limit on the known addresses; more than a cluster has nodes.
+#: Limit on the known addresses, which exceeds the number of nodes of a cluster.
 ADDRESSES_MAX = 1_024
 
 
@@ -43,7 +43,7 @@ class NodeSelector:
         given = list(dict.fromkeys(addresses))
         assert given
         start %= len(given)
-        #: Known addresses, never empty; the first is the home node.
+        #: Known addresses, at least one. The first is the home node.
         self._known = given[start:] + given[:start]
         self._spread = spread
         self._turn = 0

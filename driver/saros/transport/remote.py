@@ -1,6 +1,6 @@
 """Remote sessions for threads: the driver's `Session` on blocking connections.
 
-`remote_calls` has the rules of calls; this module does the waiting. Threads may share a session.
+`remote_calls` has the rules of calls. This module does the waiting. Threads may share a session.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class BlockingEvent(threading.Event):
 
 
 class BlockingNetwork:
-    """The connections of a session; a thread uses one exclusively during a call. Implements `Network`."""
+    """The connections of a session. Only one thread uses a connection during a call. Implements `Network`."""
 
     def __init__(self, authority: bytes | None) -> None:
-        """Create a network without connections; `authority` as for `PoolLease`."""
+        """Create a network without connections. `authority`: see `PoolLease`."""
         self._authority = authority
         self._lock = threading.Lock()
         self._leases: dict[str, PoolLease] = {}
@@ -83,7 +83,7 @@ class RemoteSession:
         timeout_s: float | None = None,
         client_id: int | None = None,
     ) -> None:
-        """Connect; the arguments are those of `RemoteCalls`.
+        """Connect. `RemoteCalls` describes the arguments.
 
         Raises OperationalError (no node answers, wrong password), InterfaceError (the certificate file cannot be read).
         """

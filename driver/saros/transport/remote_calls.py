@@ -2,7 +2,7 @@
 
     open    -> OPEN at the first address that answers; the reply lists the other nodes
     a call  -> a node (`node_selector`) -> its session, opened on first use -> EXECUTE or INSERT
-                  └ on failure: another node, or the same one later, as long as that is safe (`retry_policy`)
+                  └ on failure: another node, or later the same node, as long as that is safe (`retry_policy`)
 
 All sessions at nodes are opened with the same client id and the user's settings, so that users see a single session.
 Reads are retried until their first rows have arrived. Reads with consistency mid or weak carry the log positions that
@@ -65,14 +65,14 @@ from saros_wire.read_point import ReadPoint
 from saros_wire.status import ErrorClass, status_of
 
 _OPEN_SECONDS = 10.0
-#: Limit on closing a session at a node; nodes that do not answer expire the session.
+#: Time limit of closing a session at a node. A node that does not answer expires the session.
 _CLOSE_SECONDS = 1.0
-#: Taking a snapshot may wait until other nodes have caught up.
+#: Time limit of taking a snapshot, which may wait until other nodes have caught up.
 _HOLD_SECONDS = 30.0
-#: Number of cached result schemas, and the size of the largest.
+#: Number of cached result schemas, and the largest size of a cached schema.
 _SCHEMAS_KEPT, _SMALL_SCHEMA_BYTES = 256, 4_096
-#: Number of cached statements (kind and encoded request), and the length of the longest. Only statements with these
-#: first words are cached, because none of them contains a password.
+#: Number of cached statements (kind and encoded request), and the largest length of a cached statement. Only statements
+#: with these first words are cached, because none of them contains a password.
 _STATEMENTS_KEPT, _SHORT_STATEMENT = 1_024, 4_096
 _KEPT_WORDS = re.compile(r"\s*(select|insert|show|count)\s", re.IGNORECASE)
 #: The pause before the same node is tried again, if no other node can serve the call.
@@ -153,7 +153,7 @@ class NodeSession:
         return reply
 
     async def write_lines(self, request: bytes, lines: bytes, attempt: Attempt) -> LinesWritten:
-        """Write lines (WriteLinesRequest). Raises CallFailed also if another attempt may write the missing lines."""
+        """Write lines (WriteLinesRequest). Also raises CallFailed if another attempt may write the missing lines."""
         timeout_s = attempt.shared_s if self.memory.is_shared else attempt.columns_s
         head = self._prefix(attempt.wait_s) + request
         answer = await self._network.call(self.address, Call.WRITE_LINES, head, (lines,) if lines else (), timeout_s)
@@ -174,7 +174,7 @@ class NodeSession:
         return Answer(self, answer.head, _batches(reply.body, answer.batch_bytes), reply.rest, end)
 
     async def hold(self, request: client_pb2.HoldRequest) -> int:
-        """Hold or release a read point; return the instance of the node's process."""
+        """Hold or release a read point. Return the instance of the node's process."""
         head = self._prefix() + request.SerializeToString()
         reply = await self._network.call(self.address, Call.HOLD, head, (), _HOLD_SECONDS)
         return int(client_pb2.HoldReply.FromString(reply.head).instance)
@@ -200,7 +200,7 @@ def _batches(body: Buffer, sizes: Sequence[int]) -> deque[Buffer]:
 
 
 class Answer(msgspec.Struct):
-    """A node's answer to a statement: the batches that came with the head, then those of the stream, if any."""
+    """A node's answer to a statement: the batches that came with the head, then the batches of the stream, if any."""
 
     opened: NodeSession
     head: client_pb2.ResultHead
@@ -210,13 +210,13 @@ class Answer(msgspec.Struct):
     end: client_pb2.ResultEnd | None = None
 
     async def next_batch(self) -> Buffer | None:
-        """Return the next batch; None at the end. Raises CallFailed."""
+        """Return the next batch, or None at the end. Raises CallFailed."""
         if self.batches:
             return self.batches.popleft()
         return None if self.stream is None else await self.stream.next()
 
     def ended(self) -> client_pb2.ResultEnd | None:
-        """Return the node's report at the end of the result, after the last batch; None if it is empty."""
+        """Return the node's report at the end of the result, or None if it is empty. Call this after the last batch."""
         if self.stream is None:
             return self.end
         return client_pb2.ResultEnd.FromString(self.stream.end) if self.stream.end else None
@@ -228,7 +228,7 @@ class Answer(msgspec.Struct):
 
 
 def connection_hint(target: Target, code: int, message: str) -> str:
-    """Return a hint to append to the message of a failed attempt to connect; often empty."""
+    """Return a hint to append to the message of a failed attempt to connect. The hint is often empty."""
     if code == _WRONG_LOGIN and not target.user:
         return ": name a user, saros://user:password@host:port"
     if code == _WRONG_LOGIN and not target.password:
@@ -272,7 +272,7 @@ class RemoteCalls(Generic[_R]):
         timeout_s: float | None = None,
         client_id: int | None = None,
     ) -> None:
-        """Create a session; `open` connects it.
+        """Create a session. `open` connects it.
 
         result      class of the results of `execute`
         failover_s  seconds for which calls look for a node that can serve them
@@ -305,7 +305,7 @@ class RemoteCalls(Generic[_R]):
         self._time_unit = ""
 
     async def open(self) -> None:
-        """Open a session at the first address that answers; each address is tried once.
+        """Open a session at the first address that answers. Each address is tried once.
 
         Raises OperationalError (no node answers, wrong password).
         """
@@ -444,7 +444,7 @@ class RemoteCalls(Generic[_R]):
         return PartialWriteError(text, written=written, missing=missing)
 
     def _spans(self, device: str, parts: Sequence[pa.RecordBatch | Plain]) -> list[RowRange] | None:
-        """Return the rows of messages as ranges of time; None if only the node can interpret their times."""
+        """Return the rows of messages as ranges of time, or None if only the node can interpret their times."""
         spans = [span_of(part, self._time_unit) for part in parts]
         return None if None in spans else [RowRange(device, *span) for span in spans if span is not None]
 
@@ -467,7 +467,7 @@ class RemoteCalls(Generic[_R]):
         return int(reply.points)
 
     async def insert_rows(self, rows: DeviceRows) -> RowsWritten:
-        """See `Session.insert_rows`. Rows that could not be written at the moment are sent again, device by device."""
+        """See `Session.insert_rows`. Rows that could not be written at the moment are sent again by device."""
         reply = await self._insert_rows(rows)
         points, refused = int(reply.points), dict[int, tuple[int, str]]()
         for one in reply.refused:
@@ -500,7 +500,7 @@ class RemoteCalls(Generic[_R]):
             self._sequences.finish(sequence)
 
     async def write_lines(self, write: LineWrite) -> LinesWritten:
-        """See `Session.write_lines`. The request sets the time of lines without one, so a repetition has no effect."""
+        """See `Session.write_lines`. The request sets the time of lines without a time, so a repetition is safe."""
         if len(write.data) > BODY_BYTES_MAX:
             raise database_error(
                 f"the lines have {len(write.data)} bytes, more than {BODY_BYTES_MAX} for one write: divide them",
@@ -614,7 +614,7 @@ class RemoteCalls(Generic[_R]):
             self._end_opening(address, own)
 
     def _begin_opening(self, address: str, own: Event) -> Event:
-        """Return `own` if the caller must open the session; otherwise the event of the caller that is opening it."""
+        """Return `own` if the caller must open the session, otherwise the event of the caller that is opening it."""
         with self._lock:
             return self._opening.setdefault(address, own)
 
@@ -647,7 +647,7 @@ class RemoteCalls(Generic[_R]):
         return opened
 
     def _set(self, setting: Setting, request: bytes, opened: NodeSession) -> None:
-        """Apply a SET statement, which one node has executed, to the sessions at all nodes."""
+        """Apply a SET statement to the sessions at all nodes, after one node has executed it."""
         with self._lock:
             self._settings = {**self._settings, setting: request}
             opened.settings = {**opened.settings, setting: request}
@@ -724,7 +724,7 @@ class Result:
         return [*self._answer.head.missing, *self._missing]
 
     async def fetch_batch(self) -> pa.RecordBatch | None:
-        """Return the next batch that is not empty; None at the end. Raises DatabaseError."""
+        """Return the next batch that is not empty, or None at the end. Raises DatabaseError."""
         while True:
             if self._closed and not self._over:
                 raise cancelled()

@@ -1,4 +1,4 @@
-"""The attempts of a call: the meaning of each failure, and the decision whether another attempt follows.
+"""Decides after each failed attempt at a call what the failure means, and whether another attempt follows.
 
     the node answered    2016 NODE_UNREACHABLE, 2017 NO_LEADER, 2014 CLOSED (the session is lost)      retry
                          insert in a cluster: 2018, 2020, 2021, 2026; read: 2026                       retry
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SESSION_LOST, UNREACHABLE, NO_LEADER, OUTCOME_UNKNOWN = 2014, 2016, 2017, 2018
 RETRYABLE = frozenset({SESSION_LOST, UNREACHABLE, NO_LEADER})
 _PARTLY_DONE, _SCHEMA_CHANGED, _SLOTS_MOVED = 2020, 2021, 2026
-#: An insert may be sent again to a cluster after these.
+#: Codes of answers after which an insert may be sent again to a cluster.
 REPEATABLE_INSERT = frozenset({OUTCOME_UNKNOWN, _PARTLY_DONE, _SCHEMA_CHANGED, _SLOTS_MOVED})
 LOST_MAX = 3
 _FAILED = 2000
@@ -79,7 +79,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def failure_of(failed: CallFailed, address: str) -> Failure:
-    """Return the meaning of a failed call to the node at an address."""
+    """Classify the failure of a call to the node at an address."""
     match failed.fate:
         case Fate.ANSWERED:
             return _answered(failed, address)
@@ -98,7 +98,7 @@ def failure_of(failed: CallFailed, address: str) -> Failure:
 
 
 def _answered(failed: CallFailed, address: str) -> Failure:
-    """Return the meaning of an error that the node answered."""
+    """Classify an error that the node answered."""
     rows = failed.partial_write
     if rows is None:
         effect = failed.code in (UNREACHABLE, OUTCOME_UNKNOWN)
@@ -126,7 +126,7 @@ def cancelled() -> OperationalError:
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """The memory in which a node looks up the sequence numbers of writes. `name` 0: the cluster's log."""
+    """The memory in which a node looks up the sequence numbers of writes. If `name` is 0, it is the cluster's log."""
 
     name: int
 
@@ -164,15 +164,15 @@ class RetryPolicy:
         #: The last answer that a part of an insert was executed.
         self._partly_done: DatabaseError | None = None
         self._lost = 0
-        #: The memory of a node that may have executed the write; None if no node can have executed it.
+        #: The memory of a node that may have executed the write, or None if no node can have executed it.
         self._memory: Memory | None = None
         self.deadline = deadline
-        #: For each address, the oldest failure first: the node's last failure, and the time since which the node has
-        #: been silent.
+        #: For each address, the node's last failure, and the time since which the node has been silent. The oldest
+        #: failure comes first.
         self._failures: dict[str, tuple[Failure, float]] = {}
 
     def left_s(self, now: float) -> float | None:
-        """Return the seconds until the deadline; None if it is not known before the first failure."""
+        """Return the seconds until the deadline, or None if it is not known before the first failure."""
         return None if self.deadline is None else max(self.deadline - now, 0.0)
 
     def check_node(self, memory: Memory) -> None:
@@ -181,7 +181,7 @@ class RetryPolicy:
             raise _unknown("the node that received it is gone, and this one has no record of it")
 
     def failed(self, failure: Failure, memory: Memory | None, now: float) -> None:
-        """Record a failed attempt; raise the call's error if it was the last. `memory` None: no session was opened."""
+        """Record a failed attempt. Raise the call's error if it was the last. `memory`: None if no session was open."""
         if self._write and failure.effect and memory is not None:
             self._memory = memory
         if memory is not None:
@@ -226,7 +226,7 @@ class RetryPolicy:
         self._failures[failure.address] = failure, since
 
     def _error(self, failure: Failure, now: float) -> DatabaseError:
-        """Return the most informative error, as the module describes."""
+        """Return the most informative error, as the module's docstring describes."""
         if not failure.retryable:
             return failure.error
         answers = [found.error for found, _ in self._failures.values() if found.said]

@@ -25,7 +25,7 @@ class Event(Protocol):
         ...
 
     async def wait(self, timeout_s: float | None) -> bool:
-        """Wait until the event is set, or until the timeout; return whether it is set."""
+        """Wait until the event is set, or until the timeout. Return whether the event is set."""
         ...
 
 
@@ -33,7 +33,7 @@ class Sequences:
     """The generator of sequence numbers, and the numbers of unfinished writes."""
 
     def __init__(self, event: Callable[[], Event]) -> None:
-        """Create the generator; `event` returns a new event for a write that waits."""
+        """Create the generator. `event` returns a new event for a write that waits."""
         self._event = event
         self._lock = threading.Lock()
         self._next = 1

@@ -5,7 +5,7 @@
     portable    for systems whose sockets have neither `sendmsg` nor such timeouts (Windows): it waits with `select`
     TLS         a lock guards OpenSSL's state, since another thread may send a CANCEL; `receive` waits without the lock
 
-One thread receives; any thread may send small frames (see `NodeConnection`).
+Only one thread receives. Any thread may send small frames (see `NodeConnection`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Timeout of an attempt to connect.
 CONNECT_S = 3.0
-#: Limit on the buffers of one system call; Linux accepts 1,024.
+#: Limit on the buffers of one system call. Linux accepts 1,024.
 _BUFFERS_MAX = 1_000
 _TIME_OUT_MIN_S = 0.001
 _TIME_VALUE = struct.Struct("@ll")
@@ -37,14 +37,14 @@ class Socket(Protocol):
     """A connected blocking socket with timeouts."""
 
     def receive(self, view: memoryview) -> int:
-        """Receive into `view`; return the number of bytes, 0 if the node closed the connection.
+        """Receive into `view`. Return the number of bytes, which is 0 if the node closed the connection.
 
         Raises TimeoutError or BlockingIOError (no byte arrived in time), OSError.
         """
         ...
 
     def send(self, buffers: Sequence[Buffer], total: int) -> None:
-        """Send all bytes. Raises OSError; TimeoutError or BlockingIOError if the node accepts none for `SILENT_S`."""
+        """Send all bytes. Raises TimeoutError or BlockingIOError if the node accepts none for `SILENT_S`, OSError."""
         ...
 
     def set_timeout(self, seconds: float) -> None:
@@ -171,7 +171,7 @@ class TlsSocket:
         import ssl
 
         left = memoryview(b"".join(buffers))
-        with self._lock:  # without giving up: a partly sent TLS record must be finished before the next one begins
+        with self._lock:  # without giving up: a partly sent TLS record must be finished before the next record
             while left:
                 try:
                     left = left[self._socket.send(left) :]
@@ -272,7 +272,7 @@ class Poll(Protocol):
     """A wait for one kind of event of a socket."""
 
     def poll(self, timeout: float | None = None, /) -> Sequence[object]:
-        """Wait for the event; return an empty sequence if it has not occurred after `timeout` milliseconds."""
+        """Wait for the event. Return an empty sequence if it has not occurred after `timeout` milliseconds."""
         ...
 
 

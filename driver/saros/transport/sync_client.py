@@ -1,7 +1,7 @@
 """The client of a sync receiver at a node. Implements `saros_sync.transport.Transport`.
 
-The first call opens a session; if a session is lost, the next call opens another one. After a failure, the client moves
-on to the next address of the target. For one thread.
+The first call opens a session. If a session is lost, the next call opens another session. After a failure, the client
+moves on to the next address of the target. For one thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from saros_wire.generated import client_pb2
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-#: Enough for a chunk on a slow line, and for the last chunk of a large file, after which all its pages are verified.
+#: Time limit of a call: enough for a chunk on a slow line, and for the last chunk of a large file, after which all
+#: pages of the file are verified.
 _CALL_SECONDS = 120.0
 
 
@@ -33,7 +34,7 @@ class RemoteReceiver:
     """A client of the sync receiver at the nodes of a target."""
 
     def __init__(self, target: Target) -> None:
-        """Prepare the client; the first call connects. Raises InterfaceError if the certificate file cannot be read."""
+        """Prepare the client. The first call connects. Raises InterfaceError if the certificate file cannot be read."""
         self._target = target
         self._authority = read_authority(target.tls_ca)
         #: The number of times that the client has moved on to the next address.

@@ -1,4 +1,4 @@
-"""Uploads of local files to a node, for a LOAD there: the client of `saros_server.node.uploads`.
+"""Uploads local files to a node for a LOAD at that node. It is the client of `saros_server.node.uploads`.
 
     send     chunks with a checksum each; after a lost answer, continues at the offset that the node reports    UPLOAD
     discard  ends a job: the node deletes its files, and accepts no more                               DISCARD_UPLOADS
@@ -57,7 +57,7 @@ class Uploads:
         return self._upload(end).path
 
     def discard(self, job: str) -> None:
-        """Delete the files of a job at the node, and make it refuse further ones. Raises DatabaseError."""
+        """Delete the files of a job at the node, and make the node refuse further files. Raises DatabaseError."""
         request = client_pb2.DiscardUploadsRequest(job=job)
         self._ask(Call.DISCARD_UPLOADS, request)
 

@@ -1,4 +1,4 @@
-"""The receiver of a cluster: any node accepts a round, the meta group commits it, the members of one group store it.
+"""The receiver of a cluster. Any node accepts a round, the meta group commits it, and members of one group store it.
 
 catalog         all senders and their rounds, as notes of the meta group
 replica_sets    the nodes that store a sender's rounds, now and after a change of the topology

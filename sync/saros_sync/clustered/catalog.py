@@ -1,4 +1,4 @@
-"""The catalog of a cluster: one note of the meta group for each sender, as `device_owner` is for a store.
+"""The catalog of a cluster: one note of the meta group for each sender. It corresponds to a store's `device_owner`.
 
     sync/a45b...   base85 of deflated JSON: number, document, devices, conflicts, history      (`receiver.catalog`)
 
@@ -36,7 +36,7 @@ def encode_entry(entry: SenderEntry) -> str:
 
 
 def decode_entry(sender: str, text: str) -> SenderEntry:
-    """Return the entry of a note's text. Raises CorruptFile."""
+    """Decode the entry in a note's text. Raises CorruptFile."""
     try:
         return entry_from_json(sender, json.loads(zlib.decompress(base64.b85decode(text))))
     except (ValueError, TypeError, KeyError, zlib.error) as error:
@@ -44,7 +44,7 @@ def decode_entry(sender: str, text: str) -> SenderEntry:
 
 
 class CatalogVersion(msgspec.Struct, frozen=True):
-    """The catalog as of a version of the notes."""
+    """The catalog that one version of the notes contains."""
 
     version: int
     catalog: Catalog
@@ -55,7 +55,7 @@ class CatalogVersion(msgspec.Struct, frozen=True):
 
 
 class ClusterCatalog:
-    """The cluster's catalog as this node knows it, decoded again when the notes change."""
+    """The cluster's catalog as this node knows it. It is decoded again when the notes change."""
 
     def __init__(self, notes: Callable[[], Notes]) -> None:
         self._notes = notes

@@ -1,4 +1,4 @@
-"""A cluster's node as receiver: its database shows senders' data in addition to the cluster's own.
+"""Makes a node of a cluster a receiver, whose database shows senders' data in addition to the cluster's own.
 
     device      owner      scans read                                           rows of clients, deletions, schema
     root.a      none       the groups of its slices                             as usual
@@ -74,7 +74,7 @@ class MarkGuard:
 
 
 class ClusterSync:
-    """The sync tool's part in a cluster's node: receiver, replica and view layer. Implements storage's `ViewLayer`.
+    """The parts of the sync tool in a cluster's node: receiver, replica, view layer. Implements storage's `ViewLayer`.
 
     `start` begins the background thread, `stop` ends it.
     """
@@ -141,11 +141,11 @@ class ClusterSync:
         return self._parts.peers.stream(node, name, request, seconds)
 
     def stream_handlers(self) -> Mapping[str, StreamHandler]:
-        """Return the handlers of the streams that other nodes read, by name."""
+        """Return the handlers of the streams that other nodes read, keyed by name."""
         return self.replica_store.streams()
 
     def call_handlers(self) -> Mapping[str, CallHandler]:
-        """Return the handlers of other nodes' calls, by name."""
+        """Return the handlers of other nodes' calls, keyed by name."""
         return self.replica_store.handlers()
 
     # ------------------------------------------------------------------ the thread
@@ -174,14 +174,14 @@ class ClusterSync:
             self.receiver.finish()
 
     def stop(self) -> None:
-        """End the thread after its current step. Call this before the groups end: the thread may wait for them."""
+        """End the thread after its current step. Call this before the groups end, as the thread may wait for them."""
         self._stopped.set()
         self.replica_store.wake.set()
         if self._thread is not None:
             self._thread.join()
 
     def close(self) -> None:
-        """End the thread and the receiver; call this before the database is closed."""
+        """End the thread and the receiver. Call this before the database is closed."""
         self.stop()
         self.receiver.close()
 
@@ -220,7 +220,7 @@ class ClusterSync:
         return self._database.views.open_named(f"{sender}/{document.sha256}", self._group(sender), nodes)
 
     def named_view(self, name: str) -> ReadView | None:
-        """Return the view of a sender's round for another node's query, or None if it is not here."""
+        """Return the view of a sender's round for another node's query, or None if the round is not here."""
         sender, _, sha256 = name.partition("/")
         if not is_sender(sender):
             return None
@@ -237,5 +237,5 @@ class ClusterSync:
         )
 
     def problems(self) -> tuple[str, ...]:
-        """See `ViewLayer.problems`. There are never any, since damaged data is fetched again from other nodes."""
+        """See `ViewLayer.problems`. The result is empty, since damaged data is fetched again from other nodes."""
         return ()

@@ -4,8 +4,9 @@
                          arriving/<sender>/                              rounds that arrive here (`receiver.incoming`)
 
 A content gets its name only when it is durable and its SHA-256 is verified, so a file with such a name is always
-intact. A content that is being fetched is a `.pull` file, which a restart discards. No other strings that other nodes
-send become part of a path. One thread writes below senders' folders; any thread may read.
+intact. A content that is being fetched is a `.pull` file, which a restart discards. The sender's id and the SHA-256 are
+the only strings from other nodes that become part of a path. One thread writes below senders' folders. Any thread may
+read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from saros_sync.round import Content, Round, is_sender
 ARRIVING = "arriving"
 _NAME = re.compile(r"[0-9a-f]{64}\.(tsfile|schema|round)")
 _PULLED = ".pull"
-#: The bytes of a content in one message. For a longer buffer, each allocation would need a system call.
+#: Maximum number of a content's bytes in one message. For a longer buffer, each allocation would need a system call.
 PIECE_BYTES = 1 << 20
 #: Up to this many contents are fetched while they are still arriving elsewhere: each has an open file and a buffer.
 #: Further contents are fetched when they are complete.
@@ -55,7 +56,8 @@ class Contents:
     def __init__(self, data: str, disk: Disk) -> None:
         self._root = os.path.join(data, FOLDER)
         self._disk = disk
-        #: Contents that are fetched while they are still arriving elsewhere, by path. Belongs to the writing thread.
+        #: Contents that are fetched while they are still arriving elsewhere, keyed by path. Only the writing thread
+        #: uses this.
         self._pulls: dict[str, _Pull] = {}
 
     @property
@@ -102,17 +104,17 @@ class Contents:
         return None
 
     def pieces(self, sender: str, name: str, offset: int = 0) -> Iterator[bytes]:
-        """Yield a content from an offset on; nothing if it is not here."""
+        """Yield the bytes of a content from an offset on. Yield nothing if the content is not here."""
         path = self.path(sender, name)
         try:
             data = memoryview(b"") if path is None else self._disk.map(path)
-        except FileNotFoundError:  # it was removed just now
+        except FileNotFoundError:  # the content was removed just now
             return
         for start in range(offset, len(data), PIECE_BYTES):
             yield bytes(data[start : start + PIECE_BYTES])
 
     def parts(self, sender: str) -> list[str]:
-        """Return the SHA-256 of each content that is arriving here and is not complete."""
+        """Return the SHA-256 of each incomplete content that is arriving here."""
         if not is_sender(sender):
             return []
         names = self._disk.list(self.arriving(sender).data)
@@ -129,7 +131,7 @@ class Contents:
                 yield piece
 
     def documents(self, sender: str) -> dict[str, Round]:
-        """Return the rounds whose documents are stored here, by the document's SHA-256. Raises CorruptFile, OSError."""
+        """Return, for the SHA-256 of each document stored here, the round. Raises CorruptFile, OSError."""
         folder, found = self.folder(sender), {}
         for name in self._disk.list(folder.data):
             if name.endswith(".round"):
@@ -138,7 +140,7 @@ class Contents:
         return found
 
     def missing(self, sender: str, document: Content) -> list[str]:
-        """Return the names of a round's contents that are not stored here; only the document's if it is missing."""
+        """Return the names of a round's contents that are missing here, or only the document's if that is missing."""
         folder = self.folder(sender)
         here = set(self._disk.list(folder.data))
         name = os.path.basename(folder.document(document))
@@ -155,7 +157,7 @@ class Contents:
         return 0 if pull is None else pull.file.size
 
     def fetch(self, target: MirrorFolder, name: str, pieces: Iterable[bytes]) -> None:
-        """Append pieces to a content that is still incomplete at all nodes; do nothing if too many are being fetched.
+        """Append pieces to a content that is still incomplete at all nodes. Do nothing if too many are being fetched.
 
         Raises OSError, and what `pieces` raises.
         """
@@ -225,7 +227,7 @@ class Contents:
         self._disk.sync_folder(target.folder)
 
     def sweep(self, sender: str, kept: Collection[str]) -> list[str]:
-        """Remove a sender's stored contents except these names; return the removed names."""
+        """Remove all stored contents of a sender except those named in `kept`. Return the removed names."""
         folder = self.folder(sender)
         pulls = {os.path.basename(path) for path in self._pulls if os.path.dirname(path) == folder.data}
         kept = {*kept, *(name + RESOURCE for name in kept), *(pulls & {name + _PULLED for name in kept})}
@@ -238,7 +240,7 @@ class Contents:
 
 
 def names_of(document: Content, round_: Round) -> list[str]:
-    """Return the names of all contents of a round, its document first."""
+    """Return the names of all contents of a round. The round's document comes first."""
     names = MirrorFolder("").names(document, round_)
     contents = sorted(name for name in names if _NAME.fullmatch(name))
     return sorted(contents, key=lambda name: not name.endswith(".round"))

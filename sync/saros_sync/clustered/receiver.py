@@ -1,19 +1,19 @@
-"""The receiver at a node of a cluster: senders' requests, and the commit of a round. A sender may use any node.
+"""The receiver at a node of a cluster: handles senders' requests and commits rounds. A sender may use any node.
 
     begin     the contents that no node has are requested: a round that began at another node continues here
     chunk     is stored at this node (`receiver.incoming`); meanwhile the sender's replicas fetch the contents
     commit    1  a majority of each replica set has the whole round, durable and checked              (`replica_store`)
               2  devices without an owner are created, marked as the sender's                         (`schema`)
               3  the round is written to the notes of the meta group: the commit point                (`catalog`)
-              4  the schema is brought in line with the sender's, and loses its dropped devices
+              4  the schema is adapted to the sender's: devices that the sender dropped are removed
 
 The commit point is a single entry in one log, no matter how many groups there are: a query whose catalog includes that
 entry reads the whole round, and a query with an earlier catalog reads the previous round. A repeated round, here or at
-another node, is already committed. A commit that is interrupted before step 3 has no effect; after it, the sender's
+another node, is already committed. A commit that is interrupted before step 3 has no effect. After it, the sender's
 next request or the leader of the meta group completes it. Step 3 is refused if the topology has begun to change since
 step 1, because the new replicas must have the round too.
 
-Thread-safe: a node serves one request of a sender at a time; if several nodes commit, the notes accept only one.
+Thread-safe: a node serves one request of a sender at a time. If several nodes commit, the notes accept only one.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ _HOLD_SECONDS = 60.0
 #: replicas have it.
 _OTHERS_SECONDS = 1.0
 _POLL_SECONDS = 0.05
-#: Attempts to change the notes; an attempt fails if another sender commits at the same time.
+#: Maximum number of attempts to change the notes. An attempt fails if another sender commits at the same time.
 _ATTEMPTS_MAX = 50
-#: After this many bytes have arrived, or become complete, the replicas are told to fetch them; the remaining ones are
-#: fetched at the commit.
+#: After this many bytes have arrived, or become complete, the replicas are told to fetch them. They fetch the remaining
+#: bytes at the commit.
 AHEAD_BYTES = 8 << 20
 #: The meta group's leader waits this long before it completes a commit, which another node may be completing.
 _UNFINISHED_NS = 5_000_000_000
@@ -79,7 +79,7 @@ class Cluster(schema.Cluster, Protocol):
 
     @property
     def options(self) -> StoreOptions:
-        """The database's options; the receiver reads the time unit."""
+        """The database's options. The receiver reads the time unit."""
         ...
 
     def wait_notes_visible(self) -> Notes:
@@ -92,7 +92,7 @@ class Cluster(schema.Cluster, Protocol):
 
 
 class _SchemaUpdate(msgspec.Struct):
-    """The last update of the schema for a sender, completed or pending; `since_ns` is when this node learned of it."""
+    """The last update of the schema for a sender, completed or pending. This node learned of it at `since_ns`."""
 
     document: str
     devices: frozenset[str]
@@ -131,7 +131,7 @@ class ClusterReceiver:
         #: Rounds that are arriving at this node, or that have arrived and are not removed yet.
         self._incoming = {sender: self._open(sender) for sender in contents.senders_arriving()}
         self._given: dict[str, _SchemaUpdate] = {}
-        #: For each sender: the SHA-256 of a round's document, and the number of the round's files and bytes.
+        #: For each sender, the content of a round's document, and the number of the round's files and bytes.
         self._sizes: dict[str, tuple[Content, tuple[int, int]]] = {}
 
     def _open(self, sender: str) -> Incoming:
@@ -143,7 +143,7 @@ class ClusterReceiver:
         return self._ledger.now.catalog
 
     def close(self) -> None:
-        """Close all files; the arrived contents stay."""
+        """Close all files. The arrived contents stay."""
         for incoming in list(self._incoming.values()):
             incoming.close()
         self._chores.close()
@@ -249,7 +249,7 @@ class ClusterReceiver:
     # ------------------------------------------------------------------ commit
 
     def _hold(self, sender: str, document: Content, number: int) -> ReplicaSets:
-        """Wait until a majority of each replica set has the whole round; return the sets. Raises Unreachable."""
+        """Wait until a majority of each replica set has the whole round. Return the sets. Raises Unreachable."""
         now = self._clock.monotonic_ns()
         deadline, enough_since = now + int(_HOLD_SECONDS * 1e9), 0
         while True:
@@ -275,7 +275,7 @@ class ClusterReceiver:
         before: list[Round] = []
 
         def after(known: CatalogVersion, found: OwnershipDecision) -> SenderEntry:
-            # The replica sets are those of `known`, or newer ones; if they are newer, `put_notes` is refused.
+            # The replica sets are as of `known` or newer. If they are newer, `put_notes` is refused.
             if self._replica_sets(sender) != held:
                 raise Unreachable(f"the new replicas of sender {sender} must receive round {round_.number} first")
             entry = known.catalog.senders.get(sender)
@@ -291,7 +291,7 @@ class ClusterReceiver:
         return self._write(speaker, sender, devices, after)
 
     def _last_round(self, entry: SenderEntry) -> Round:
-        """Return the sender's last committed round; an empty one if no answering node has it."""
+        """Return the sender's last committed round, or an empty round if no answering node has it."""
         try:
             return self._round(entry.id, entry.document)
         except Unreachable:
@@ -321,7 +321,7 @@ class ClusterReceiver:
         devices: Mapping[str, DeviceSchema],
         after: Callable[[CatalogVersion, OwnershipDecision], SenderEntry],
     ) -> SenderEntry:
-        """Write a sender's entry, with its granted devices, to the notes; then bring the schema in line."""
+        """Write a sender's entry, with its granted devices, to the notes. Then adapt the schema to the sender's."""
         for _ in range(_ATTEMPTS_MAX):
             self._cluster.wait_all_visible()
             known = self._ledger.now
@@ -341,7 +341,7 @@ class ClusterReceiver:
     def _claim(
         self, speaker: Requester, sender: str, devices: Mapping[str, DeviceSchema], known: CatalogVersion
     ) -> OwnershipDecision:
-        """Return the devices that the sender owns; create those that have no owner.
+        """Create the devices that have no owner. Return the devices that the sender owns.
 
         Raises UserMistake (`is_exists_error`).
         """
@@ -361,7 +361,7 @@ class ClusterReceiver:
 
     def _give(self, entry: SenderEntry, devices: Mapping[str, DeviceSchema]) -> None:
         if self.catalog.senders.get(entry.id) != entry:
-            return  # a newer entry is committed: another node updates the schema for it
+            return  # another node updates the schema for the newer entry
         schema.give(self._cluster, entry.id, devices, entry.devices, self._ledger.now.owners)
         now = self._clock.monotonic_ns()
         self._given[entry.id] = _SchemaUpdate(entry.document.sha256, entry.devices, now, done=True)
@@ -436,7 +436,7 @@ class ClusterReceiver:
         raise failure
 
     def drop(self, sender: str) -> int:
-        """Remove a sender and all its data; return the number of its devices. Raises NoSuchSender, StorageError."""
+        """Remove a sender and all its data. Return the number of its devices. Raises NoSuchSender, StorageError."""
         with self._locks.of(sender):
             for _ in range(_ATTEMPTS_MAX):
                 self._cluster.wait_notes_visible()
@@ -457,7 +457,7 @@ class ClusterReceiver:
             raise failure
 
     def rounds_in_progress(self) -> dict[str, tuple[int, int]]:
-        """Return by sender: the round that is arriving at this node, and its missing bytes (-1: not known yet)."""
+        """Return, for each sender, the round that is arriving at this node and its missing bytes (-1 if unknown)."""
         found = {}
         for sender, incoming in list(self._incoming.items()):
             with self._locks.of(sender):
@@ -466,7 +466,7 @@ class ClusterReceiver:
         return found
 
     def size_of(self, sender: str) -> tuple[int, int]:
-        """Return the number of a sender's files, and their bytes; zeros if no answering node has its document."""
+        """Return the number of a sender's files and their bytes, or zeros if no answering node has its document."""
         entry = self.catalog.senders.get(sender)
         if entry is None:
             return 0, 0

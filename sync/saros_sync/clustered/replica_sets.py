@@ -19,7 +19,7 @@ from saros_cluster.placement.ring import NodeId
 from saros_cluster.raft.messages import GroupId
 from saros_cluster.topology.topology import Topology
 
-#: Sets of nodes; a majority of each has every committed round.
+#: Sets of nodes. A majority of each set has every committed round.
 ReplicaSets = Sequence[tuple[NodeId, ...]]
 
 

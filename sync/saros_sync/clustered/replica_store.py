@@ -18,7 +18,7 @@ kept for ten minutes, which is longer than the committing node waits for the met
 was fetched ahead does not count towards a quorum, and its missing contents do not count as lost. If a copy is found to
 be damaged, it is fetched again.
 
-One thread calls `step` repeatedly; any thread may call the other methods.
+One thread calls `step` repeatedly. Any thread may call the other methods.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from saros_sync.round import Content, is_sender
 logger = logging.getLogger(__name__)
 
 HAS, READ, AHEAD, HOLD = "sync.has", "sync.read", "sync.ahead", "sync.hold"
-#: Requests for contents that are arriving at a node and are not complete.
+#: Names of the requests for contents that are arriving at a node and are not complete.
 PARTS, READ_PART = "sync.parts", "sync.read_part"
 #: The time for which a node keeps a round that was held or fetched ahead but not committed.
 _HELD_NS = 600_000_000_000
@@ -64,8 +64,8 @@ _NAMES_MAX = 10_000
 #: Errors after which a request is sent to another node, or later to the same node.
 _TROUBLE = (NodeUnreachable, RemoteError, StorageError, OSError)
 
-#: The three answers to `HOLD`: the whole round is durable here; every part of the round that any node has is durable
-#: here; neither is true yet.
+#: The answers to `HOLD`: the whole round is durable here, every part of the round that any node has is durable here, or
+#: neither is true yet.
 _WHOLE, _REST, _NOT_YET = b"y", b"r", b"n"
 
 #: Asks another node: (node, name, request, seconds).
@@ -81,13 +81,13 @@ class _Round(msgspec.Struct):
     number: int
     #: The time at which the round was last held or announced, or was found at this node's start.
     held_ns: int
-    #: When another round replaced it; None: it is the last round, or not committed yet.
+    #: The time at which another round replaced it, or None if it is the last round or not committed yet.
     old_ns: int | None = None
     #: True if the whole round is durable here.
     whole: bool = False
     #: True while the round is arriving at some node and was not held yet.
     is_ahead: bool = False
-    #: True if more of the round has arrived at that node since the last fetch.
+    #: True if more of the round has arrived at the node `told_by` since the last fetch.
     is_told: bool = False
     #: The node where the round is arriving.
     told_by: NodeId | None = None
@@ -110,8 +110,8 @@ class ReplicaStore:
     ) -> None:
         """Load the documents of the stored rounds.
 
-        `nodes` returns all nodes that may have contents, `replica_sets` a sender's replica sets. Raises CorruptFile,
-        OSError.
+        `nodes` returns all nodes that may have contents, and `replica_sets` returns a sender's replica sets. Raises
+        CorruptFile, OSError.
         """
         self._contents = contents
         self._disk = disk
@@ -123,12 +123,12 @@ class ReplicaStore:
         self._ask = ask
         self._read = read
         self._lock = threading.Lock()
-        #: By sender, then by the document's SHA-256.
+        #: The rounds of each sender, keyed by the SHA-256 of the round's document.
         self._rounds: dict[str, dict[str, _Round]] = {}
         self._mirrors: dict[tuple[str, str], Mirror] = {}
-        #: Rounds of which some contents are on no node: the sender is asked for them.
+        #: Rounds of which some contents are on no node. The sender is asked for these contents.
         self._lost: set[tuple[str, str]] = set()
-        #: By sender: the rounds that the last sweep of the folder kept.
+        #: For each sender, the rounds that the last sweep of the folder kept.
         self._swept: dict[str, set[str]] = {}
         self.wake = threading.Event()
         now = clock.monotonic_ns()
@@ -171,7 +171,7 @@ class ReplicaStore:
         self.wake.set()
 
     def hold(self, sender: str, document: Content, number: int) -> bool:
-        """Keep a round that is about to be committed; return whether all of it is durable here."""
+        """Keep a round that is about to be committed. Return whether all of it is durable here."""
         return self._hold(sender, document, number) == _WHOLE
 
     def _hold(self, sender: str, document: Content, number: int) -> bytes:
@@ -185,7 +185,7 @@ class ReplicaStore:
         return _REST if (sender, document.sha256) in self._lost else _NOT_YET
 
     def _fetch_ahead(self, sender: str, document: Content, number: int, node: NodeId) -> None:
-        """Begin to fetch a round that is arriving at another node; each sender has at most one such round."""
+        """Begin to fetch a round that is arriving at another node. Each sender has at most one such round."""
         now = self._clock.monotonic_ns()
         with self._lock:
             rounds = self._rounds.setdefault(sender, {})
@@ -219,7 +219,7 @@ class ReplicaStore:
         return _NOT_YET not in found
 
     def held(self, node: NodeId, sender: str, document: Content, number: int) -> bool:
-        """Call `hold` at any node; return False also if the node does not answer."""
+        """Call `hold` at any node. Also return False if the node does not answer."""
         return self._held(node, sender, document, number) == _WHOLE
 
     def _held(self, node: NodeId, sender: str, document: Content, number: int) -> bytes:
@@ -237,7 +237,7 @@ class ReplicaStore:
             if node == self._node:
                 self._fetch_ahead(sender, document, number, node)
                 continue
-            with suppress(NodeUnreachable, RemoteError):  # it fetches the contents when the round is held
+            with suppress(NodeUnreachable, RemoteError):  # that node fetches the contents when the round is held
                 self._ask(node, AHEAD, question, _TELL_SECONDS)
 
     def missing(self, sender: str, names: Iterable[str]) -> list[str]:
@@ -261,19 +261,19 @@ class ReplicaStore:
         raise Unreachable(f"no node that responds has {name} of sender {sender}")
 
     def fetch(self, sender: str, name: str, target: MirrorFolder) -> bool:
-        """Copy a content from any node into a folder of this node; return False if no answering node has it."""
+        """Copy a content from any node into a folder of this node. Return False if no answering node has it."""
         return self._fetch(sender, [name], target) == []
 
     def _keeps(self, sender: str) -> bool:
         return self._node in all_replicas(self._replica_sets(sender))
 
     def _query_order(self, sender: str) -> list[NodeId]:
-        """Return all nodes in the order of queries for a sender's files: this one, its replicas, the others."""
+        """Return all nodes in the order of queries for a sender's files: this node, the replicas, the others."""
         kept_by = all_replicas(self._replica_sets(sender))
         return sorted({*self._nodes(), self._node}, key=lambda n: (n != self._node, n not in kept_by, n))
 
     def _has(self, node: NodeId, sender: str, names: Sequence[str]) -> set[str]:
-        """Return the names that a node has; empty if it does not answer."""
+        """Return the names that a node has, or no names if it does not answer."""
         with suppress(NodeUnreachable, RemoteError):
             return self._names_at(node, sender, names)
         return set()
@@ -289,7 +289,7 @@ class ReplicaStore:
         return found
 
     def _pieces(self, node: NodeId, sender: str, name: str, offset: int = 0) -> Generator[bytes, None, None]:
-        """Yield a node's content from an offset on; nothing if it is missing. Raises Unreachable, RemoteError."""
+        """Yield a node's content from an offset on, or nothing if it is missing. Raises Unreachable, RemoteError."""
         if node == self._node:
             yield from self._contents.pieces(sender, name, offset)
             return
@@ -298,7 +298,7 @@ class ReplicaStore:
             yield from answers
 
     def streams(self) -> Mapping[str, StreamHandler]:
-        """Return the handlers of the streams that other nodes read, by name."""
+        """Return the handlers of the streams that other nodes read, keyed by name."""
         answers: dict[str, Callable[..., Iterator[bytes]]] = {
             READ: self._contents.pieces,
             READ_PART: self._contents.part_pieces,
@@ -306,7 +306,7 @@ class ReplicaStore:
         return {name: _stream_handler(name, answer) for name, answer in answers.items()}
 
     def handlers(self) -> Mapping[str, CallHandler]:
-        """Return the handlers of other nodes' calls, by name."""
+        """Return the handlers of other nodes' calls, keyed by name."""
         answers: dict[str, Callable[..., bytes]] = {
             HAS: self._serve_has,
             PARTS: self._serve_parts,
@@ -375,7 +375,7 @@ class ReplicaStore:
         with self._lock:
             (self._lost.add if lost and not is_ahead else self._lost.discard)(key)
             # `report_corrupt` renames a damaged copy, and then resets `whole`. If it ran in the meantime, the copy is
-            # missing here; if it runs later, it resets `whole` again.
+            # missing here. If it runs later, it resets `whole` again.
             round_.whole = is_promised and not self._contents.missing(sender, round_.document)
 
     def _fetch_parts(self, sender: str, round_: _Round, folder: MirrorFolder) -> None:
@@ -393,7 +393,7 @@ class ReplicaStore:
                     self._contents.fetch(folder, name, pieces)
 
     def _fetch_all(self, sender: str, round_: _Round, folder: MirrorFolder) -> bool:
-        """Fetch all missing contents; return True if some of them are on no node.
+        """Fetch all missing contents. Return True if some of them are on no node.
 
         Raises Unreachable if a node that may have them does not answer.
         """
@@ -409,7 +409,7 @@ class ReplicaStore:
         """Copy contents into a folder. Return the names that no node has, or None if a node that may have them failed.
 
         A node that is not a replica removes a round once all replicas have it. During the search, a content may thus
-        move from such a node to a replica that was asked before; therefore the replicas are asked again at the end.
+        move from such a node to a replica that was asked before. Therefore the replicas are asked again at the end.
         """
         nodes, kept_by = self._query_order(sender), all_replicas(self._replica_sets(sender))
         left, is_sure = list(names), True
@@ -443,7 +443,7 @@ class ReplicaStore:
         names = [name for sha in kept if sha in found for name in names_of(Content(sha, 0), found[sha])]
         with self._lock:
             if self._rounds[sender].keys() - seen or any(round_.held_ns > now for round_ in rounds):
-                return  # a round was held just now: leave it to the next step
+                return  # a round was held just now, so leave the removal to the next step
             for key in [key for key in self._mirrors if key[0] == sender and key[1] not in kept]:
                 self._mirrors.pop(key).keep_open()
             self._rounds[sender] = {sha: self._rounds[sender][sha] for sha in kept}

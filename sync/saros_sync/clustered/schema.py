@@ -1,6 +1,6 @@
 """Senders' devices in the cluster's schema.
 
-They have the sender's definitions, and their series are marked (`saros_cluster.database.synced_devices`).
+These devices have the sender's definitions, and their series are marked (`saros_cluster.database.synced_devices`).
 
     before the commit    devices without an owner are created and marked; the first creator, client or sender, owns them
     after the commit     all granted devices are brought in line with the sender's; its other marked devices are dropped
@@ -65,7 +65,7 @@ def is_own(tree: SchemaTree, device: str) -> bool:
 
 
 def claim(cluster: Cluster, sender: str, devices: Iterable[DeviceSchema]) -> dict[str, str]:
-    """Create the missing devices, marked as the sender's; return those that the schema refuses, with the reasons."""
+    """Create the missing devices, marked as the sender's. Return the reason for each device that the schema refuses."""
     tree = cluster.schema
     new = [marked(device, sender) for device in devices if tree.device(device.path) is None]
     unplaced = refused(tree, new)
@@ -74,7 +74,7 @@ def claim(cluster: Cluster, sender: str, devices: Iterable[DeviceSchema]) -> dic
 
 
 def is_exists_error(error: UserMistake) -> bool:
-    """Return whether a creation failed because the database or series exists; the caller reads the schema again."""
+    """Return whether a creation failed because the database or series exists. The caller rereads the schema then."""
     return error.code in (_EXISTS, _SERIES_EXISTS)
 
 

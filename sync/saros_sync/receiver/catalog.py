@@ -23,14 +23,14 @@ from saros_sync.round import Content, Round
 from saros_sync.transport import Conflict
 
 _KIND = "device_owner"
-#: The limit of a sender's remembered rounds.
+#: The limit of the number of past rounds that are remembered for a sender.
 HISTORY_MAX = 20
 
 
 class PastRound(msgspec.Struct, frozen=True):
     """A committed round.
 
-    `committed_ns` is the time since the epoch by this server's clock; `files` and `size` (bytes) count the new files.
+    `committed_ns` is the time since the epoch by this server's clock. `files` and `size` (bytes) count the new files.
     """
 
     number: int
@@ -45,7 +45,8 @@ class SenderEntry(msgspec.Struct, frozen=True):
 
     id: str
     name: str
-    #: The user of the sender's first round: only it and administrators may act for the sender. Empty: any user may.
+    #: The user that sent the first round. Only this user and administrators may act for the sender. If it is empty, any
+    #: user may.
     user: str
     number: int
     document: Content
@@ -57,7 +58,7 @@ class SenderEntry(msgspec.Struct, frozen=True):
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """All senders that have committed a round, by id."""
+    """All senders that have committed a round, keyed by id."""
 
     senders: Mapping[str, SenderEntry] = msgspec.field(default_factory=lambda: MappingProxyType({}))
 
@@ -94,7 +95,7 @@ def encode_catalog(catalog: Catalog) -> bytes:
 
 
 def entry_to_json(entry: SenderEntry) -> dict[str, object]:
-    """Return an entry's JSON values."""
+    """Encode an entry as JSON values."""
     return {
         "name": entry.name,
         "user": entry.user,
@@ -107,7 +108,7 @@ def entry_to_json(entry: SenderEntry) -> dict[str, object]:
 
 
 def decode_catalog(path: str, data: bytes) -> Catalog:
-    """Return the catalog of a file's bytes. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
+    """Decode the catalog in a file's bytes. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
     words = decode_framed(path, _KIND, data)
     try:
         senders = words["senders"]
@@ -118,7 +119,7 @@ def decode_catalog(path: str, data: bytes) -> Catalog:
 
 
 def entry_from_json(id_: str, words: dict[str, list[list[object]]]) -> SenderEntry:
-    """Return the entry of JSON values. Raises ValueError, TypeError, KeyError."""
+    """Decode an entry from JSON values. Raises ValueError, TypeError, KeyError."""
     sha256, size = words["document"]
     return SenderEntry(
         id_,
@@ -139,7 +140,7 @@ def entry_after(
     before: Round | None,
     clock: Clock,
 ) -> SenderEntry:
-    """Return a sender's entry for the commit of its round in progress; `before` is its last committed round."""
+    """Return a sender's entry for the commit of its round in progress. `before` is its last committed round."""
     round_ = incoming.round
     assert round_ is not None
     old = set() if before is None else {file.content for file in before.files()}
@@ -163,9 +164,10 @@ def entry_after(
 def transferred(
     catalog: Catalog, owners: Mapping[str, str], devices: Collection[str], device: str, sender: str
 ) -> tuple[SenderEntry, ...]:
-    """Return the entries of the old and the new owner after the transfer of a device, in this order.
+    """Return the entries of the old owner and of the new owner, in this order, after the transfer of a device.
 
-    Empty if `sender` is the owner already. `devices` are those that `sender` has sent. Raises RoundRefused.
+    The result is empty if `sender` is the owner already. `devices` are the devices that `sender` has sent. Raises
+    RoundRefused.
     """
     if device not in devices:
         raise RoundRefused(f"{catalog.name_of(sender)} has not sent {device}")

@@ -1,8 +1,8 @@
 """The checks of a received file (tail, every page, times), and the executors that run them.
 
-Checking a file is the most expensive part of a round, and needs only the file; syncing it waits for the disk. An
+Checking a file is the most expensive part of a round, and needs only the file. Syncing it waits for the disk. An
 `Executor` may therefore check and sync files while the next chunks arrive: `InlineExecutor` runs them on the caller's
-thread, `ThreadExecutor` on threads of its own. A second thread for checks would gain nothing: most of their work holds
+thread, `ThreadExecutor` on separate threads. A second thread for checks would gain nothing: most of their work holds
 Python's global interpreter lock.
 
 A file that waits for its check remains open, so the number of waiting files is limited. If many senders deliver files
@@ -26,9 +26,9 @@ from saros_storage.tsfile.verifier import check_tsfile
 T = TypeVar("T")
 #: One thread checks files, the other waits for the disk.
 _THREADS = 2
-#: The limit of running and waiting tasks of all senders; a file has two.
+#: The limit of running and waiting tasks of all senders. Each file has two tasks.
 _WAITING_MAX = 64
-#: The devices of a file, and the time span of each one's points.
+#: The devices of a file, each with the time span of its points.
 Found = dict[str, DeviceSpan]
 
 
@@ -40,7 +40,7 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """End the executor; tasks that have not begun are cancelled."""
+        """End the executor. Tasks that have not begun are cancelled."""
         ...
 
 
@@ -61,14 +61,14 @@ class InlineExecutor:
 
 
 class ThreadExecutor:
-    """Runs tasks on threads of its own, which start with the first task. Implements `Executor`."""
+    """Runs tasks on separate threads, which start with the first task. Implements `Executor`."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "saros-sync")
         self._room = threading.Semaphore(_WAITING_MAX)
 
     def begin(self, do: Callable[[], T]) -> Future[T]:
-        """See `Executor.begin`; a task runs on the caller's thread if too many are waiting."""
+        """See `Executor.begin`. A task runs on the caller's thread if too many are waiting."""
         if not self._room.acquire(blocking=False):
             return InlineExecutor().begin(do)
         return self._threads.submit(self._done, do)
@@ -86,9 +86,9 @@ class ThreadExecutor:
 
 
 def check_file(path: str, data: memoryview, interval: int, slices: Sequence[int]) -> Found:
-    """Check a file of these slices, and return its devices.
+    """Check a file that should contain points of these slices only. Return its devices.
 
-    Raises CorruptFile, UserMistake, UnsupportedFile if it is damaged, or has points outside of one of the slices.
+    Raises CorruptFile, UserMistake, UnsupportedFile if the file is damaged, or has points outside of one of the slices.
     """
     problems = check_tsfile(path, data).problems
     if problems:

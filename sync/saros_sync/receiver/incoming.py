@@ -1,11 +1,11 @@
-"""The contents of one sender's round as they arrive, and the journal from which a restart resumes.
+"""Receives the contents of one sender's round, and keeps the journal from which the round resumes after a restart.
 
     load.log                     start (document, user, name) · good (content, bytes) · done (content) ...
     data/<sha256>.part           the first bytes of a content
-    data/<sha256>.tsfile ...     complete and checked: size, SHA-256; of a file also its tail, every page, its times
+    data/<sha256>.tsfile ...     complete and checked: size, SHA-256; for a file also tail, pages, times
 
 At a start, a part is truncated to the bytes that the journal records as durable, since a power failure may leave any
-bytes after them. A content is checked when it is complete; if its SHA-256 differs from its name, it is removed, and
+bytes after them. A content is checked when it is complete. If its SHA-256 differs from its name, it is removed, and
 requested again. Chunks are appended in the order of their offsets. A repeated chunk changes nothing, a chunk ahead of
 its turn is buffered in memory within a limit, and the answer contains the number of bytes that are stored.
 
@@ -39,12 +39,12 @@ from saros_sync.round import ROUND_BYTES_MAX, Content, Round, decode_round
 from saros_sync.transport import CHUNK_BYTES_MAX, FLIGHT_BYTES_MAX, MissingContent
 
 START, GOOD, DONE = "start", "good", "done"
-#: The suffix, after the SHA-256, of a content that is not complete or not checked.
+#: The suffix that follows the SHA-256 in the name of a content that is not complete or not checked.
 PART = ".part"
 #: A part is synced, and its length recorded in the journal, after every `GOOD_BYTES` bytes.
 GOOD_BYTES = 8 << 20
-#: The limit of a sender's open parts, and of its files that are being checked, which are mapped too: a process may have
-#: about a thousand open files. A well-behaved sender sends one content after the other.
+#: The limit of a sender's open parts, and of its mapped files that are being checked: a process may have about a
+#: thousand open files. A well-behaved sender sends one content after the other.
 _OPEN_MAX = 8
 
 
@@ -55,7 +55,7 @@ class _Part(msgspec.Struct):
     #: The length that the journal records as durable.
     good: int
     digest: hashlib._Hash = msgspec.field(default_factory=hashlib.sha256)
-    #: Chunks that arrived ahead of their turn, by offset.
+    #: Chunks that arrived ahead of their turn, keyed by offset.
     early: dict[int, bytes | memoryview] = msgspec.field(default_factory=dict)
     #: The length that `synced` makes durable.
     next_good: int = 0
@@ -68,7 +68,7 @@ class _Part(msgspec.Struct):
             self.early[offset] = data
 
     def close(self) -> bool:
-        """Close the file after a running sync; return False if the sync failed, which leaves the bytes undefined."""
+        """Close the file after a running sync. Return False if the sync failed, which leaves the bytes undefined."""
         well = self.synced is None or self.synced.cancel() or self.synced.exception() is None
         self.file.close()
         return well
@@ -109,7 +109,7 @@ class Incoming:
         self._inspected: dict[str, _CompleteFile] = {}
         #: Contents that were missing at the last `wants`, and have not arrived since.
         self._lacking: set[str] = set()
-        #: Contents whose stored bytes are undefined after a disk error; they are removed before they arrive again.
+        #: Contents whose stored bytes are undefined after a disk error. They are removed before they arrive again.
         self._unknown: set[str] = set()
         #: Bytes that arrived, and bytes of contents that became complete, since the caller last set this to 0.
         self.fresh_bytes = 0
@@ -143,7 +143,7 @@ class Incoming:
 
     @property
     def name(self) -> str:
-        """The sender's own name for itself."""
+        """The name that the sender gives itself."""
         return str(self._start.words[3])
 
     @property
@@ -156,7 +156,7 @@ class Incoming:
         return self._round
 
     def begin(self, number: int, document: Content, user: str, name: str) -> None:
-        """Begin or resume a round; contents of another round stay if this one needs them. Raises RoundRefused."""
+        """Begin or resume a round. Contents of another round stay if this round needs them. Raises RoundRefused."""
         if document.size > ROUND_BYTES_MAX:
             raise RoundRefused(f"a round of {document.size} bytes exceeds the limit of {ROUND_BYTES_MAX}")
         if self.number == number and self.document == document and self.user == user:
@@ -183,7 +183,7 @@ class Incoming:
 
     @property
     def lacking(self) -> int:
-        """The missing bytes of the round; -1 if they are not known yet."""
+        """The number of missing bytes of the round, or -1 if it is not known yet."""
         return -1 if self._round is None else sum(want.content.size - want.have for want in self._missing())
 
     def wants(self) -> tuple[MissingContent, ...]:
@@ -224,7 +224,7 @@ class Incoming:
     # ------------------------------------------------------------------ bytes
 
     def chunk(self, sha256: str, offset: int, crc32: int, data: bytes | memoryview) -> int:
-        """Store a chunk; return the number of the content's bytes that are there, from its start.
+        """Store a chunk. Return how many bytes of the content are stored without a gap from its start.
 
         Raises BeginAgain if the content is not part of the round; CorruptFile, UserMistake, UnsupportedFile for a
         content, perhaps an earlier one, that does not match the round; OSError.
@@ -265,7 +265,7 @@ class Incoming:
         return part.file.size
 
     def _sync_part(self, content: Content, part: _Part) -> None:
-        """Sync a part after every `GOOD_BYTES`; a later chunk records the finished sync in the journal."""
+        """Sync a part after every `GOOD_BYTES`. A later chunk records the finished sync in the journal."""
         if part.synced is None and part.file.size - part.good >= GOOD_BYTES:
             part.next_good, part.synced = part.file.size, self._chores.begin(part.file.sync)
         if part.synced is not None and part.synced.done():
@@ -297,7 +297,7 @@ class Incoming:
         return part
 
     def _finish(self, content: Content, part: _Part) -> int:
-        """Check a content that has all its bytes; if its SHA-256 is wrong, remove it and return 0."""
+        """Check a content that has all its bytes. If its SHA-256 is wrong, remove it and return 0."""
         if part.digest.hexdigest() != content.sha256:
             del self._parts[content.sha256]
             part.close()
@@ -377,7 +377,7 @@ class Incoming:
             raise problem
 
     def _take_file(self, whole: _CompleteFile) -> None:
-        """Wait until a file is synced and checked; then give it its name, or remove it. Raises its error, OSError."""
+        """Wait until a file is synced and checked. Then give it its name, or remove it. Raises its error, OSError."""
         content = whole.content
         del self._inspected[content.sha256]
         try:
@@ -433,7 +433,7 @@ class Incoming:
                 self._disk.truncate(path, size)
 
     def _close_part(self, sha256: str) -> None:
-        """Close a part; it is opened again when more bytes arrive."""
+        """Close a part. It is opened again when more bytes arrive."""
         if not self._parts.pop(sha256).close():
             self._unknown.add(sha256)
 
@@ -442,7 +442,7 @@ class Incoming:
             self._close_part(sha256)
 
     def close(self) -> None:
-        """Close all files; the next start resumes the round."""
+        """Close all files. The next start resumes the round."""
         for whole in self._inspected.values():
             whole.part.close()
         self._inspected.clear()

@@ -1,4 +1,4 @@
-"""One sender's round, opened for reading: its partitions, with their ranks and tombstones at the sender.
+"""One sender's round that is open for reading: its partitions, with their ranks and tombstones at the sender.
 
     <data>/sync-receiver/<sender>/data/<sha256>.tsfile .resource     files, named by their content, never modified
                                        <sha256>.schema  .round       the sender's schema; the round's document
@@ -6,7 +6,7 @@
 Two rounds share the files that they have in common. The receiver never merges or rewrites these files: only the sender
 compacts.
 
-A `Mirror` is an immutable value, apart from the files that it opens; creating one reads the disk.
+A `Mirror` is an immutable value, apart from the files that it opens. Creating a `Mirror` reads the disk.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ class MirrorFolder:
 
 
 class Mirror(msgspec.Struct, frozen=True, eq=False):
-    """One sender's committed round, opened for reading."""
+    """One sender's committed round that is open for reading."""
 
     document: Content
     round: Round
     #: All devices of the sender's schema.
     devices: Mapping[str, DeviceSchema]
-    #: By database of the sender, ordered by slice.
+    #: For each database of the sender, its partitions in ascending order of slices.
     partitions: Mapping[str, tuple[PartitionSnapshot, ...]]
-    #: Damaged or missing files: the reason by SHA-256. The sender is asked for them again.
+    #: For each damaged or missing file, named by its SHA-256, the reason. The sender is asked for these files again.
     damaged: Mapping[str, str]
 
     @property
@@ -86,7 +86,7 @@ class Mirror(msgspec.Struct, frozen=True, eq=False):
 
 
 def set_aside(disk: Disk, path: str) -> None:
-    """Rename a damaged content, so that it is requested again; views that have it open keep it. Raises OSError."""
+    """Rename a damaged content, so that it is requested again. Views that have it open keep it. Raises OSError."""
     if disk.exists(path):
         disk.replace(path, path + _ASIDE)
 
@@ -97,7 +97,7 @@ def load_document(disk: Disk, folder: MirrorFolder, document: Content) -> Round:
 
 
 def devices_of_schema(data: bytes) -> dict[str, DeviceSchema]:
-    """Return the devices of a schema's dump, which may come from any client; other entries, such as TTLs, are ignored.
+    """Return the devices in a schema's dump, which may come from any client. Ignore other entries, such as TTLs.
 
     Raises CorruptFile.
     """
@@ -122,8 +122,8 @@ def open_mirror(
 ) -> Mirror:
     """Open the mirror of a stored round. `known` is the sender's last mirror, whose open files are reused.
 
-    A file that is missing, damaged or of another size is left out, and listed in `damaged`. Raises CorruptFile for the
-    schema.
+    A file that is missing, damaged or of another size is left out, and listed in `damaged`. Raises CorruptFile if the
+    schema is damaged.
     """
     opened = {} if known is None else {file.path: file for file in known.files}
     damaged: dict[str, str] = {}

@@ -1,12 +1,12 @@
-"""The ownership of devices. A device belongs to one sender or to this server; the first to supply it owns it.
+"""The ownership of devices. A device belongs to one sender or to this server, whichever supplied it first.
 
     device     owner      sender B sends it
     root.a     A          refused: it belongs to A              until it is transferred to B, or A drops it
     root.b     server     refused: the server has it itself     until it is dropped here
     root.c     none       granted: it belongs to B from then on; refused if B's user may not write it
 
-A refused device does not delay the other devices of the round. Its points are received, and shown once it belongs to B.
-Pure.
+A refused device does not delay the other devices of the round. The device's points are received, and become visible
+once the device belongs to B. Pure.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ NOBODY = ""
 
 
 class OwnershipDecision(msgspec.Struct, frozen=True):
-    """The decision on the devices of a round: those that the sender owns, and those that are refused."""
+    """The decision on the devices of a round: which of them the sender owns, and which are refused."""
 
     granted: frozenset[str]
     conflicts: tuple[Conflict, ...]
 
     def without(self, unplaced: Mapping[str, str]) -> OwnershipDecision:
-        """Refuse the devices that cannot be created in the schema; `unplaced` holds the reasons."""
+        """Refuse the devices that cannot be created in the schema. `unplaced` has the reason for each of them."""
         refused = (Conflict(device, HERE, reason) for device, reason in unplaced.items())
         return OwnershipDecision(self.granted - unplaced.keys(), (*self.conflicts, *refused))
 
@@ -45,7 +45,7 @@ def claims(
 ) -> OwnershipDecision:
     """Decide which devices of a round the sender owns.
 
-    `is_here` returns whether the server's schema has a device, `may` whether the sender's user may write it.
+    `is_here` returns whether the server's schema has a device, and `may` whether the sender's user may write to it.
     """
     granted, conflicts = set(), []
     for device in devices:

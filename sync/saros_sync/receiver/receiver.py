@@ -1,4 +1,4 @@
-"""The rounds of all senders: their requests, their commit, and recovery at the start.
+"""Handles the rounds of all senders: requests, commits, and recovery at the start.
 
     <data>/sync-receiver/device_owner          senders, their rounds, their devices (`catalog`)
                          <sender>/load.log     the round in progress (`incoming`)
@@ -7,11 +7,12 @@
 The steps of a commit: all contents are durable and checked; the devices are granted or refused (`ownership`);
 `device_owner` is replaced, which is the commit point; the store's schema is brought in line (`reconcile`); readers see
 the round; contents that no round needs are removed. A restart reads `device_owner`, and repeats the steps after the
-commit point. The round and the owners of devices thus change together or not at all. If a sender repeats a round, it is
-already committed.
+commit point. The round and the owners of devices thus change together or not at all. If a sender repeats a committed
+round, the answer is that it is committed.
 
 IoTDB's former sync tool adds the sender's address to the name of its folder, and has two journals and a `sync.end`
-file. Here the id suffices, one journal covers receiving and loading, and a round ends with its entry in `device_owner`.
+file. In Saros the id suffices, one journal covers receiving and loading, and a round ends with its entry in
+`device_owner`.
 
 Thread-safe. `VisibleSenders` is an immutable value: a reader uses the same value from its beginning to its end.
 """
@@ -65,12 +66,12 @@ class Host(Protocol):
 
     @property
     def schema(self) -> SchemaTree:
-        """The schema; read only."""
+        """The schema, which the receiver only reads."""
         ...
 
     @property
     def options(self) -> StoreOptions:
-        """The store's options; the receiver reads the time unit."""
+        """The store's options. The receiver reads the time unit."""
         ...
 
     def change_schema_unguarded(self, changes: Sequence[SchemaChange]) -> None:
@@ -94,7 +95,8 @@ class Receiver:
         self._clock = clock
         self._host = host
         self._chores = chores
-        #: Held while owners change, and by the store while it creates its own devices; taken after a sender's lock.
+        #: Held while owners change, and by the store while it creates its own devices. It is taken after a sender's
+        #: lock.
         self.lock = threading.RLock()
         #: Serialize each sender's requests.
         self._sender_locks = SenderLocks()
@@ -104,7 +106,7 @@ class Receiver:
         self.shown = VisibleSenders()
         #: The owners of the catalog, which may be ahead of `shown` for a moment.
         self.owners: Mapping[str, str] = {}
-        #: Senders whose commit has begun and is not complete; after a disk error they stay here.
+        #: Senders whose commit has begun and is not complete. After a disk error they stay in this set.
         self._unshown: set[str] = set()
 
     def open(self) -> None:
@@ -122,14 +124,14 @@ class Receiver:
             self._show(entry, self._load(entry))
 
     def _open_first_rounds(self) -> None:
-        """Resume the interrupted first rounds of senders; remove folders that an interrupted drop left."""
+        """Resume the interrupted first rounds of senders. Remove folders that an interrupted drop left."""
         for name in self._disk.list(self._root):
             if is_sender(name) and name not in self.catalog.senders and not self._incoming_of(name).number:
                 self._incoming.pop(name).close()
                 self._disk.remove_tree(self._folder(name).folder)
 
     def _load(self, entry: SenderEntry) -> Mirror:
-        """Return the mirror of a committed round, or, if it is unreadable, an empty one, which the sender refills."""
+        """Return the mirror of a committed round, or an empty mirror, which the sender refills, if it is unreadable."""
         folder = self._folder(entry.id)
         try:
             round_ = load_document(self._disk, folder, entry.document)
@@ -239,7 +241,7 @@ class Receiver:
         )
 
     def _mirror_of(self, entry: SenderEntry) -> Mirror:
-        """Return the mirror that is shown of a sender, after completing a commit that a disk error interrupted."""
+        """Return the visible mirror of a sender, after completing a commit that a disk error interrupted."""
         known = self.shown.mirrors.get(entry.id)
         if known is not None and entry.id not in self._unshown:
             return known
@@ -309,7 +311,7 @@ class Receiver:
             self._show(catalog.senders[sender], mirror)
 
     def drop(self, sender: str) -> int:
-        """Remove a sender and all its data; return the number of its devices. Raises NoSuchSender, OSError."""
+        """Remove a sender and all its data. Return the number of its devices. Raises NoSuchSender, OSError."""
         if not is_sender(sender):
             self.catalog.entry(sender)
         with self._sender_locks.of(sender), self.lock:
@@ -328,7 +330,7 @@ class Receiver:
             return len(entry.devices)
 
     def rounds_in_progress(self) -> dict[str, tuple[int, int]]:
-        """Return by sender: the number of the round in progress, and its missing bytes (-1: not known yet)."""
+        """Return, for each sender, the number of the round in progress and its missing bytes (-1 if not known yet)."""
         found = {}
         with self.lock:
             for sender, incoming in self._incoming.items():
@@ -337,13 +339,13 @@ class Receiver:
         return found
 
     def size_of(self, sender: str) -> tuple[int, int]:
-        """Return the number of a sender's files that are shown, and their bytes."""
+        """Return the number of a sender's visible files, and their bytes."""
         mirror = self.shown.mirrors.get(sender)
         sizes = {} if mirror is None else {file.path: file.size for file in mirror.files}
         return len(sizes), sum(sizes.values())
 
     def report_corrupt(self, path: str, error: CorruptFile) -> None:
-        """Remove a damaged file from all later views; the sender is asked for it again."""
+        """Remove a damaged file from all later views. The sender is asked for it again."""
         with self.lock:
             sender = os.path.basename(os.path.dirname(os.path.dirname(path)))
             mirror = self.shown.mirrors.get(sender)

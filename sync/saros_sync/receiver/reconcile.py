@@ -1,4 +1,4 @@
-"""The schema changes that give a store a sender's devices with the sender's definitions.
+"""Computes the schema changes that give a store a sender's devices with the sender's definitions.
 
     sender   root.e.d aligned {a DOUBLE, b INT32 alias x}       store   root.e.d aligned {a FLOAT, c TEXT}
     first    drop root.e.d.a, root.e.d.c                        then    create a DOUBLE, b INT32 alias x
@@ -77,7 +77,7 @@ def _stored(series: SeriesSchema) -> tuple[object, ...]:
 
 
 def refused(tree: SchemaTree, wanted: Iterable[DeviceSchema]) -> dict[str, str]:
-    """Return the new devices that cannot be created in the tree, with the reasons."""
+    """Return the reason for each new device that cannot be created in the tree."""
     new = [device for device in wanted if tree.device(device.path) is None]
     try:
         tree.dry_run(repair(tree, new, ()).creates)

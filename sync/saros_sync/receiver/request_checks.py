@@ -1,4 +1,4 @@
-"""Checks of senders' requests, common to all receivers: identity, permission, disk space."""
+"""Checks that all receivers make of senders' requests: identity, permission, disk space."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RESERVED_BYTES = 256 << 20
 
 
 class Requester(msgspec.Struct, frozen=True):
-    """The user of a request, and its write permissions; the defaults hold for a server without users."""
+    """The user of a request, and its write permissions. The defaults are for a server without users."""
 
     user: str = ""
     may_write: Callable[[str], bool] = lambda _: True
@@ -54,7 +54,7 @@ def check_speaker(speaker: Requester, sender: str, entry: SenderEntry | None) ->
 
 
 def require_in_progress(incoming: Incoming | None, speaker: Requester, sender: str, number: int) -> Incoming:
-    """Return the round in progress. Raises BeginAgain if it is another one, RoundRefused if another user began it."""
+    """Return the round in progress. Raises BeginAgain if its number differs, RoundRefused if another user began it."""
     if incoming is None or incoming.number != number or number == 0:
         raise BeginAgain(f"round {number} of sender {sender} is not in progress here; start it again")
     if incoming.user != speaker.user:
@@ -83,5 +83,5 @@ def disk_errors(folder: str) -> Iterator[None]:
 
 
 def printable(name: str) -> str:
-    """Return a sender's name, shortened and without unprintable characters."""
+    """Return a shortened name of a sender without unprintable characters."""
     return "".join(c for c in name[:_NAME_CHARS_MAX] if c.isprintable())

@@ -24,7 +24,7 @@ from saros_sync.receiver.write_guard import SenderGuard, Senders
 
 
 def open_receiver(store: Store, folder: str, disk: Disk, clock: Clock, chores: Executor | None = None) -> Receiver:
-    """Open the store's receiver, and add its data to the store's views; the caller closes it before the store.
+    """Open the store's receiver and add its data to the store's views. The caller closes it before the store.
 
     Raises CorruptFile (`sync-receiver/device_owner`, or a sender's schema), OSError.
     """

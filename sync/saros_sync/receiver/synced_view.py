@@ -10,12 +10,12 @@ from saros_storage.scan.reading import MultiSeriesReader, ReadCounters, ReadView
 
 
 class SyncedView:
-    """A database's own view, with senders' views for their devices. Implements `reading.ReadView`. Thread-safe."""
+    """Combines a database's view with senders' views of their devices. Implements `reading.ReadView`. Thread-safe."""
 
     def __init__(self, own: ReadView, owners: Mapping[str, str], view_of: Callable[[str], ReadView]) -> None:
         """Combine the views.
 
-        `owners` holds the sender of each synced device; `view_of` opens a sender's view, when it is first needed.
+        `owners` has the sender of each synced device. `view_of` opens a sender's view when it is first needed.
         """
         #: See `ReadView.shown`.
         self.shown: Mapping[int, int] = own.shown
@@ -26,7 +26,7 @@ class SyncedView:
         self._views: dict[str, ReadView] = {}
 
     def all_views(self) -> Mapping[str, ReadView]:
-        """Open the views of all senders, and return them by sender."""
+        """Open the views of all senders. Return the view of each sender."""
         return {owner: self._sender(owner) for owner in set(self._owners.values())}
 
     def _view(self, device: str) -> ReadView:

@@ -1,6 +1,6 @@
-"""The write guard of a database that shows senders' data: only the sender changes its devices.
+"""The write guard of a database that shows senders' data. Only a sender changes its devices.
 
-A statement that touches a sender's device is refused as a whole (2061); the message names the sender. Thread-safe.
+A statement that touches a sender's device is refused as a whole (2061). The message names the sender. Thread-safe.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Senders(NamedTuple):
 
 
 class SenderGuard(msgspec.Struct, frozen=True):
-    """Refuses changes to senders' devices. Implements storage's `WriteGuard`; the checks raise SentElsewhere."""
+    """Refuses changes to senders' devices. Implements storage's `WriteGuard`. The checks raise SentElsewhere."""
 
     senders: Callable[[], Senders]
     schema: Callable[[], SchemaTree]

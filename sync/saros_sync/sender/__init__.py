@@ -1,4 +1,4 @@
-"""The sender: a separate process that reads an instance's files, and needs no connection to the instance.
+"""The sender: a separate process that reads an instance's files without a connection to the instance.
 
 folder      the sender's own files, by receiver; its id
 live        the sealed files of a data folder that another process has open; the schema, from the log

@@ -1,4 +1,4 @@
-"""The sender's own files. The database does not use them; without them the next round compares everything again.
+"""The sender's own files. The database does not use them. If they are lost, the next round compares everything again.
 
     <data>/sync-sender/uuid.txt                    the sender's id: 32 hexadecimal digits, created once
                        192.168.130.16_6667/        one for each receiver
@@ -44,12 +44,12 @@ class ReceiverOptions(msgspec.Struct, frozen=True):
     every_s: float = 60.0
     #: Retries of a request, after which the round waits for the next interval.
     retries: int = 5
-    #: The limit of the transfer rate; 0: none.
+    #: The limit of the transfer rate, or 0 for no limit.
     bytes_per_second: int = 0
     chunk_bytes: int = 1 << 20
-    #: The instance to FLUSH before a round: a folder or `saros://...`; empty: none.
+    #: The instance to FLUSH before a round: a folder, `saros://...`, or "" for no FLUSH.
     flush: str = ""
-    #: The sender's name, as the receiver shows it.
+    #: The name under which the receiver shows the sender.
     name: str = ""
 
 
@@ -93,7 +93,7 @@ class SenderFolder:
         self._root = os.path.join(data, FOLDER)
 
     def sender_id(self) -> str:
-        """Return the sender's id; create it at the first call. Raises CorruptFile, OSError."""
+        """Return the sender's id. Create it at the first call. Raises CorruptFile, OSError."""
         path = os.path.join(self._root, _ID)
         if not self._disk.exists(path):
             self._disk.make_folder(self._root)
@@ -117,7 +117,7 @@ class SenderFolder:
         return ReceiverFolder(os.path.join(self._root, name))
 
     def add(self, address: str, options: ReceiverOptions) -> str:
-        """Add a receiver, or replace its options; return its name, `host_port`. Raises OSError."""
+        """Add a receiver, or replace its options. Return its name, `host_port`. Raises OSError."""
         name = address.replace(":", "_").replace("[", "").replace("]", "")
         folder = ReceiverFolder(os.path.join(self._root, name))
         self._disk.make_folder(folder.path)
@@ -132,7 +132,7 @@ class SenderFolder:
         return ReceiverOptions(**known)  # type: ignore[arg-type]
 
     def drop(self, name: str) -> None:
-        """Remove a receiver here; the receiver keeps its data. Raises UserMistake 2063, OSError."""
+        """Remove a receiver from this sender. The receiver keeps its data. Raises UserMistake 2063, OSError."""
         self._disk.remove_tree(self.of(name).path)
         self._disk.sync_folder(self._root)
 

@@ -1,11 +1,11 @@
-"""The sealed files and the schema of a data folder that another process may have open and keep changing.
+"""Reads the sealed files and the schema of a data folder that another process may have open and keep changing.
 
     node.json                    time unit, ticks of a slice
     groups/0/<db>/<n>/MANIFEST   replaced atomically before a file that it no longer names is removed: if linking a file
                                  fails, the manifest has changed, and is read again
     meta/schema, log/*.log       the schema up to an entry, and the changes after it
 
-The log is read up to its last intact record; `SchemaFollower` remembers the position, and continues there the next
+The log is read up to its last intact record. `SchemaFollower` remembers the position, and continues there the next
 time. A record that a later record declares fsynced needs no checksum: if it is not a mutation, or is a single tablet
 whose length agrees with the record's, only its head is read. All other records are read whole and verified. If the disk
 is full, the instance may remove a record from the log that this module has already read. At the next call, the last
@@ -43,22 +43,22 @@ from saros_storage.log import Head, ReadPiece, SegmentName, heads, list_segments
 from saros_storage.mutation.mutation import MUTATION, decode_mutation, is_one_tablet
 from saros_storage.schema import SchemaTree
 
-#: (path, offset, count) -> up to `count` bytes from `offset` on; a copy, as the log may be truncated meanwhile.
+#: (path, offset, count) -> a copy of up to `count` bytes from `offset` on. The log may be truncated meanwhile.
 ReadAt = Callable[[str, int, int], bytes]
-#: Attempts to read a folder, which fail if it changes in the meantime.
+#: Maximum number of attempts to read a folder. An attempt fails if the folder changes in the meantime.
 ATTEMPTS_MAX = 100
 _NO_FOLDER = 2003
 
 
 def read_at(path: str, offset: int, count: int) -> bytes:
-    """Read bytes of a local file; implements `ReadAt`. Raises OSError."""
+    """Read bytes of a local file. Implements `ReadAt`. Raises OSError."""
     with open(path, "rb", buffering=0) as file:
         file.seek(offset)
         return file.read(count)
 
 
 class LivePartition(msgspec.Struct, frozen=True):
-    """A partition's folder and slice; its manifest is read when it is needed."""
+    """A partition's folder and slice. Its manifest is read when it is needed."""
 
     folder: str
     slice: int
@@ -147,7 +147,7 @@ class SchemaFollower:
         return [SegmentName.of(path) for path in list_segments(self._disk, os.path.join(self._folder, LOG_FOLDER))]
 
     def _follow(self, tree: SchemaTree, names: list[SegmentName]) -> bool:
-        """Apply the log's newer changes; return False if the log's history has changed."""
+        """Apply the log's newer changes. Return False if the log's history has changed."""
         if self._place is not None:
             segment, offset, index = self._place.segment, self._place.head.offset, self._place.head.index
         else:
@@ -184,7 +184,7 @@ class SchemaFollower:
         return index
 
     def _applied(self, tree: SchemaTree, read: ReadPiece, head: Head, *, is_synced: bool) -> bool:
-        """Apply a record's changes of the schema; return False if the record is damaged."""
+        """Apply a record's changes of the schema. Return False if the record is damaged."""
         if is_synced and (head.kind != MUTATION or is_one_tablet(head.start, head.size)):
             return True
         record = whole_record(read, head)

@@ -1,9 +1,9 @@
-"""The sender's process: sends one round, or a round to each receiver at intervals until it is stopped.
+"""The sender's process. It sends one round, or sends rounds to each receiver at intervals until it is stopped.
 
     Worker     one receiver: its lock, its rounds, its status        in a thread of its own if run by `Sender`
     Sender     one worker for each receiver; polls for added receivers
 
-If a receiver is unreachable or refuses a round, its worker tries again after its interval; the other workers are not
+If a receiver is unreachable or refuses a round, its worker tries again after its interval. Other workers are not
 affected. Options are read again before each round.
 """
 
@@ -39,7 +39,7 @@ Flush = Callable[[str], None]
 
 
 class Worker:
-    """Sends the rounds of one receiver. Belongs to one thread; any thread may call `stop`."""
+    """Sends the rounds of one receiver. Belongs to one thread. Any thread may call `stop`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Worker:
     def _flushed(self) -> str:
         """Request a FLUSH if the options name a target.
 
-        Return the reason if it failed: the round then sends the files that are already sealed.
+        If the FLUSH failed, return the reason. The round then sends the files that are already sealed.
         """
         if self._options is None or not self._options.flush:
             return ""
@@ -143,7 +143,7 @@ class Worker:
         self._stopped.wait(self._options.every_s if self._options is not None else _LOOK_SECONDS)
 
     def stop(self) -> None:
-        """Stop after the current step; the next start resumes the current round."""
+        """Stop after the current step. The next start resumes the current round."""
         self._stopped.set()
 
     def close(self) -> None:
@@ -243,7 +243,7 @@ class Sender:
             try:
                 worker = Worker(self._folder, name, self._disk, self._connect, self._flush)
             except (FolderInUse, UserMistake):
-                continue  # another process sends to it, or it was dropped just now
+                continue  # another process sends to the receiver, or it was just dropped
             thread = threading.Thread(target=worker.run, name=f"saros-sync-{name}", daemon=True)
             self._workers[name] = (worker, thread)
             thread.start()

@@ -1,16 +1,17 @@
-"""The rounds of one receiver: each mirrors the sealed data of this instance, and survives crashes of either side.
+"""Sends rounds to one receiver. A round mirrors this instance's sealed data, and survives crashes of either side.
 
     no journal                 take a snapshot, then journal `start`
     start ... sent, sent       ask which contents the receiver lacks; send them, the schema first, then files; commit
     ... committed              write the receiver's files (`last_local_files`), remove the snapshot, then the journal
 
 A restart after a crash resumes from the last record of the journal: with the existing snapshot, or with the last step
-if the receiver has committed the round. The receiver reports which contents it has; nothing reads the journal's `sent`
-records but people. A snapshot without a journal belongs to a round that was never begun.
+if the receiver has committed the round. The receiver reports which contents it has. The journal's `sent` records are
+only for people. A snapshot without a journal belongs to a round that was never begun.
 
-The receiver removes nothing before the contents that replace it are complete: the commit shows the round atomically.
+The receiver removes old contents only after the contents that replace them are complete, so the commit shows the round
+atomically.
 
-Belongs to one thread; the caller holds the receiver's lock.
+Belongs to one thread. The caller holds the receiver's lock.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ from saros_sync.transport import Answer, BeginReply, Conflict, RoundStatus, Tran
 
 T = TypeVar("T")
 _KIND = "last_local_files"
-#: The delay after the first failure; it doubles with each further one, up to the maximum.
+#: The delay after the first failure. It doubles with each further failure, up to the maximum.
 _FIRST_DELAY_S, _DELAY_MAX_S = 0.5, 60.0
 START, SENT, COMMITTED = "start", "sent", "committed"
-#: Waits for a number of seconds; False: the sender must stop.
+#: Waits for a number of seconds. Returns False if the sender must stop.
 Sleep = Callable[[float], bool]
 #: Receives the error of a request, and the seconds until the retry.
 Retrying = Callable[[Unreachable, float], None]
 
 
 class Stopped(StorageError):
-    """The sender was requested to stop; the next start resumes the round."""
+    """The sender was requested to stop. The next start resumes the round."""
 
 
 class Progress(msgspec.Struct):
-    """The progress of a round; sizes in bytes."""
+    """The progress of a round. Sizes are in bytes."""
 
     round: int = 0
     files: int = 0
@@ -74,15 +75,15 @@ class Last(msgspec.Struct, frozen=True):
 
 
 class RoundResult(msgspec.Struct, frozen=True):
-    """The result of a committed round; `files` and `size` (bytes) count the contents that were sent."""
+    """The result of a committed round. `files` and `size` (bytes) count the contents that were sent."""
 
     number: int
-    #: False: the round equals the one before it.
+    #: False if the round equals the one before it.
     is_new: bool
     files: int
     size: int
     conflicts: tuple[Conflict, ...]
-    #: The round was begun by an earlier call, and shows the data that was sealed at that time.
+    #: True if the round was begun by an earlier call, and thus shows the data that was sealed at that time.
     is_resumed: bool = False
 
 
@@ -91,9 +92,9 @@ class _ContentTransfer(msgspec.Struct):
 
     content: Content
     data: memoryview
-    #: The bytes that the receiver has, from the content's start.
+    #: The number of bytes that the receiver has, counted from the content's start.
     have: int
-    #: The chunks in flight, oldest first: end offset, time of sending, answer.
+    #: The chunks in flight, oldest first, each as (end offset, time of sending, answer).
     waiting: deque[tuple[int, int, Answer]] = msgspec.field(default_factory=deque)
 
 
@@ -137,8 +138,8 @@ class Sending:
 
         If the receiver asks to begin again, do so at once, up to the number of retries of a request.
 
-        Raises Unreachable (all retries failed), Stopped, StorageError (of the receiver, or of this instance), OSError;
-        the next call resumes the round.
+        Raises Unreachable (all retries failed), Stopped, StorageError (of the receiver, or of this instance), OSError.
+        The next call resumes the round.
         """
         self.progress = Progress()
         if any(note.what == COMMITTED for note in self._journal.notes):
@@ -194,7 +195,7 @@ class Sending:
         return None
 
     def _taken(self, last: Last) -> Snapshot:
-        """Take a snapshot for a new round; it gets the number of the last round if nothing has changed since."""
+        """Take a snapshot for a new round. It gets the number of the last round if nothing has changed since then."""
         snapshot = self._snapshot.take(self._live, self._schema.dump, self._sender, last.number + 1, last.keys)
         if _digest(snapshot.round) == last.digest:
             snapshot = replace(snapshot, round=replace(snapshot.round, number=last.number))
@@ -232,7 +233,8 @@ class Sending:
     def _send(self, snapshot: Snapshot, begun: BeginReply) -> BeginReply:
         """Send the contents that the receiver lacks, then commit.
 
-        If the document was one of them, begin again instead: now the receiver knows which other contents it lacks.
+        If the receiver lacked the document, begin again instead of committing: only now it knows which contents it
+        lacks.
         """
         self.progress.files = self.progress.files_done + len(begun.wants)
         self.progress.size = self.progress.size_done + sum(want.content.size - want.have for want in begun.wants)
@@ -304,13 +306,13 @@ class Sending:
             if have >= end:
                 self._arrived(flight, have)
                 at = max(at, have)
-            elif end > flight.have:  # the chunk was damaged, or the receiver has lost bytes
+            elif end > flight.have:  # the chunk was damaged, or the receiver lost bytes
                 found = max(found, have)
         if found >= 0:
             self._arrived(flight, found)
 
     def _send_chunk(self, number: int, flight: _ContentTransfer, offset: int) -> int:
-        """Send a chunk; return its end offset."""
+        """Send a chunk. Return the offset of its end."""
         piece = flight.data[offset : offset + self._window.chunk_bytes]
         self._wait(self._pace.wait_s(time.monotonic_ns(), len(piece)))
         sent_ns, sha256 = time.monotonic_ns(), flight.content.sha256
@@ -324,7 +326,7 @@ class Sending:
         self._on_progress(self.progress)
 
     def _ask(self, question: Callable[[], T]) -> T:
-        """Return the answer to a request; retry as often as the options allow. Raises Unreachable, Stopped."""
+        """Return the answer to a request. Retry as often as the options allow. Raises Unreachable, Stopped."""
         failures = 0
         while True:
             try:
@@ -334,7 +336,7 @@ class Sending:
                 self._pause(error, failures)
 
     def _pause(self, error: Unreachable, failures: int) -> None:
-        """Wait before the next attempt. Raises the error if no retry is left; Stopped."""
+        """Wait before the next attempt. Raises the error if no retry is left, and Stopped."""
         self.progress.failures += 1
         if failures > self._options.retries:
             raise error

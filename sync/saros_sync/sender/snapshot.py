@@ -1,12 +1,12 @@
-"""The snapshot of a round: hard links, so that files stay available while the instance compacts and deletes.
+"""The snapshot of a round, made of hard links. Its files stay available while the instance compacts and deletes.
 
     snapshot/<sha256>.tsfile     links to sealed files that the last round did not have
              schema              the schema's dump
-             round               the round's document, and the origin of each file; written after the rest is durable
+             round               the round's document, and each file's origin; written after the rest is durable
 
 Each partition is taken from one version of its manifest. If a file disappears before it is linked, the manifest has
 changed, and is read again. Files are recognized by database, slice, name, size and CRC-32, so a file that was sent
-before is not read again. Two threads read the new files after all links exist; a file is refused if its size or
+before is not read again. Two threads read the new files after all links exist. A file is refused if its size or
 checksum differs from the manifest.
 """
 
@@ -28,18 +28,18 @@ from saros_sync.framing import decode_framed, encode_framed
 from saros_sync.round import Content, Round, SentFile, SentPartition, content_of, decode_round, encode_round
 from saros_sync.sender.live import ATTEMPTS_MAX, LiveFolder, LivePartition
 
-#: Database, slice, `seq/name`, size, CRC-32.
+#: The identity of a file at the sender: database, slice, `seq/name`, size, CRC-32.
 FileKey = tuple[str, int, str, int, int]
 _ROUND, _SCHEMA, _NEW = "round", "schema", "new"
 _KIND = "snapshot"
-#: Threads that read files; no byte of a round is sent before they have finished.
+#: Number of threads that read files. No byte of a round is sent before they have finished.
 _THREADS = 2
-#: The limit of files that are read, and thus open, at the same time: a process may have about a thousand open files.
+#: The limit of files that are read, and thus open, at the same time. A process may have about a thousand open files.
 _OPEN_MAX = 32
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A round, and the contents of its files by their keys at the sender."""
+    """A round, and the contents of its files, keyed by the identities of the files at the sender."""
 
     round: Round
     keys: Mapping[FileKey, Content]
@@ -74,7 +74,7 @@ class SnapshotFolder:
     ) -> Snapshot:
         """Take a snapshot, and make it durable.
 
-        `known` are the files that the receiver had after the last round. `dump` returns the schema; it is called after
+        `known` are the files that the receiver had after the last round. `dump` returns the schema, and is called after
         the files are linked. Raises CorruptFile (a file differs from its manifest), OSError.
         """
         self._disk.remove_tree(self._folder)
@@ -101,7 +101,7 @@ class SnapshotFolder:
     def _links(
         self, live: LiveFolder, partition: LivePartition, known: Mapping[FileKey, Content], new: dict[FileKey, _New]
     ) -> Manifest | None:
-        """Link a partition's new files, and return the manifest that names them; None if there is no manifest."""
+        """Link a partition's new files. Return the manifest that names them, or None if there is no manifest."""
         for _ in range(ATTEMPTS_MAX):
             manifest = live.manifest(partition)
             if manifest is None:
@@ -160,7 +160,7 @@ class SnapshotFolder:
         return Snapshot(round_, keys_of(words["files"]))
 
     def relink(self, live: LiveFolder, snapshot: Snapshot, content: Content) -> bool:
-        """Link a file that the receiver has lost; return False if it no longer exists here."""
+        """Link a file that the receiver has lost. Return False if the file no longer exists here."""
         if self._disk.exists(self.path(content.sha256)):
             return True
         wanted = {key for key, known in snapshot.keys.items() if known.sha256 == content.sha256}
@@ -190,7 +190,7 @@ def _key(partition: LivePartition, manifest: Manifest, entry: FileEntry) -> File
 
 
 def keys_of(words: object) -> dict[FileKey, Content]:
-    """Return the contents of files by their keys, from JSON values."""
+    """Decode the contents of files, keyed by the files' identities, from JSON values."""
     assert isinstance(words, list)
     return {
         (str(database), int(number), str(name), int(size), int(crc32)): Content(str(sha256), int(size))

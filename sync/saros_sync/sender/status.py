@@ -11,14 +11,14 @@ from msgspec.structs import asdict
 from saros_sync.framing import decode_framed, encode_framed
 
 _KIND = "status"
-#: The limits of the remembered rounds, and of the listed devices that the receiver refuses.
+#: The limit of the number of remembered rounds, and of the number of refused devices that are listed.
 HISTORY_MAX, CONFLICTS_MAX = 20, 100
 
 
 class Status(msgspec.Struct, frozen=True):
     """The status of one receiver.
 
-    Times are in nanoseconds since the epoch, by the sender's clock; 0: never. Sizes are in bytes.
+    Times are in nanoseconds since the epoch, by the sender's clock, or 0 for never. Sizes are in bytes.
     """
 
     state: str = "waiting"
@@ -28,7 +28,7 @@ class Status(msgspec.Struct, frozen=True):
     files_done: int = 0
     size: int = 0
     size_done: int = 0
-    #: The rate of the current round, or of the last one that sent anything.
+    #: The rate of the current round, or of the last round that sent anything.
     bytes_per_second: float = 0.0
     failures: int = 0
     #: The receiver shows everything that was sealed up to this time.
@@ -38,7 +38,7 @@ class Status(msgspec.Struct, frozen=True):
     conflicts: int = 0
     #: Device, owner and reason of the first conflicts.
     conflict_list: list[list[str]] = msgspec.field(default_factory=list)
-    #: Newest first: number, end time, files, bytes, seconds.
+    #: The past rounds, newest first, each as (number, end time, files, bytes, seconds).
     history: list[list[float]] = msgspec.field(default_factory=list)
 
 
@@ -48,5 +48,5 @@ def encode_status(status: Status) -> bytes:
 
 
 def decode_status(path: str, data: bytes) -> Status:
-    """Return the status of a file's bytes. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
+    """Decode the status in a file's bytes. Raises CorruptFile, StorageError 2015 if a newer Saros wrote it."""
     return Status(**decode_framed(path, _KIND, data))  # type: ignore[arg-type]

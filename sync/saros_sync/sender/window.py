@@ -1,9 +1,9 @@
-"""The sender's window: how many bytes may be in flight, and in how many chunks. Pure.
+"""The sender's window, which limits how many bytes may be in flight and in how many chunks. Pure.
 
     one chunk at first  ── answered at once ──> one chunk's bytes more ... up to FLIGHT_BYTES_MAX
                         ── answered late ─────> half the bytes             ── no answer ──> one chunk
 
-On a slow line, one chunk fills the line; if several chunks shared the line, none of them might arrive before the
+On a slow line, one chunk fills the line. If several chunks shared the line, none of them might arrive before the
 connection breaks. On a fast line, the fixed cost of a call exceeds the cost of its bytes, so chunks become longer, and
 a few of them are in flight at once.
 """
@@ -18,10 +18,10 @@ _AT_ONCE_NS = 500_000_000
 
 
 class Window:
-    """The number and length of chunks in flight, adapted to the answers."""
+    """The number and length of chunks in flight, which adapt to the receiver's answers."""
 
     def __init__(self, chunk_bytes: int, *, grows: bool = True) -> None:
-        """Start with one chunk of `chunk_bytes`; `grows`: chunks may become longer than that."""
+        """Start with one chunk of `chunk_bytes`. If `grows`, chunks may become longer than that."""
         self._least = min(chunk_bytes, CHUNK_BYTES_MAX)
         self._longest = min(self._least * (_TIMES_MAX if grows else 1), CHUNK_BYTES_MAX)
         self._most = max(min(self._longest * _CHUNKS, FLIGHT_BYTES_MAX), self._least)
